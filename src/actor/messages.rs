@@ -1,0 +1,32 @@
+//! What the actors say to each other. Every mailbox is bounded; each message names what happens
+//! when one is full.
+
+use std::sync::Arc;
+
+use actix::{Message, Recipient};
+
+use crate::scene::effects::{Input, Notice};
+use crate::wire::EncodedBatch;
+
+/// Something for a region. When the region's mailbox is full: a client's input stays in the
+/// player's buffer of unacknowledged inputs and is sent again; ghosts are replaced by a full batch
+/// later; negotiation and handoffs wait in the sender's outbox and are never dropped.
+#[derive(Message, Debug)]
+#[rtype(result = "()")]
+pub struct ToRegion {
+    /// The input.
+    pub input: Input,
+    /// With [`Input::Enter`] and [`Input::Handoff`] of a player: where its session's deliveries go.
+    pub client: Option<Recipient<Delivery>>,
+}
+
+/// Something for a player's session. When the player's mailbox is full the frame is lost and the
+/// region is told to resync; a notice waits in the region's outbox.
+#[derive(Message, Debug, Clone)]
+#[rtype(result = "()")]
+pub enum Delivery {
+    /// The frame at this index of the batch is for this session.
+    Frame(Arc<EncodedBatch>, u32),
+    /// News of the entity.
+    Notice(Notice),
+}

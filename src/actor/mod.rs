@@ -1,0 +1,5 @@
+//! Thin shells around the pure scene: region actors, player actors, and the one place where effects
+//! become deliveries.
+
+pub mod directory;
+pub mod messages;

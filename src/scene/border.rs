@@ -1,0 +1,118 @@
+//! What neighbouring regions tell each other: ghosts as levels, and entities that move over.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::effects::{Bond, Spawn};
+use super::views::PeerState;
+use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, Seq, Tick};
+
+/// Everything that a region knows of an entity which lives in another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GhostState {
+    /// Who.
+    pub id: EntityId,
+    /// The entity's epoch: what carries a lower one than known is late.
+    pub epoch: Epoch,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its plane.
+    pub plane: Plane,
+    /// Where it is.
+    pub pos: Pos,
+    /// Its range.
+    pub range: RangeSet,
+    /// Its opaque appearance.
+    pub look: Bytes,
+    /// Its bonds.
+    pub bonds: Vec<Bond>,
+    /// Rank of the worst entry of its full view list; `u64::MAX` while it has room.
+    pub thr: u64,
+}
+
+/// A ghost's changing part, as levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GhostChange {
+    /// Who.
+    pub id: EntityId,
+    /// The entity's epoch.
+    pub epoch: Epoch,
+    /// Where it is.
+    pub pos: Pos,
+    /// As [`GhostState::thr`].
+    pub thr: u64,
+}
+
+/// The sender mirrors an entity no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GhostLeave {
+    /// Who.
+    pub id: EntityId,
+    /// The entity's epoch under the sender.
+    pub epoch: Epoch,
+    /// The region that owns it from now on and mirrors it if it is still near; `None` when it is
+    /// gone or too far away.
+    pub next: Option<RegionId>,
+}
+
+/// What a region mirrors to one neighbour in a tick. One per neighbour and tick, even when empty.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BorderBatch {
+    /// The sender.
+    pub from: RegionId,
+    /// The sender's region epoch; a lower one than known is late.
+    pub epoch: Epoch,
+    /// The tick whose state this is.
+    pub tick: Tick,
+    /// The tick of the batch before this one; another than the receiver's last means that one was
+    /// lost and only a full batch helps.
+    pub prev: Tick,
+    /// Whether `enters` is everything that the sender mirrors.
+    pub full: bool,
+    /// New ghosts.
+    pub enters: Vec<GhostState>,
+    /// Ghosts that changed.
+    pub changes: Vec<GhostChange>,
+    /// Ghosts that are mirrored no more.
+    pub leaves: Vec<GhostLeave>,
+    /// Acts of mirrored entities in this tick.
+    pub acts: Vec<(EntityId, Bytes)>,
+}
+
+/// An entry of what a player sees beside players.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenState {
+    /// Who is seen.
+    pub id: EntityId,
+    /// The tick of the last update that the client was sent.
+    pub sent: Tick,
+}
+
+/// An entity on its way to another region: its whole state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handoff {
+    /// The region that it leaves.
+    pub from: RegionId,
+    /// What it is and where.
+    pub state: Spawn,
+    /// Its epoch under the new owner.
+    pub epoch: Epoch,
+    /// The last input that was applied.
+    pub last_applied: Seq,
+    /// The last tick in which it lived at the sender.
+    pub tick: Tick,
+    /// Its registers of the view negotiation.
+    pub peers: Vec<PeerState>,
+    /// The counter that numbers its requests.
+    pub view_counter: u32,
+    /// What else it sees.
+    pub seen: Vec<SeenState>,
+    /// Entities that its client was shown and must still be told have left.
+    pub gone: Vec<EntityId>,
+    /// Whether its client is held.
+    pub held: bool,
+    /// Whether its client must be told everything anew.
+    pub resync: bool,
+    /// Whether it comes by a jump and not by walking.
+    pub jumped: bool,
+}

@@ -1,0 +1,161 @@
+//! What goes into a region and what comes out of it: closed sets, so that the one place that
+//! delivers them is an exhaustive `match`.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::border::{BorderBatch, Handoff};
+use super::frames::FrameBatch;
+use super::views::ViewMsg;
+use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick};
+
+/// Where a jump goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Destination {
+    /// The scene.
+    pub scene: SceneId,
+    /// The region of that scene that owns the place.
+    pub region: RegionId,
+    /// The plane.
+    pub plane: Plane,
+    /// The place.
+    pub pos: Pos,
+}
+
+/// What a player, or the server's logic on behalf of any entity, orders it to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// Walk to a place.
+    Move(Pos),
+    /// Teleport.
+    Jump(Destination),
+    /// Do something that all who see it are told; opaque, at most 1,024 bytes.
+    Act(Bytes),
+}
+
+/// A shared group id that makes two players special to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Bond {
+    /// The kind's rank: 0 is the strongest. Below 255.
+    pub class: u8,
+    /// The group.
+    pub group: u64,
+}
+
+/// Most bonds that one player has.
+pub const MAX_BONDS: usize = 8;
+
+/// A new entity.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spawn {
+    /// Its name; not in use.
+    pub id: EntityId,
+    /// Its kind, one of the scene's.
+    pub kind: Kind,
+    /// Its plane.
+    pub plane: Plane,
+    /// Its place, on the region's ground.
+    pub pos: Pos,
+    /// Its range (Patches).
+    pub range: RangeSet,
+    /// Its opaque appearance.
+    pub look: Bytes,
+    /// The session of the player's client; `None` for what no client steers.
+    pub session: Option<SessionId>,
+    /// Its bonds, at most [`MAX_BONDS`].
+    pub bonds: Vec<Bond>,
+}
+
+/// What a region is told.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// Add an entity. Takes effect at the end of the tick's moves.
+    Enter(Box<Spawn>),
+    /// Remove an entity.
+    Leave(EntityId),
+    /// A numbered input of a player's client. Applied only when it is the last one plus one; one
+    /// that is older is dropped, one that is newer waits to be sent again.
+    Client {
+        /// The player's entity.
+        id: EntityId,
+        /// The input's number.
+        seq: Seq,
+        /// What to do.
+        order: Order,
+    },
+    /// An order of the server's logic.
+    Logic {
+        /// The entity.
+        id: EntityId,
+        /// What to do.
+        order: Order,
+    },
+    /// Set a player's bonds (at most [`MAX_BONDS`]; the rest is ignored).
+    Bonds {
+        /// The player.
+        id: EntityId,
+        /// All its bonds.
+        bonds: Vec<Bond>,
+    },
+    /// The client reads too slowly: send it no frames until [`Input::Release`]. What changes
+    /// meanwhile is merged to the latest state.
+    Hold(EntityId),
+    /// The client has caught up.
+    Release(EntityId),
+    /// Frames were lost: the next one tells the client everything anew.
+    Resync(EntityId),
+    /// A neighbour's ghosts of a tick.
+    Border(Box<BorderBatch>),
+    /// A neighbour missed a batch of ours or may have: send it everything anew.
+    BorderLost(RegionId),
+    /// A message of the view negotiation from a player of another region.
+    View(ViewMsg),
+    /// An entity comes to live here.
+    Handoff(Box<Handoff>),
+}
+
+/// What a region wants done.
+#[derive(Debug)]
+pub enum Effect {
+    /// Frames for clients.
+    Frames(FrameBatch),
+    /// Ghosts for a neighbour: replaceable, the next batch after a lost one is a full one.
+    Border(RegionId, Box<BorderBatch>),
+    /// For a player of another region; must arrive.
+    View(RegionId, ViewMsg),
+    /// An entity moves to another region; must arrive.
+    Handoff(RegionId, Box<Handoff>),
+    /// News for a session.
+    Notice(SessionId, Notice),
+}
+
+/// What a session is told of its entity, beside frames.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// The entity lives in `region` from now on; send what was not yet applied there.
+    Route {
+        /// The scene.
+        scene: SceneId,
+        /// The owner.
+        region: RegionId,
+        /// The entity's epoch; a lower one is old news.
+        epoch: Epoch,
+        /// The last input that was applied.
+        last_applied: Seq,
+        /// The tick from which this holds.
+        tick: Tick,
+        /// Its plane.
+        plane: Plane,
+        /// Its place.
+        pos: Pos,
+        /// Whether it came here by entering or by a jump (and not by walking over a border).
+        arrived: bool,
+    },
+    /// The entity is gone; from `tick` on nobody is shown it.
+    Left {
+        /// The first tick without it.
+        tick: Tick,
+    },
+    /// The entity could not be added.
+    Refused(super::frames::Refusal),
+}

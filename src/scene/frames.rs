@@ -1,0 +1,118 @@
+//! What a region tells its clients in a tick: every changed entity once, and for each session which
+//! of them it gets (DESIGN, "The scene": Frame). Typed; `wire` makes bytes of it.
+
+use bytes::Bytes;
+
+use super::{EntityId, Epoch, Kind, Pos, Seq, SessionId, Tick};
+
+/// Why an input was refused. Nothing was changed by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The position lies outside the scene.
+    OutOfBounds,
+    /// The region cannot do it now.
+    Busy,
+}
+
+/// An input of a player's own that was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InputRefused {
+    /// The input's number.
+    pub seq: Seq,
+    /// Why.
+    pub why: Refusal,
+}
+
+/// Somebody as those are told who begin to see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entering {
+    /// Who.
+    pub id: EntityId,
+    /// Its kind.
+    pub kind: Kind,
+    /// Where it is.
+    pub pos: Pos,
+    /// Its opaque appearance.
+    pub look: Bytes,
+}
+
+/// Where one session's part of a [`FrameBatch`] lies. Counts and starts, in entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SessionFrame {
+    /// Whose frame this is.
+    pub session: SessionId,
+    /// Last input applied.
+    pub ack: Seq,
+    /// The entity's epoch.
+    pub epoch: Epoch,
+    /// Whether the client must forget what it saw.
+    pub resync: bool,
+    /// First entry in [`FrameBatch::refs`]: indices of enters, then of moves, then of acts.
+    pub refs_at: u32,
+    /// How many enters.
+    pub enters: u32,
+    /// How many moves.
+    pub moves: u32,
+    /// How many acts.
+    pub acts: u32,
+    /// First entry in [`FrameBatch::leaves`].
+    pub leaves_at: u32,
+    /// How many leaves.
+    pub leaves: u32,
+    /// First entry in [`FrameBatch::refused`].
+    pub refused_at: u32,
+    /// How many refused inputs.
+    pub refused: u32,
+}
+
+/// All frames of a region and tick.
+#[derive(Debug, Clone, Default)]
+pub struct FrameBatch {
+    /// The tick whose state this is.
+    pub tick: Tick,
+    /// Entities that somebody begins to see, each once.
+    pub entering: Vec<Entering>,
+    /// Entities whose position somebody is told, each once.
+    pub moving: Vec<(EntityId, Pos)>,
+    /// Acts, each once.
+    pub acting: Vec<(EntityId, Bytes)>,
+    /// For each session in turn: indices into `entering`, then `moving`, then `acting`.
+    pub refs: Vec<u32>,
+    /// For each session in turn: who left.
+    pub leaves: Vec<EntityId>,
+    /// For each session in turn: refused inputs.
+    pub refused: Vec<InputRefused>,
+    /// One entry per session.
+    pub sessions: Vec<SessionFrame>,
+}
+
+impl FrameBatch {
+    /// Empties the batch for another tick, keeping its memory.
+    pub fn clear(&mut self, tick: Tick) {
+        self.tick = tick;
+        self.entering.clear();
+        self.moving.clear();
+        self.acting.clear();
+        self.refs.clear();
+        self.leaves.clear();
+        self.refused.clear();
+        self.sessions.clear();
+    }
+
+    /// The three lists of a session: indices of its enters, moves and acts.
+    pub fn refs_of(&self, s: &SessionFrame) -> (&[u32], &[u32], &[u32]) {
+        let (enters, rest) = self.refs[s.refs_at as usize..].split_at(s.enters as usize);
+        let (moves, rest) = rest.split_at(s.moves as usize);
+        (enters, moves, &rest[..s.acts as usize])
+    }
+
+    /// Who left, for a session.
+    pub fn leaves_of(&self, s: &SessionFrame) -> &[EntityId] {
+        &self.leaves[s.leaves_at as usize..][..s.leaves as usize]
+    }
+
+    /// Refused inputs of a session.
+    pub fn refused_of(&self, s: &SessionFrame) -> &[InputRefused] {
+        &self.refused[s.refused_at as usize..][..s.refused as usize]
+    }
+}

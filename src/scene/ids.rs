@@ -1,0 +1,88 @@
+//! Newtypes for everything that is counted or named, so that a tick is never mistaken for an epoch.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+        $(#[$doc])*
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+        )]
+        #[serde(transparent)]
+        pub struct $name(pub $inner);
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+id! {
+    /// Names an entity for the whole of its life; never used twice by one server.
+    EntityId(u64)
+}
+id! {
+    /// Names a region across all scenes of one server.
+    RegionId(u32)
+}
+id! {
+    /// Names a scene by its place in the configuration, from 0.
+    SceneId(u16)
+}
+id! {
+    /// Names a client's session; never used twice by one server.
+    SessionId(u64)
+}
+id! {
+    /// The plane of an entity: entities of one scene see and touch each other only within a plane.
+    Plane(i32)
+}
+id! {
+    /// An entity kind: its place in the scene's list of kinds, from 0 (which is always the player).
+    Kind(u8)
+}
+id! {
+    /// Time inside a scene, in ticks since the server's start.
+    Tick(u64)
+}
+id! {
+    /// Grows with every change of owner, of an entity or a region; what carries a lower one is late.
+    Epoch(u64)
+}
+id! {
+    /// Number of a client's input within its session, from 1, without gaps.
+    Seq(u32)
+}
+
+impl Plane {
+    /// A plane that nobody sees: where an entity is while it is between two scenes.
+    pub const LIMBO: Plane = Plane(i32::MIN);
+}
+
+impl Kind {
+    /// The kind of every player.
+    pub const PLAYER: Kind = Kind(0);
+}
+
+impl Tick {
+    /// The next tick.
+    pub fn next(self) -> Tick {
+        Tick(self.0 + 1)
+    }
+}
+
+impl Epoch {
+    /// The next epoch.
+    pub fn next(self) -> Epoch {
+        Epoch(self.0 + 1)
+    }
+}
+
+impl Seq {
+    /// The next sequence number.
+    pub fn next(self) -> Seq {
+        Seq(self.0 + 1)
+    }
+}

@@ -1,0 +1,129 @@
+//! The region map: which region a place belongs to. Versioned data, never arithmetic on coordinates.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Epoch, Pos, Rect, RegionId, spec::SceneSpec};
+
+/// One region of a scene: a rectangular block of lands with one authority.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegionEntry {
+    /// The region's name.
+    pub id: RegionId,
+    /// Its ground, in centimetres; whole lands.
+    pub rect: Rect,
+    /// Grows with every change of its owner.
+    pub epoch: Epoch,
+}
+
+/// The regions of a scene, which together cover its map without overlap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegionMap {
+    /// Grows with every change of the map.
+    pub version: u64,
+    /// The regions.
+    pub regions: Vec<RegionEntry>,
+    /// The map's extent.
+    pub bounds: Rect,
+    land_cm: i32,
+    lands_x: i32,
+    /// For each land, row by row, the index of its region.
+    land_owner: Vec<u16>,
+}
+
+impl RegionMap {
+    /// Cuts a scene into blocks of lands as its spec says; ids count up from `first`.
+    pub fn grid(spec: &SceneSpec, first: RegionId) -> RegionMap {
+        let bounds = Rect { x0: 0, z0: 0, x1: spec.width_cm, z1: spec.depth_cm };
+        let (sx, sz) = (spec.region_lands_x * spec.land_cm, spec.region_lands_z * spec.land_cm);
+        let mut regions = Vec::new();
+        let mut z0 = 0;
+        while z0 < spec.depth_cm {
+            let mut x0 = 0;
+            while x0 < spec.width_cm {
+                let rect = Rect {
+                    x0,
+                    z0,
+                    x1: x0.saturating_add(sx).min(spec.width_cm),
+                    z1: z0.saturating_add(sz).min(spec.depth_cm),
+                };
+                let id = RegionId(first.0 + regions.len() as u32);
+                regions.push(RegionEntry { id, rect, epoch: Epoch(1) });
+                x0 = rect.x1;
+            }
+            z0 = z0.saturating_add(sz);
+        }
+        let lands_x = spec.width_cm / spec.land_cm;
+        let lands_z = spec.depth_cm / spec.land_cm;
+        let mut land_owner = Vec::with_capacity((lands_x * lands_z) as usize);
+        for lz in 0..lands_z {
+            for lx in 0..lands_x {
+                let at = Pos::ground(lx * spec.land_cm, lz * spec.land_cm);
+                let owner = regions.iter().position(|r| r.rect.contains(at));
+                land_owner.push(owner.unwrap_or(0) as u16);
+            }
+        }
+        RegionMap { version: 1, regions, bounds, land_cm: spec.land_cm, lands_x, land_owner }
+    }
+
+    /// The region that owns the ground at `p`; `None` outside the map.
+    pub fn at(&self, p: Pos) -> Option<&RegionEntry> {
+        if !self.bounds.contains(p) {
+            return None;
+        }
+        let land = (p.z / self.land_cm) * self.lands_x + p.x / self.land_cm;
+        self.land_owner.get(land as usize).and_then(|&i| self.regions.get(usize::from(i)))
+    }
+
+    /// The region named `id`, if it is one of this map's.
+    pub fn get(&self, id: RegionId) -> Option<&RegionEntry> {
+        self.regions.iter().find(|r| r.id == id)
+    }
+
+    /// The regions whose ground, grown by `band_cm`, meets that of region `id`: those with which it
+    /// exchanges ghosts. All eight neighbours, corners too.
+    pub fn neighbours(&self, id: RegionId, band_cm: i32) -> Vec<RegionEntry> {
+        let Some(me) = self.get(id) else { return Vec::new() };
+        let grown = me.rect.grown(band_cm.max(1));
+        self.regions.iter().filter(|r| r.id != id && r.rect.intersects(&grown)).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(width_cm: i32, depth_cm: i32, rx: i32, rz: i32) -> RegionMap {
+        let spec = SceneSpec {
+            width_cm,
+            depth_cm,
+            land_cm: 1_600,
+            region_lands_x: rx,
+            region_lands_z: rz,
+            ..SceneSpec::default()
+        };
+        RegionMap::grid(&spec, RegionId(10))
+    }
+
+    #[test]
+    fn every_place_has_exactly_one_region() {
+        let map = map(1_600 * 5, 1_600 * 3, 2, 2);
+        assert_eq!(map.regions.len(), 6);
+        for x in (0..8_000).step_by(50) {
+            for z in (0..4_800).step_by(50) {
+                let p = Pos::ground(x, z);
+                let holders: Vec<_> = map.regions.iter().filter(|r| r.rect.contains(p)).collect();
+                assert_eq!(holders.len(), 1);
+                assert_eq!(map.at(p).unwrap().id, holders[0].id);
+            }
+        }
+        assert!(map.at(Pos::ground(-1, 0)).is_none());
+        assert!(map.at(Pos::ground(8_000, 0)).is_none());
+    }
+
+    #[test]
+    fn the_middle_of_a_grid_has_eight_neighbours_and_a_corner_three() {
+        let map = map(1_600 * 3, 1_600 * 3, 1, 1);
+        assert_eq!(map.neighbours(RegionId(14), 1_600).len(), 8);
+        assert_eq!(map.neighbours(RegionId(10), 1_600).len(), 3);
+    }
+}

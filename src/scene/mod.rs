@@ -1,0 +1,17 @@
+//! The rules of the world, sans IO: no actor, socket, clock, thread or global randomness.
+
+pub mod border;
+pub mod effects;
+pub mod frames;
+pub mod geo;
+pub mod ids;
+pub mod lines;
+pub mod map;
+pub mod range;
+pub mod spec;
+pub mod views;
+
+pub use geo::{Pos, Rect};
+pub use ids::{EntityId, Epoch, Kind, Plane, RegionId, SceneId, Seq, SessionId, Tick};
+pub use range::{RangeSet, Visibility};
+pub use spec::{Scene, SceneSpec};

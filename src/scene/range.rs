@@ -1,0 +1,69 @@
+//! Who may see whom by place alone: rings of patches, circles, or everybody.
+
+use serde::{Deserialize, Serialize};
+
+/// A set of rings of patches around the patch that one stands in. Any union is legal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RangeSet(u8);
+
+impl RangeSet {
+    /// No ring at all: sees nobody, is seen by nobody of its kind.
+    pub const NONE: RangeSet = RangeSet(0);
+    /// The patch one stands in.
+    pub const NEAR: RangeSet = RangeSet(1);
+    /// The ring of patches around NEAR.
+    pub const MIDDLE: RangeSet = RangeSet(2);
+    /// The ring of patches around MIDDLE.
+    pub const FAR: RangeSet = RangeSet(4);
+    /// All three: 5 x 5 patches.
+    pub const FULL: RangeSet = RangeSet(7);
+
+    /// The set whose bits are `bits` (1 NEAR, 2 MIDDLE, 4 FAR); `None` when other bits are set.
+    pub fn from_bits(bits: u8) -> Option<RangeSet> {
+        (bits <= 7).then_some(RangeSet(bits))
+    }
+
+    /// The bits: 1 NEAR, 2 MIDDLE, 4 FAR.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Whether ring number `ring` (0 NEAR, 1 MIDDLE, 2 FAR) is in the set; rings from 3 on never are.
+    #[inline]
+    pub fn has_ring(self, ring: u32) -> bool {
+        ring < 3 && (self.0 >> ring) & 1 == 1
+    }
+
+    /// What both sets hold.
+    #[inline]
+    pub fn and(self, other: RangeSet) -> RangeSet {
+        RangeSet(self.0 & other.0)
+    }
+
+    /// What either set holds.
+    pub fn or(self, other: RangeSet) -> RangeSet {
+        RangeSet(self.0 | other.0)
+    }
+
+    /// How many patches the set reaches in each direction (0, 1 or 2); `None` for the empty set.
+    pub fn reach(self) -> Option<i32> {
+        (0..3).rev().find(|&r| self.has_ring(r)).map(|r| r as i32)
+    }
+}
+
+/// How a scene decides who is within range of whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Visibility {
+    /// By rings of patches; each entity has its own [`RangeSet`].
+    Patches,
+    /// By distance: comes into range at `enter_cm` or nearer, leaves it beyond `leave_cm`.
+    Circle {
+        /// Enter radius in centimetres, at least 1.
+        enter_cm: i32,
+        /// Leave radius in centimetres, greater than the enter radius.
+        leave_cm: i32,
+    },
+    /// Everybody of a plane is in range of everybody: for small scenes of a single region.
+    All,
+}

@@ -1,0 +1,257 @@
+//! The frame: the one message per player and tick, and the pieces from which it is assembled.
+
+use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
+
+use super::codes::ErrorCode;
+use crate::scene::frames::FrameBatch;
+use crate::scene::{EntityId, Epoch, Kind, Seq, Tick};
+
+/// Somebody comes into view.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entered {
+    /// Who.
+    pub id: EntityId,
+    /// Its kind.
+    pub kind: Kind,
+    /// Where it is, centimetres.
+    pub x: i32,
+    /// Height, centimetres.
+    pub y: i32,
+    /// Where it is, centimetres.
+    pub z: i32,
+    /// Its opaque appearance.
+    pub look: ByteBuf,
+}
+
+/// Somebody in view is elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// Who.
+    pub id: EntityId,
+    /// Where it is, centimetres.
+    pub x: i32,
+    /// Height, centimetres.
+    pub y: i32,
+    /// Where it is, centimetres.
+    pub z: i32,
+}
+
+/// Somebody in view did something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acted {
+    /// Who.
+    pub id: EntityId,
+    /// What, opaque.
+    pub payload: ByteBuf,
+}
+
+/// An input of the player's own that was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputRefused {
+    /// The input's number.
+    pub seq: Seq,
+    /// Why.
+    pub code: ErrorCode,
+}
+
+/// What a player is told in a tick.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// The tick whose state this is.
+    pub tick: Tick,
+    /// The last input of the player's that was applied.
+    pub ack: Seq,
+    /// Grows each time the player is handed to another region.
+    pub epoch: Epoch,
+    /// When true, forget everybody seen so far: `enters` is all that is in view (a resync).
+    pub resync: bool,
+    /// Who comes into view. Never one that is in view already.
+    pub enters: Vec<Entered>,
+    /// Who goes out of view. Always one that was in view.
+    pub leaves: Vec<EntityId>,
+    /// Who moved.
+    pub moves: Vec<Moved>,
+    /// Who did what, in order.
+    pub acts: Vec<Acted>,
+    /// Which of the player's own inputs were refused since the last frame.
+    pub refused: Vec<InputRefused>,
+}
+
+/// Type number of a frame; see [`super::client::ServerMsg`].
+pub const FRAME_TYPE: u8 = 66;
+
+/// The bytes of all frames of a region and tick: every piece encoded once, and a way to assemble
+/// each session's message from them. Reused from tick to tick.
+#[derive(Debug, Clone, Default)]
+pub struct EncodedBatch {
+    batch: FrameBatch,
+    bytes: Vec<u8>,
+    // Where each piece starts; one entry more than there are pieces: the end of the last.
+    entering: Vec<u32>,
+    moving: Vec<u32>,
+    acting: Vec<u32>,
+}
+
+impl EncodedBatch {
+    /// Encodes every piece of `batch`.
+    pub fn new(batch: FrameBatch) -> EncodedBatch {
+        let mut out = EncodedBatch::default();
+        out.replace(batch);
+        out
+    }
+
+    /// Takes a new batch in place of the old one, which is given back for reuse.
+    pub fn replace(&mut self, batch: FrameBatch) -> FrameBatch {
+        let old = std::mem::replace(&mut self.batch, batch);
+        let EncodedBatch { batch, bytes, entering, moving, acting } = self;
+        bytes.clear();
+        pieces(bytes, entering, &batch.entering, |out, e| {
+            array(out, 6);
+            uint(out, e.id.0);
+            uint(out, e.kind.0.into());
+            sint(out, e.pos.x);
+            sint(out, e.pos.y);
+            sint(out, e.pos.z);
+            bin(out, &e.look);
+        });
+        pieces(bytes, moving, &batch.moving, |out, (id, pos)| {
+            array(out, 4);
+            uint(out, id.0);
+            sint(out, pos.x);
+            sint(out, pos.y);
+            sint(out, pos.z);
+        });
+        pieces(bytes, acting, &batch.acting, |out, (id, payload)| {
+            array(out, 2);
+            uint(out, id.0);
+            bin(out, payload);
+        });
+        old
+    }
+
+    /// The batch whose bytes these are.
+    pub fn batch(&self) -> &FrameBatch {
+        &self.batch
+    }
+
+    /// Appends the whole message for the session at `index` of [`FrameBatch::sessions`] to `out`.
+    ///
+    /// # Panics
+    /// When `index` is not one of the batch's sessions.
+    pub fn write_frame(&self, index: usize, out: &mut Vec<u8>) {
+        let s = &self.batch.sessions[index];
+        let (enters, moves, acts) = self.batch.refs_of(s);
+        out.extend_from_slice(&[0x92, FRAME_TYPE]);
+        array(out, 9);
+        uint(out, self.batch.tick.0);
+        uint(out, s.ack.0.into());
+        uint(out, s.epoch.0);
+        out.push(if s.resync { 0xc3 } else { 0xc2 });
+        self.list(out, &self.entering, enters);
+        let leaves = self.batch.leaves_of(s);
+        array(out, leaves.len());
+        for id in leaves {
+            uint(out, id.0);
+        }
+        self.list(out, &self.moving, moves);
+        self.list(out, &self.acting, acts);
+        let refused = self.batch.refused_of(s);
+        array(out, refused.len());
+        for r in refused {
+            array(out, 2);
+            uint(out, r.seq.0.into());
+            uint(out, u64::from(u16::from(ErrorCode::from(r.why))));
+        }
+    }
+
+    #[inline]
+    fn list(&self, out: &mut Vec<u8>, starts: &[u32], refs: &[u32]) {
+        array(out, refs.len());
+        for &r in refs {
+            let (from, to) = (starts[r as usize], starts[r as usize + 1]);
+            out.extend_from_slice(&self.bytes[from as usize..to as usize]);
+        }
+    }
+}
+
+fn pieces<T>(
+    bytes: &mut Vec<u8>,
+    starts: &mut Vec<u32>,
+    items: &[T],
+    write: impl Fn(&mut Vec<u8>, &T),
+) {
+    starts.clear();
+    starts.push(bytes.len() as u32);
+    for item in items {
+        write(bytes, item);
+        starts.push(bytes.len() as u32);
+    }
+}
+
+// The few MessagePack forms that a frame needs, in their shortest encoding. `rmp` writes the same
+// bytes behind a Result for a sink that cannot fail; a test holds the two against each other.
+
+fn array(out: &mut Vec<u8>, len: usize) {
+    match len {
+        0..=15 => out.push(0x90 | len as u8),
+        16..=0xffff => {
+            out.push(0xdc);
+            out.extend_from_slice(&(len as u16).to_be_bytes());
+        }
+        _ => {
+            out.push(0xdd);
+            out.extend_from_slice(&(len as u32).to_be_bytes());
+        }
+    }
+}
+
+fn uint(out: &mut Vec<u8>, n: u64) {
+    match n {
+        0..=0x7f => out.push(n as u8),
+        0x80..=0xff => out.extend_from_slice(&[0xcc, n as u8]),
+        0x100..=0xffff => {
+            out.push(0xcd);
+            out.extend_from_slice(&(n as u16).to_be_bytes());
+        }
+        0x1_0000..=0xffff_ffff => {
+            out.push(0xce);
+            out.extend_from_slice(&(n as u32).to_be_bytes());
+        }
+        _ => {
+            out.push(0xcf);
+            out.extend_from_slice(&n.to_be_bytes());
+        }
+    }
+}
+
+fn sint(out: &mut Vec<u8>, n: i32) {
+    match n {
+        0.. => uint(out, n as u64),
+        -32..=-1 => out.push(n as i8 as u8),
+        -128..=-33 => out.extend_from_slice(&[0xd0, n as i8 as u8]),
+        -32768..=-129 => {
+            out.push(0xd1);
+            out.extend_from_slice(&(n as i16).to_be_bytes());
+        }
+        _ => {
+            out.push(0xd2);
+            out.extend_from_slice(&n.to_be_bytes());
+        }
+    }
+}
+
+fn bin(out: &mut Vec<u8>, bytes: &[u8]) {
+    match bytes.len() {
+        len @ 0..=0xff => out.extend_from_slice(&[0xc4, len as u8]),
+        len @ 0x100..=0xffff => {
+            out.push(0xc5);
+            out.extend_from_slice(&(len as u16).to_be_bytes());
+        }
+        len => {
+            out.push(0xc6);
+            out.extend_from_slice(&(len as u32).to_be_bytes());
+        }
+    }
+    out.extend_from_slice(bytes);
+}

@@ -1,0 +1,14 @@
+//! Bytes to typed messages and back: MessagePack arrays, for clients and between regions.
+//!
+//! Every client message is `[type, [field, ...]]`. Past this module there are only typed, valid
+//! values. The contract for clients is `docs/protocol.md`; golden vectors there are checked by tests.
+
+pub mod client;
+pub mod codec;
+pub mod codes;
+pub mod frame;
+
+pub use client::{ClientMsg, JoinRules, ServerMsg};
+pub use codec::{DecodeError, MAX_CLIENT_FRAME, MAX_SERVER_FRAME, PROTOCOL_VERSION};
+pub use codes::{CloseCode, ErrorCode};
+pub use frame::{EncodedBatch, Entered, Frame, Moved};
