@@ -30,3 +30,16 @@ pub enum Delivery {
     /// News of the entity.
     Notice(Notice),
 }
+
+/// Asks a region for a copy of its state.
+#[derive(Message, Debug, Clone, Copy)]
+#[rtype(result = "crate::scene::inspect::RegionSnapshot")]
+pub struct Inspect {
+    /// Only entities of this plane; `None` for all.
+    pub plane: Option<crate::scene::Plane>,
+}
+
+/// Asks a region for one of its own players with all that it sees; `None` if it does not live there.
+#[derive(Message, Debug, Clone, Copy)]
+#[rtype(result = "Option<crate::scene::inspect::PlayerSnapshot>")]
+pub struct InspectPlayer(pub crate::scene::EntityId);

@@ -3,3 +3,4 @@
 
 pub mod directory;
 pub mod messages;
+pub mod metrics;

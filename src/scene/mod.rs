@@ -5,6 +5,7 @@ pub mod effects;
 pub mod frames;
 pub mod geo;
 pub mod ids;
+pub mod inspect;
 pub mod lines;
 pub mod map;
 pub mod range;

@@ -1,0 +1,2 @@
+//! The Purview server, from one process to many machines: gateway, console, bots, replay and the
+//! `purview` command.

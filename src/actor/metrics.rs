@@ -1,0 +1,59 @@
+//! Figures that a region keeps of itself, readable from any thread without asking it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Upper bounds of the tick-time buckets, microseconds; a last bucket takes the rest.
+pub const TICK_BUCKETS_US: [u64; 24] = [
+    10, 20, 50, 100, 150, 200, 300, 500, 750, 1_000, 1_500, 2_000, 3_000, 4_000, 5_000, 7_500,
+    10_000, 15_000, 20_000, 30_000, 50_000, 75_000, 100_000, 250_000,
+];
+
+/// The figures of one region. Counters only grow; the others are as of the last tick.
+#[derive(Debug, Default)]
+pub struct RegionMetrics {
+    /// Ticks done.
+    pub ticks: AtomicU64,
+    /// Ticks skipped because the region was late.
+    pub skipped_ticks: AtomicU64,
+    /// Ticks closed without the ghosts of every neighbour, which were late.
+    pub forced_closes: AtomicU64,
+    /// Entities that live here.
+    pub reals: AtomicU64,
+    /// Of these, players with a session.
+    pub players: AtomicU64,
+    /// Mirrored entities.
+    pub ghosts: AtomicU64,
+    /// Entities handed to another region.
+    pub handoffs: AtomicU64,
+    /// Frames given to sessions.
+    pub frames: AtomicU64,
+    /// Enters, leaves, moves and acts in these frames.
+    pub updates: AtomicU64,
+    /// Frames lost because a session's mailbox was full.
+    pub frames_lost: AtomicU64,
+    /// Ghost batches lost because a neighbour's mailbox was full.
+    pub borders_lost: AtomicU64,
+    /// Messages of the view negotiation sent to other regions.
+    pub view_messages: AtomicU64,
+    /// Microseconds of work in the ticks, summed.
+    pub tick_us_sum: AtomicU64,
+    /// Longest tick, microseconds.
+    pub tick_us_max: AtomicU64,
+    tick_us: [AtomicU64; 25],
+}
+
+impl RegionMetrics {
+    /// Counts a tick that took `us` microseconds of work.
+    pub fn tick_took(&self, us: u64) {
+        self.ticks.fetch_add(1, Ordering::Relaxed);
+        self.tick_us_sum.fetch_add(us, Ordering::Relaxed);
+        self.tick_us_max.fetch_max(us, Ordering::Relaxed);
+        let bucket = TICK_BUCKETS_US.iter().position(|b| us <= *b).unwrap_or(TICK_BUCKETS_US.len());
+        self.tick_us[bucket].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ticks per bucket of [`TICK_BUCKETS_US`], then those beyond the last.
+    pub fn tick_buckets(&self) -> [u64; 25] {
+        std::array::from_fn(|i| self.tick_us[i].load(Ordering::Relaxed))
+    }
+}
