@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::effects::{Bond, Spawn};
+use super::frames::InputRefused;
 use super::views::PeerState;
 use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, Seq, Tick};
 
@@ -109,6 +110,8 @@ pub struct Handoff {
     pub seen: Vec<SeenState>,
     /// Entities that its client was shown and must still be told have left.
     pub gone: Vec<EntityId>,
+    /// Refused inputs that its client must still be told of.
+    pub refused: Vec<InputRefused>,
     /// Whether its client is held.
     pub held: bool,
     /// Whether its client must be told everything anew.

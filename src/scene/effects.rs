@@ -125,6 +125,8 @@ pub enum Effect {
     View(RegionId, ViewMsg),
     /// An entity moves to another region; must arrive.
     Handoff(RegionId, Box<Handoff>),
+    /// An input for an entity that has moved to another region; must arrive.
+    Forward(RegionId, Box<Input>),
     /// News for a session.
     Notice(SessionId, Notice),
 }

@@ -2,11 +2,12 @@
 //! of them it gets (DESIGN, "The scene": Frame). Typed; `wire` makes bytes of it.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use super::{EntityId, Epoch, Kind, Pos, Seq, SessionId, Tick};
 
 /// Why an input was refused. Nothing was changed by it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// The position lies outside the scene.
     OutOfBounds,
@@ -15,7 +16,7 @@ pub enum Refusal {
 }
 
 /// An input of a player's own that was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputRefused {
     /// The input's number.
     pub seq: Seq,

@@ -5,14 +5,17 @@ pub mod effects;
 pub mod frames;
 pub mod geo;
 pub mod ids;
+pub mod index;
 pub mod inspect;
 pub mod lines;
 pub mod map;
 pub mod range;
+pub mod region;
 pub mod spec;
 pub mod views;
 
 pub use geo::{Pos, Rect};
 pub use ids::{EntityId, Epoch, Kind, Plane, RegionId, SceneId, Seq, SessionId, Tick};
 pub use range::{RangeSet, Visibility};
+pub use region::Region;
 pub use spec::{Scene, SceneSpec};

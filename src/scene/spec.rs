@@ -275,15 +275,13 @@ fn check_kinds(s: &SceneSpec, errors: &mut Vec<SpecError>) {
             err(errors, "kinds", format!("{:?}", k.name), "stands twice; names are unique".into());
         }
     }
-    if let Some(first) = s.kinds.first() {
-        if first.name != "player" || first.layer != 0 {
-            err(
-                errors,
-                "kinds",
-                format!("{:?} in layer {}", first.name, first.layer),
-                "the first kind must be \"player\", in layer 0".into(),
-            );
-        }
+    if let Some(first) = s.kinds.first().filter(|k| k.name != "player" || k.layer != 0) {
+        err(
+            errors,
+            "kinds",
+            format!("{:?} in layer {}", first.name, first.layer),
+            "the first kind must be \"player\", in layer 0".into(),
+        );
     }
 }
 

@@ -1,4 +1,32 @@
-//! View lists.
+//! View lists: whom a player sees of those in range, symmetric and capped (DESIGN, "VIEWS").
+//!
+//! Every player keeps, of each other player that it deals with, a few registers. `mine` is the
+//! number of its own standing YES, `his` that of the other's; a link, an entry of the view list, is
+//! where both stand. Whoever said NO last owes the next YES, so nobody waits for a message that will
+//! not come.
+//!
+//! ```text
+//!                 ask / YES(n)                     hear YES
+//!   (nothing) ------------------> asked (mine) -----------------> linked (mine, his)
+//!       |  ^                        |     ^                          |        |
+//!       |  |          hear NO(mine) |     |                  refuse  |        | hear NO(mine)
+//!       |  |                        v     |                  /NO(his)|        v
+//!       |  |<-- out of range -- owed (he owes the next YES) <--------|-- owed
+//!       |  |                                                         |
+//!       |  +---------------------------------------------------------+
+//!       +-- hear YES, wanted / YES(n) --> linked      hear YES, not wanted / NO --> (nothing)
+//! ```
+//!
+//! Safe, step by step: (V1) the two sides disagree on a link only while a message between them is in
+//! flight; (V2) never more links than the cap; (V3) a NO cancels only the YES that it names.
+//!
+//! At rest the links are *the* stable assignment: with a strict total order over pairs it is unique,
+//! and equal to the greedy one (sort all pairs in range by bond, distance and ids; match while both
+//! have room). See arXiv 0704.3904.
+
+mod registers;
+
+pub use registers::{Heard, Key, NO_BOND, Peer, Registers, ViewRules};
 
 use serde::{Deserialize, Serialize};
 

@@ -1,0 +1,335 @@
+//! Slots: every entity that a region knows, real or ghost, with its place in the index.
+//!
+//! Slots are dense with a free list. A slot is reused after its entity is gone, so whoever remembers
+//! a slot remembers the entity's id too and compares: ids are never used twice, which makes them the
+//! slot's generation.
+
+use bytes::Bytes;
+use rustc_hash::FxHashMap;
+
+use crate::scene::effects::Bond;
+use crate::scene::index::{Grid, Patch, Spot};
+use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene};
+
+/// No slot.
+pub const NO_SLOT: u32 = u32::MAX;
+
+/// Bits of an index entry's tag: the entity's range, and whether it has bonds.
+pub const TAG_BONDED: u32 = 1 << 8;
+
+/// What the tick touches of every entity. One cache line.
+#[derive(Debug, Clone)]
+pub struct Body {
+    pub id: EntityId,
+    pub pos: Pos,
+    /// Patch in the grid of its own kind; equal coordinates in every grid of its layer.
+    pub patch: Patch,
+    /// Tick of the last change that viewers are told.
+    pub changed: u32,
+    /// Tick of its last act.
+    pub acted: u32,
+    pub spot: Spot,
+    pub plane_ix: u32,
+    /// Index into the region's viewers, for a player that lives here.
+    pub viewer: u32,
+    /// Rank that a pair must beat to interest this player; `u64::MAX` while it has room.
+    pub thr: u64,
+    pub tag: u32,
+    pub kind: Kind,
+}
+
+impl Body {
+    pub fn range(&self) -> RangeSet {
+        tag_range(self.tag)
+    }
+}
+
+/// The range in an index entry's tag.
+#[inline]
+pub fn tag_range(tag: u32) -> RangeSet {
+    RangeSet::from_bits((tag & 7) as u8).unwrap_or(RangeSet::NONE)
+}
+
+/// An entity that lives here.
+#[derive(Debug, Clone, Default)]
+pub struct Real {
+    /// Neighbours that mirror it, a bit each.
+    pub mirrors: u32,
+    /// Neighbours must be told everything of it again.
+    pub restate: bool,
+    /// The rank as neighbours were told.
+    pub thr_told: u64,
+    /// It has jumped and goes where another region rules.
+    pub bound_for: Option<Bound>,
+}
+
+/// Where a jump out of the region goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Bound {
+    pub region: RegionId,
+    pub plane: Plane,
+}
+
+/// An entity that lives in another region. It is shown and negotiated with, never simulated.
+#[derive(Debug, Clone)]
+pub struct Ghost {
+    /// The owner.
+    pub owner: RegionId,
+    /// Since when nobody mirrors it, though its owner should.
+    pub orphan_since: Option<u32>,
+}
+
+/// Whose an entity is. Two types and not a flag: a ghost has no handler for what only a real may do.
+#[derive(Debug, Clone)]
+pub enum Role {
+    Real(Real),
+    Ghost(Ghost),
+    /// The slot is free.
+    Free,
+}
+
+/// The rest of an entity.
+#[derive(Debug, Clone)]
+pub struct Cold {
+    pub epoch: Epoch,
+    pub plane: Plane,
+    pub look: Bytes,
+    pub bonds: Vec<Bond>,
+    pub role: Role,
+}
+
+/// The index of one plane: a grid per kind, made when the first of its kind appears.
+#[derive(Debug)]
+pub struct PlaneIndex {
+    pub plane: Plane,
+    pub grids: Vec<Option<Grid>>,
+    population: u32,
+}
+
+/// All entities that a region knows.
+#[derive(Debug)]
+pub struct Bodies {
+    pub hot: Vec<Body>,
+    pub cold: Vec<Cold>,
+    pub planes: Vec<PlaneIndex>,
+    free: Vec<u32>,
+    by_id: FxHashMap<EntityId, u32>,
+    by_plane: FxHashMap<Plane, u32>,
+    free_planes: Vec<u32>,
+    ground: Rect,
+    /// Patch side of each kind.
+    kind_patch_cm: Vec<i32>,
+}
+
+impl Bodies {
+    /// Nobody yet, on the ground of a region and the band around it.
+    pub fn new(scene: &Scene, rect: Rect) -> Bodies {
+        let grown = rect.grown(scene.band_cm);
+        let b = scene.map.bounds;
+        let ground = Rect {
+            x0: grown.x0.max(b.x0),
+            z0: grown.z0.max(b.z0),
+            x1: grown.x1.min(b.x1),
+            z1: grown.z1.min(b.z1),
+        };
+        let layers = &scene.spec.layers;
+        Bodies {
+            hot: Vec::new(),
+            cold: Vec::new(),
+            planes: Vec::new(),
+            free: Vec::new(),
+            by_id: FxHashMap::default(),
+            by_plane: FxHashMap::default(),
+            free_planes: Vec::new(),
+            ground,
+            kind_patch_cm: scene.spec.kinds.iter().map(|k| layers[k.layer].patch_cm).collect(),
+        }
+    }
+
+    /// The slot of an entity, if it is known here.
+    #[inline]
+    pub fn slot(&self, id: EntityId) -> Option<u32> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// How many entities are known here.
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Whether a kind is one of the scene's.
+    pub fn has_kind(&self, kind: Kind) -> bool {
+        usize::from(kind.0) < self.kind_patch_cm.len()
+    }
+
+    /// Slots in use.
+    pub fn slots(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.hot.len() as u32).filter(|s| !matches!(self.cold[*s as usize].role, Role::Free))
+    }
+
+    /// The real at `slot`, if one lives there.
+    pub fn real_mut(&mut self, slot: u32) -> Option<&mut Real> {
+        match &mut self.cold[slot as usize].role {
+            Role::Real(real) => Some(real),
+            _ => None,
+        }
+    }
+
+    /// Adds an entity whose id is not in use. Its plane and kind are legal.
+    #[allow(clippy::too_many_arguments)]
+    pub fn add(
+        &mut self,
+        id: EntityId,
+        kind: Kind,
+        plane: Plane,
+        pos: Pos,
+        range: RangeSet,
+        look: Bytes,
+        bonds: Vec<Bond>,
+        epoch: Epoch,
+        role: Role,
+    ) -> u32 {
+        let body = Body {
+            id,
+            pos,
+            patch: Patch { x: 0, z: 0 },
+            changed: 0,
+            acted: 0,
+            spot: Spot::NONE,
+            plane_ix: 0,
+            viewer: u32::MAX,
+            thr: u64::MAX,
+            tag: tag_of(range, &bonds),
+            kind,
+        };
+        let cold = Cold { epoch, plane, look, bonds, role };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.hot[slot as usize] = body;
+                self.cold[slot as usize] = cold;
+                slot
+            }
+            None => {
+                self.hot.push(body);
+                self.cold.push(cold);
+                (self.hot.len() - 1) as u32
+            }
+        };
+        self.by_id.insert(id, slot);
+        self.enter_plane(slot);
+        slot
+    }
+
+    /// Removes an entity and frees its slot.
+    pub fn remove(&mut self, slot: u32) {
+        self.leave_plane(slot);
+        self.by_id.remove(&self.hot[slot as usize].id);
+        let cold = &mut self.cold[slot as usize];
+        cold.role = Role::Free;
+        cold.look = Bytes::new();
+        cold.bonds = Vec::new();
+        // Whoever remembers the slot finds another id there.
+        self.hot[slot as usize].id = EntityId(0);
+        self.free.push(slot);
+    }
+
+    /// Puts an entity elsewhere on its plane.
+    #[inline]
+    pub fn set_pos(&mut self, slot: u32, pos: Pos) {
+        let body = &mut self.hot[slot as usize];
+        body.pos = pos;
+        let grids = &mut self.planes[body.plane_ix as usize].grids;
+        let Some(grid) = &mut grids[usize::from(body.kind.0)] else { return };
+        body.patch = grid.patch_of(pos);
+        let (spot, displaced) = grid.relocate(body.spot, slot, body.tag, pos);
+        let old = std::mem::replace(&mut body.spot, spot);
+        if let Some(other) = displaced {
+            self.hot[other as usize].spot = old;
+        }
+    }
+
+    /// Puts an entity on another plane.
+    pub fn set_plane(&mut self, slot: u32, plane: Plane) {
+        if self.cold[slot as usize].plane != plane {
+            self.leave_plane(slot);
+            self.cold[slot as usize].plane = plane;
+            self.enter_plane(slot);
+        }
+    }
+
+    /// Sets an entity's bonds and range.
+    pub fn set_traits(&mut self, slot: u32, range: RangeSet, bonds: Vec<Bond>) {
+        let tag = tag_of(range, &bonds);
+        self.cold[slot as usize].bonds = bonds;
+        self.hot[slot as usize].tag = tag;
+        let pos = self.hot[slot as usize].pos;
+        self.set_pos(slot, pos);
+    }
+
+    /// The strongest bond class that two entities share; 255 when none.
+    pub fn bond_class(&self, a: u32, b: u32) -> u8 {
+        let theirs = &self.cold[b as usize].bonds;
+        let mine = self.cold[a as usize].bonds.iter();
+        mine.filter(|bond| theirs.contains(bond)).map(|bond| bond.class).min().unwrap_or(255)
+    }
+
+    fn enter_plane(&mut self, slot: u32) {
+        let plane = self.cold[slot as usize].plane;
+        let plane_ix = self.plane_ix(plane);
+        let body = &mut self.hot[slot as usize];
+        body.plane_ix = plane_ix;
+        let kind = usize::from(body.kind.0);
+        let index = &mut self.planes[plane_ix as usize];
+        index.population += 1;
+        let patch_cm = self.kind_patch_cm[kind];
+        let grid = index.grids[kind].get_or_insert_with(|| Grid::new(self.ground, patch_cm));
+        body.patch = grid.patch_of(body.pos);
+        body.spot = grid.insert(slot, body.tag, body.pos);
+    }
+
+    fn leave_plane(&mut self, slot: u32) {
+        let body = &mut self.hot[slot as usize];
+        let (plane_ix, kind) = (body.plane_ix, usize::from(body.kind.0));
+        let spot = std::mem::replace(&mut body.spot, Spot::NONE);
+        let index = &mut self.planes[plane_ix as usize];
+        let displaced = index.grids[kind].as_mut().and_then(|g| g.remove(spot));
+        index.population -= 1;
+        if index.population == 0 {
+            self.by_plane.remove(&index.plane);
+            index.grids = Vec::new();
+            self.free_planes.push(plane_ix);
+        }
+        if let Some(other) = displaced {
+            self.hot[other as usize].spot = spot;
+        }
+    }
+
+    fn plane_ix(&mut self, plane: Plane) -> u32 {
+        if let Some(ix) = self.by_plane.get(&plane) {
+            return *ix;
+        }
+        let grids = vec![None; self.kind_patch_cm.len()];
+        let index = PlaneIndex { plane, grids, population: 0 };
+        let ix = match self.free_planes.pop() {
+            Some(ix) => {
+                self.planes[ix as usize] = index;
+                ix
+            }
+            None => {
+                self.planes.push(index);
+                (self.planes.len() - 1) as u32
+            }
+        };
+        self.by_plane.insert(plane, ix);
+        ix
+    }
+
+    /// The index of a plane, if anybody is on it.
+    pub fn plane(&self, plane: Plane) -> Option<&PlaneIndex> {
+        self.by_plane.get(&plane).map(|ix| &self.planes[*ix as usize])
+    }
+}
+
+fn tag_of(range: RangeSet, bonds: &[Bond]) -> u32 {
+    u32::from(range.bits()) | if bonds.is_empty() { 0 } else { TAG_BONDED }
+}

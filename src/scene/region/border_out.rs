@@ -1,0 +1,150 @@
+//! Ghosts for the neighbours: one batch for each of them and tick.
+
+use super::Region;
+use super::bodies::{Bodies, Real, Role};
+use crate::scene::border::{BorderBatch, GhostChange, GhostLeave, GhostState};
+use crate::scene::effects::Effect;
+use crate::scene::map::RegionEntry;
+use crate::scene::{Plane, Rect, RegionId, Tick};
+
+#[derive(Debug)]
+struct Neighbour {
+    id: RegionId,
+    rect: Rect,
+    needs_all: bool,
+    last: Tick,
+    leaves: Vec<GhostLeave>,
+}
+
+/// What neighbours were sent.
+#[derive(Debug)]
+pub struct Outbound {
+    neighbours: Vec<Neighbour>,
+}
+
+impl Outbound {
+    /// Nothing was sent yet. At most 32 neighbours can be told apart; a legal band, no wider than the
+    /// smallest region, makes at most 16 of regions whose sides differ by less than a factor of four.
+    pub fn new(neighbours: &[RegionEntry]) -> Outbound {
+        let neighbours = neighbours.iter().take(32).map(|r| Neighbour {
+            id: r.id,
+            rect: r.rect,
+            needs_all: true,
+            last: Tick(0),
+            leaves: Vec::new(),
+        });
+        Outbound { neighbours: neighbours.collect() }
+    }
+
+    /// The neighbour missed something: its next batch is a full one.
+    pub fn lost(&mut self, neighbour: RegionId) {
+        for n in self.neighbours.iter_mut().filter(|n| n.id == neighbour) {
+            n.needs_all = true;
+        }
+    }
+
+    /// Whether there is anybody to mirror to.
+    pub fn is_alone(&self) -> bool {
+        self.neighbours.is_empty()
+    }
+}
+
+impl Region {
+    /// Neighbours that mirror the entity at `slot` will be told that it leaves, and for where.
+    pub(super) fn sign_off(&mut self, slot: u32, next: Option<RegionId>) {
+        let (id, epoch) =
+            (self.bodies.hot[slot as usize].id, self.bodies.cold[slot as usize].epoch);
+        let mirrors = self.bodies.real_mut(slot).map_or(0, |r| std::mem::take(&mut r.mirrors));
+        for (i, n) in self.outbound.neighbours.iter_mut().enumerate() {
+            if mirrors >> i & 1 == 1 {
+                n.leaves.push(GhostLeave { id, epoch, next });
+            }
+        }
+    }
+
+    /// Sends each neighbour its ghosts of this tick.
+    pub(super) fn send_borders(&mut self, fx: &mut Vec<Effect>) {
+        if self.outbound.is_alone() {
+            return;
+        }
+        let mut batches: Vec<BorderBatch> = self
+            .outbound
+            .neighbours
+            .iter_mut()
+            .map(|n| BorderBatch {
+                from: self.id,
+                epoch: self.epoch,
+                tick: self.tick,
+                prev: n.last,
+                full: n.needs_all,
+                enters: Vec::new(),
+                changes: Vec::new(),
+                leaves: std::mem::take(&mut n.leaves),
+                acts: Vec::new(),
+            })
+            .collect();
+        let band = self.scene.band_cm;
+        let inner = self.rect.grown(-band);
+        for slot in 0..self.bodies.hot.len() as u32 {
+            let body = &self.bodies.hot[slot as usize];
+            let Role::Real(real) = &mut self.bodies.cold[slot as usize].role else { continue };
+            if inner.contains(body.pos) && real.mirrors == 0 {
+                continue;
+            }
+            let mut real = std::mem::take(real);
+            self.mirror(slot, &mut real, &mut batches, band);
+            self.bodies.cold[slot as usize].role = Role::Real(real);
+        }
+        for act in self.acts.iter().filter(|a| self.bodies.slot(a.id) == Some(a.slot)) {
+            let Role::Real(real) = &self.bodies.cold[act.slot as usize].role else { continue };
+            for (i, batch) in batches.iter_mut().enumerate() {
+                if real.mirrors >> i & 1 == 1 {
+                    batch.acts.push((act.id, act.payload.clone()));
+                }
+            }
+        }
+        for (n, batch) in self.outbound.neighbours.iter_mut().zip(batches) {
+            n.needs_all = false;
+            n.last = self.tick;
+            fx.push(Effect::Border(n.id, Box::new(batch)));
+        }
+    }
+
+    fn mirror(&self, slot: u32, real: &mut Real, batches: &mut [BorderBatch], band: i32) {
+        let body = &self.bodies.hot[slot as usize];
+        let cold = &self.bodies.cold[slot as usize];
+        let changed = body.changed == self.tick.0 as u32 || body.thr != real.thr_told;
+        for (i, (n, batch)) in self.outbound.neighbours.iter().zip(batches).enumerate() {
+            let bit = 1 << i;
+            let near = cold.plane != Plane::LIMBO && n.rect.outside_by(body.pos) <= band;
+            let mirrored = real.mirrors & bit != 0;
+            if near && (!mirrored || batch.full || real.restate) {
+                real.mirrors |= bit;
+                batch.enters.push(state_of(&self.bodies, slot));
+            } else if near && changed {
+                let (id, epoch, pos, thr) = (body.id, cold.epoch, body.pos, body.thr);
+                batch.changes.push(GhostChange { id, epoch, pos, thr });
+            } else if !near && mirrored {
+                real.mirrors &= !bit;
+                batch.leaves.push(GhostLeave { id: body.id, epoch: cold.epoch, next: None });
+            }
+        }
+        real.restate = false;
+        real.thr_told = body.thr;
+    }
+}
+
+fn state_of(bodies: &Bodies, slot: u32) -> GhostState {
+    let (body, cold) = (&bodies.hot[slot as usize], &bodies.cold[slot as usize]);
+    GhostState {
+        id: body.id,
+        epoch: cold.epoch,
+        kind: body.kind,
+        plane: cold.plane,
+        pos: body.pos,
+        range: body.range(),
+        look: cold.look.clone(),
+        bonds: cold.bonds.clone(),
+        thr: body.thr,
+    }
+}

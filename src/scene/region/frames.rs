@@ -1,0 +1,226 @@
+//! What each client is told in a tick: by each viewer from its own entries, so that nothing is told
+//! twice and nothing of what changed while a client was held is missed.
+
+use super::Region;
+use super::bodies::Bodies;
+use super::viewer::Viewer;
+use crate::scene::EntityId;
+use crate::scene::effects::Effect;
+use crate::scene::frames::{Entering, FrameBatch, SessionFrame};
+use crate::scene::spec::Rates;
+
+/// Most bytes that one entity's move takes in a frame: array, id, three coordinates.
+const MOVE_BYTES: usize = 1 + 9 + 3 * 5;
+
+const NOT_TOLD: (u32, u32) = (u32::MAX, 0);
+
+/// Where the pieces of each slot are in this tick's batch: tick and index.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    entering: (u32, u32),
+    moving: (u32, u32),
+}
+
+/// A move that is due for a viewer.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    /// How late it is, in 1/256 of its ring's interval.
+    lateness: u32,
+    slot: u32,
+    peer: u32,
+    is_peer: bool,
+}
+
+/// The batch under way and the buffers to make it.
+#[derive(Debug, Default)]
+pub struct Assembly {
+    batch: FrameBatch,
+    spare: Vec<FrameBatch>,
+    told: Vec<Told>,
+    /// Of each act: slot and index of its piece, sorted by slot.
+    acts: Vec<(u32, u32)>,
+    due: Vec<Due>,
+    moves: Vec<u32>,
+    act_refs: Vec<u32>,
+}
+
+impl Assembly {
+    /// Keeps a batch's memory for another tick.
+    pub fn recycle(&mut self, batch: FrameBatch) {
+        if self.spare.len() < 4 {
+            self.spare.push(batch);
+        }
+    }
+
+    fn entering(&mut self, tick: u32, bodies: &Bodies, slot: u32) -> u32 {
+        let told = &mut self.told[slot as usize].entering;
+        if told.0 != tick {
+            *told = (tick, self.batch.entering.len() as u32);
+            let body = &bodies.hot[slot as usize];
+            let look = bodies.cold[slot as usize].look.clone();
+            let (id, kind, pos) = (body.id, body.kind, body.pos);
+            self.batch.entering.push(Entering { id, kind, pos, look });
+        }
+        told.1
+    }
+
+    fn moving(&mut self, tick: u32, bodies: &Bodies, slot: u32) -> u32 {
+        let told = &mut self.told[slot as usize].moving;
+        if told.0 != tick {
+            *told = (tick, self.batch.moving.len() as u32);
+            let body = &bodies.hot[slot as usize];
+            self.batch.moving.push((body.id, body.pos));
+        }
+        told.1
+    }
+
+    fn acts_of(&mut self, slot: u32) {
+        let first = self.acts.partition_point(|(s, _)| *s < slot);
+        let acts = self.acts[first..].iter().take_while(|(s, _)| *s == slot);
+        self.act_refs.extend(acts.map(|(_, piece)| piece));
+    }
+}
+
+/// What one entry of a viewer's asks for.
+struct Entry<'a> {
+    id: EntityId,
+    slot: u32,
+    ring: u8,
+    wanted: bool,
+    shown: &'a mut bool,
+    sent: &'a mut u32,
+}
+
+impl Region {
+    /// Makes the frames of this tick.
+    pub(super) fn make_frames(&mut self, fx: &mut Vec<Effect>) {
+        let tick = self.tick.0 as u32;
+        let a = &mut self.frames;
+        a.batch = a.spare.pop().unwrap_or_default();
+        a.batch.clear(self.tick);
+        a.told.resize(self.bodies.hot.len(), Told { entering: NOT_TOLD, moving: NOT_TOLD });
+        a.acts.clear();
+        for act in self.acts.drain(..) {
+            let body = &self.bodies.hot[act.slot as usize];
+            if body.id == act.id {
+                a.acts.push((act.slot, a.batch.acting.len() as u32));
+                a.batch.acting.push((act.id, act.payload));
+            }
+        }
+        a.acts.sort_by_key(|(slot, _)| *slot);
+        let spec = &self.scene.spec;
+        for viewer in &mut self.viewers {
+            if viewer.session.is_some() && !viewer.held {
+                a.add_frame(tick, &self.bodies, viewer, &spec.rates, spec.frame_budget_bytes);
+            }
+        }
+        if a.batch.sessions.is_empty() {
+            let batch = std::mem::take(&mut a.batch);
+            return a.recycle(batch);
+        }
+        self.counts.frames += a.batch.sessions.len() as u64;
+        self.counts.updates += (a.batch.refs.len() + a.batch.leaves.len()) as u64;
+        fx.push(Effect::Frames(std::mem::take(&mut a.batch)));
+    }
+}
+
+impl Assembly {
+    fn add_frame(
+        &mut self,
+        tick: u32,
+        bodies: &Bodies,
+        viewer: &mut Viewer,
+        rates: &Rates,
+        budget: usize,
+    ) {
+        let mut frame = SessionFrame {
+            session: viewer.session.unwrap_or_default(),
+            ack: viewer.last_applied,
+            epoch: bodies.cold[viewer.slot as usize].epoch,
+            resync: viewer.resync,
+            refs_at: self.batch.refs.len() as u32,
+            leaves_at: self.batch.leaves.len() as u32,
+            refused_at: self.batch.refused.len() as u32,
+            ..SessionFrame::default()
+        };
+        if viewer.resync {
+            viewer.resync = false;
+            viewer.gone.clear();
+            viewer.registers.peers.iter_mut().for_each(|p| p.shown = false);
+            viewer.seen.iter_mut().for_each(|s| s.shown = false);
+        }
+        self.batch.refused.append(&mut viewer.refused);
+        self.batch.leaves.append(&mut viewer.gone);
+        self.due.clear();
+        self.moves.clear();
+        self.act_refs.clear();
+        for (i, p) in viewer.registers.peers.iter_mut().enumerate() {
+            let (id, slot, ring, wanted) = (p.id, p.slot, p.ring, p.linked());
+            let entry = Entry { id, slot, ring, wanted, shown: &mut p.shown, sent: &mut p.sent };
+            self.tell(tick, bodies, entry, rates, (i as u32, true));
+        }
+        for (i, s) in viewer.seen.iter_mut().enumerate() {
+            let (id, slot, ring) = (s.id, s.slot, s.ring);
+            let entry =
+                Entry { id, slot, ring, wanted: true, shown: &mut s.shown, sent: &mut s.sent };
+            self.tell(tick, bodies, entry, rates, (i as u32, false));
+        }
+        self.pick_moves(tick, bodies, viewer, budget);
+        frame.enters = self.batch.refs.len() as u32 - frame.refs_at;
+        frame.moves = self.moves.len() as u32;
+        frame.acts = self.act_refs.len() as u32;
+        frame.leaves = self.batch.leaves.len() as u32 - frame.leaves_at;
+        frame.refused = self.batch.refused.len() as u32 - frame.refused_at;
+        self.batch.refs.append(&mut self.moves);
+        self.batch.refs.append(&mut self.act_refs);
+        self.batch.sessions.push(frame);
+    }
+
+    /// Tells one entry's enter, leave or acts, and notes whether its move is due.
+    #[inline]
+    fn tell(&mut self, tick: u32, bodies: &Bodies, e: Entry, rates: &Rates, at: (u32, bool)) {
+        if !e.wanted {
+            if *e.shown {
+                *e.shown = false;
+                self.batch.leaves.push(e.id);
+            }
+            return;
+        }
+        let body = &bodies.hot[e.slot as usize];
+        if !*e.shown {
+            *e.shown = true;
+            *e.sent = tick;
+            let piece = self.entering(tick, bodies, e.slot);
+            self.batch.refs.push(piece);
+        } else if body.changed > *e.sent {
+            let interval = rates.of_ring(e.ring.into());
+            let age = tick - *e.sent;
+            if age >= interval {
+                let lateness = (u64::from(age) * 256 / u64::from(interval)).min(u32::MAX.into());
+                let (peer, is_peer) = at;
+                self.due.push(Due { lateness: lateness as u32, slot: e.slot, peer, is_peer });
+            }
+        }
+        if body.acted == tick {
+            self.acts_of(e.slot);
+        }
+    }
+
+    /// Takes as many due moves as the budget allows, the latest ones first; the others stay due.
+    fn pick_moves(&mut self, tick: u32, bodies: &Bodies, viewer: &mut Viewer, budget: usize) {
+        let room = (budget / MOVE_BYTES).max(1);
+        if self.due.len() > room {
+            self.due.select_nth_unstable_by_key(room - 1, |d| std::cmp::Reverse(d.lateness));
+            self.due.truncate(room);
+        }
+        for i in 0..self.due.len() {
+            let d = self.due[i];
+            match d.is_peer {
+                true => viewer.registers.peers[d.peer as usize].sent = tick,
+                false => viewer.seen[d.peer as usize].sent = tick,
+            }
+            let piece = self.moving(tick, bodies, d.slot);
+            self.moves.push(piece);
+        }
+    }
+}

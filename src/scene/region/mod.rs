@@ -1,0 +1,442 @@
+//! A region: one authority over a block of lands, sans IO.
+//!
+//! A tick has two halves. [`Region::tick`] *opens* it: inputs are applied, positions become those of
+//! the tick, and each neighbour is sent its ghosts. When the ghosts of that same tick have come from
+//! every neighbour the tick *closes*: views are negotiated over positions of one moment, on both
+//! sides of every border alike; frames are made; who has gone too far past a border is handed off.
+//! Should a neighbour be late, the next tick's opening closes this one with what there is.
+//!
+//! ```text
+//!              tick(T)                     ghosts of T from all neighbours
+//!   Closed ------------------> Open(T) ------------------------------------> Closed(T)
+//!     ^                          |  tick(T+1): late neighbours                   |
+//!     |                          +------- close with what there is ------------>|
+//!     +--------------------------------------------------------------------------+
+//! ```
+//!
+//! *Absent on purpose:* clocks, threads, sockets, actors, randomness. `now` is a tick.
+
+mod bodies;
+mod border_in;
+mod border_out;
+mod frames;
+mod handoff;
+mod look;
+mod negotiate;
+mod scan;
+mod viewer;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use self::bodies::{Bodies, Bound, Role};
+use self::border_in::Inbound;
+use self::border_out::Outbound;
+use self::negotiate::Mail;
+use self::viewer::Viewer;
+use super::border::Handoff;
+use super::effects::{Bond, Destination, Effect, Input, MAX_BONDS, Notice, Order, Spawn};
+use super::frames::{FrameBatch, InputRefused, Refusal};
+use super::views::ViewRules;
+use super::{EntityId, Epoch, Kind, Plane, Pos, Rect, RegionId, Scene, Seq, Tick};
+
+/// Counts of a region, as of its last closed tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Entities that live here.
+    pub reals: u64,
+    /// Of these, players with a session.
+    pub players: u64,
+    /// Mirrored entities.
+    pub ghosts: u64,
+    /// Entities handed off since the start.
+    pub handoffs: u64,
+    /// Frames made since the start.
+    pub frames: u64,
+    /// Enters, leaves, moves and acts in these frames.
+    pub updates: u64,
+    /// Messages of the view negotiation sent to other regions since the start.
+    pub view_messages: u64,
+    /// Ticks closed without the ghosts of every neighbour.
+    pub forced_closes: u64,
+}
+
+/// An act of this tick. Whoever did it may have left since, and its slot may be another's.
+#[derive(Debug, Clone)]
+struct PendingAct {
+    slot: u32,
+    id: EntityId,
+    payload: Bytes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    Closed,
+}
+
+/// A region of a scene.
+#[derive(Debug)]
+pub struct Region {
+    id: RegionId,
+    epoch: Epoch,
+    rect: Rect,
+    scene: Arc<Scene>,
+    rules: ViewRules,
+    tick: Tick,
+    phase: Phase,
+    inbox: Vec<Input>,
+    arrivals: Vec<Spawn>,
+    incoming: Vec<Handoff>,
+    bodies: Bodies,
+    viewers: Vec<Viewer>,
+    acts: Vec<PendingAct>,
+    inbound: Inbound,
+    outbound: Outbound,
+    mail: Mail,
+    scratch: scan::Scratch,
+    frames: frames::Assembly,
+    counts: Counts,
+}
+
+impl Region {
+    /// The region `id` of `scene`, empty; `None` when the scene has no such region.
+    pub fn new(scene: Arc<Scene>, id: RegionId) -> Option<Region> {
+        let entry = scene.map.get(id)?.clone();
+        let neighbours = scene.map.neighbours(id, scene.band_cm);
+        Some(Region {
+            id,
+            epoch: entry.epoch,
+            rect: entry.rect,
+            rules: ViewRules {
+                cap: scene.spec.view_cap,
+                margin_cm: scene.spec.view_margin_cm as u32,
+            },
+            tick: Tick(0),
+            phase: Phase::Closed,
+            inbox: Vec::new(),
+            arrivals: Vec::new(),
+            incoming: Vec::new(),
+            bodies: Bodies::new(&scene, entry.rect),
+            viewers: Vec::new(),
+            acts: Vec::new(),
+            inbound: Inbound::new(&neighbours),
+            outbound: Outbound::new(&neighbours),
+            mail: Mail::default(),
+            scratch: scan::Scratch::default(),
+            frames: frames::Assembly::default(),
+            counts: Counts::default(),
+            scene,
+        })
+    }
+
+    /// The region's name.
+    pub fn id(&self) -> RegionId {
+        self.id
+    }
+
+    /// Its ground.
+    pub fn rect(&self) -> Rect {
+        self.rect
+    }
+
+    /// The tick that was opened last.
+    pub fn current_tick(&self) -> Tick {
+        self.tick
+    }
+
+    /// Whether the last opened tick is closed.
+    pub fn is_closed(&self) -> bool {
+        self.phase == Phase::Closed
+    }
+
+    /// Its figures.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Gives back a batch that was delivered, so that its memory is used again.
+    pub fn recycle(&mut self, batch: FrameBatch) {
+        self.frames.recycle(batch);
+    }
+
+    /// Takes an input. Most wait for the next tick; ghosts may close the present one, and messages
+    /// of the view negotiation are answered at once while the tick is closed.
+    pub fn handle(&mut self, input: Input, fx: &mut Vec<Effect>) {
+        match input {
+            Input::Border(batch) => {
+                self.inbound.keep(*batch, self.id, fx);
+                if self.phase == Phase::Open && self.inbound.complete(self.tick) {
+                    self.close(fx);
+                }
+            }
+            Input::BorderLost(neighbour) => self.outbound.lost(neighbour),
+            Input::View(msg) => {
+                self.mail.post(msg);
+                if self.phase == Phase::Closed {
+                    self.read_mail(fx);
+                }
+            }
+            Input::Handoff(handoff) => self.receive(*handoff, fx),
+            other => self.inbox.push(other),
+        }
+    }
+
+    /// Opens tick `now`, which is greater than the last one; closes that first if it is still open.
+    /// A tick that is not greater changes nothing.
+    pub fn tick(&mut self, now: Tick, fx: &mut Vec<Effect>) {
+        if now <= self.tick {
+            return;
+        }
+        if self.phase == Phase::Open {
+            self.counts.forced_closes += 1;
+            self.close(fx);
+        }
+        self.tick = now;
+        self.phase = Phase::Open;
+        self.acts.clear();
+        self.install_incoming(fx);
+        let mut inbox = std::mem::take(&mut self.inbox);
+        for input in inbox.drain(..) {
+            self.apply(input, fx);
+        }
+        self.inbox = inbox;
+        for spawn in std::mem::take(&mut self.arrivals) {
+            self.add(spawn, fx);
+        }
+        self.send_borders(fx);
+        if self.inbound.complete(now) {
+            self.close(fx);
+        }
+    }
+
+    fn close(&mut self, fx: &mut Vec<Effect>) {
+        self.apply_borders();
+        self.evaluate_all();
+        self.read_mail(fx);
+        self.make_frames(fx);
+        self.send_handoffs(fx);
+        self.phase = Phase::Closed;
+        self.counts.ghosts = self.bodies.len() as u64 - self.counts.reals;
+    }
+
+    fn apply(&mut self, input: Input, fx: &mut Vec<Effect>) {
+        match input {
+            Input::Enter(spawn) => self.arrivals.push(*spawn),
+            Input::Client { id, seq, order } => self.apply_client(id, seq, order, fx),
+            Input::Leave(id) => match self.bodies.slot(id) {
+                Some(slot) if self.is_real(slot) => self.remove_real(slot, fx),
+                Some(slot) => self.forward(slot, Input::Leave(id), fx),
+                None => self.arrivals.retain(|s| s.id != id),
+            },
+            Input::Logic { id, ref order } => match self.bodies.slot(id) {
+                Some(slot) if self.is_real(slot) => {
+                    // The server's own logic is told of a refusal by nothing having changed.
+                    let _ = self.obey(slot, order.clone(), fx);
+                }
+                Some(slot) => self.forward(slot, input, fx),
+                None => {}
+            },
+            Input::Bonds { id, ref bonds } => match self.bodies.slot(id) {
+                Some(slot) if self.is_real(slot) => self.set_bonds(slot, bonds.clone()),
+                Some(slot) => self.forward(slot, input, fx),
+                None => {}
+            },
+            Input::Hold(id) => self.steer(id, input, fx, |v| v.held = true),
+            Input::Release(id) => self.steer(id, input, fx, |v| v.held = false),
+            Input::Resync(id) => self.steer(id, input, fx, |v| v.resync = true),
+            Input::Border(_) | Input::BorderLost(_) | Input::View(_) | Input::Handoff(_) => {
+                // `handle` takes these at once; they never wait in the inbox.
+            }
+        }
+    }
+
+    fn steer(&mut self, id: EntityId, i: Input, fx: &mut Vec<Effect>, f: impl Fn(&mut Viewer)) {
+        match self.bodies.slot(id) {
+            Some(slot) if self.is_real(slot) => {
+                if let Some(v) =
+                    self.viewers.get_mut(self.bodies.hot[slot as usize].viewer as usize)
+                {
+                    f(v);
+                }
+            }
+            Some(slot) => self.forward(slot, i, fx),
+            None => {}
+        }
+    }
+
+    /// Sends an input after an entity that has moved to another region.
+    fn forward(&mut self, slot: u32, input: Input, fx: &mut Vec<Effect>) {
+        if let Role::Ghost(ghost) = &self.bodies.cold[slot as usize].role {
+            fx.push(Effect::Forward(ghost.owner, Box::new(input)));
+        }
+    }
+
+    fn is_real(&self, slot: u32) -> bool {
+        matches!(self.bodies.cold[slot as usize].role, Role::Real(_))
+    }
+
+    fn apply_client(&mut self, id: EntityId, seq: Seq, order: Order, fx: &mut Vec<Effect>) {
+        // An input for an entity that has moved on is sent again by its session, which is told the
+        // new owner; one out of order waits to be sent again.
+        let Some(slot) = self.bodies.slot(id).filter(|s| self.is_real(*s)) else { return };
+        let viewer = self.bodies.hot[slot as usize].viewer as usize;
+        match self.viewers.get_mut(viewer) {
+            Some(v) if seq == v.last_applied.next() => v.last_applied = seq,
+            _ => return,
+        }
+        if let Err(why) = self.obey(slot, order, fx) {
+            self.viewers[viewer].refused.push(InputRefused { seq, why });
+        }
+    }
+
+    fn obey(&mut self, slot: u32, order: Order, fx: &mut Vec<Effect>) -> Result<(), Refusal> {
+        match order {
+            Order::Move(pos) if !self.scene.map.bounds.contains(pos) => Err(Refusal::OutOfBounds),
+            Order::Move(pos) => {
+                if self.bodies.hot[slot as usize].pos != pos {
+                    self.bodies.set_pos(slot, pos);
+                    self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
+                }
+                Ok(())
+            }
+            Order::Act(payload) => {
+                self.note_act(slot, payload);
+                Ok(())
+            }
+            Order::Jump(to) => self.jump(slot, to, fx),
+        }
+    }
+
+    fn note_act(&mut self, slot: u32, payload: Bytes) {
+        let body = &mut self.bodies.hot[slot as usize];
+        body.acted = self.tick.0 as u32;
+        self.acts.push(PendingAct { slot, id: body.id, payload });
+    }
+
+    fn jump(&mut self, slot: u32, to: Destination, fx: &mut Vec<Effect>) -> Result<(), Refusal> {
+        let away = to.scene != self.scene.id;
+        if !away && !self.scene.map.bounds.contains(to.pos) {
+            return Err(Refusal::OutOfBounds);
+        }
+        let owner = if away { to.region } else { self.owner_of(to.pos) };
+        // Between two scenes an entity is nowhere.
+        let plane = if away { Plane::LIMBO } else { to.plane };
+        self.bodies.set_plane(slot, plane);
+        self.bodies.set_pos(slot, to.pos);
+        self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
+        let Some(real) = self.bodies.real_mut(slot) else { return Ok(()) };
+        real.restate = true;
+        real.bound_for = (owner != self.id).then_some(Bound { region: owner, plane: to.plane });
+        if real.bound_for.is_none() {
+            self.notice_route(slot, true, fx);
+        }
+        Ok(())
+    }
+
+    fn owner_of(&self, pos: Pos) -> RegionId {
+        self.scene.map.at(pos).map_or(self.id, |r| r.id)
+    }
+
+    fn set_bonds(&mut self, slot: u32, mut bonds: Vec<Bond>) {
+        bonds.truncate(MAX_BONDS);
+        let range = self.bodies.hot[slot as usize].range();
+        self.bodies.set_traits(slot, range, bonds);
+        // Neighbours must be told the new bonds: mirror it anew.
+        if let Some(real) = self.bodies.real_mut(slot) {
+            real.restate = true;
+        }
+    }
+
+    fn add(&mut self, spawn: Spawn, fx: &mut Vec<Effect>) {
+        let legal = self.bodies.has_kind(spawn.kind)
+            && self.scene.map.bounds.contains(spawn.pos)
+            && spawn.plane != Plane::LIMBO;
+        if !legal || self.bodies.slot(spawn.id).is_some_and(|s| self.is_real(s)) {
+            tracing::warn!(region = %self.id, entity = %spawn.id, "an entity was not added: its id is in use, or its kind, plane or place is none of the scene's");
+            if let Some(session) = spawn.session {
+                fx.push(Effect::Notice(session, Notice::Refused(Refusal::OutOfBounds)));
+            }
+            return;
+        }
+        let slot = self.place_real(&spawn, Epoch(1));
+        self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
+        self.notice_route(slot, true, fx);
+    }
+
+    /// Makes the entity a real of this region, in its ghost's slot if there is one.
+    fn place_real(&mut self, spawn: &Spawn, epoch: Epoch) -> u32 {
+        let role = Role::Real(Default::default());
+        let slot = match self.bodies.slot(spawn.id) {
+            Some(slot) => {
+                self.bodies.set_plane(slot, spawn.plane);
+                self.bodies.set_pos(slot, spawn.pos);
+                self.bodies.set_traits(slot, spawn.range, spawn.bonds.clone());
+                let cold = &mut self.bodies.cold[slot as usize];
+                (cold.epoch, cold.role) = (epoch, role);
+                slot
+            }
+            None => self.bodies.add(
+                spawn.id,
+                spawn.kind,
+                spawn.plane,
+                spawn.pos,
+                spawn.range,
+                spawn.look.clone(),
+                spawn.bonds.clone(),
+                epoch,
+                role,
+            ),
+        };
+        self.counts.reals += 1;
+        if spawn.kind == Kind::PLAYER {
+            self.bodies.hot[slot as usize].viewer = self.viewers.len() as u32;
+            self.viewers.push(Viewer::new(spawn.id, slot, spawn.session));
+            self.counts.players += u64::from(spawn.session.is_some());
+        }
+        slot
+    }
+
+    /// Takes the registers of a player that lives here no more.
+    fn take_viewer(&mut self, slot: u32) -> Option<Viewer> {
+        let ix = std::mem::replace(&mut self.bodies.hot[slot as usize].viewer, u32::MAX) as usize;
+        if ix >= self.viewers.len() {
+            return None;
+        }
+        let viewer = self.viewers.swap_remove(ix);
+        if let Some(moved) = self.viewers.get(ix) {
+            self.bodies.hot[moved.slot as usize].viewer = ix as u32;
+        }
+        self.counts.players -= u64::from(viewer.session.is_some());
+        Some(viewer)
+    }
+
+    fn remove_real(&mut self, slot: u32, fx: &mut Vec<Effect>) {
+        self.sign_off(slot, None);
+        let viewer = self.take_viewer(slot);
+        self.bodies.remove(slot);
+        self.counts.reals -= 1;
+        if let Some(session) = viewer.and_then(|v| v.session) {
+            fx.push(Effect::Notice(session, Notice::Left { tick: self.tick }));
+        }
+    }
+
+    /// Tells the session of the entity at `slot` that it lives here.
+    fn notice_route(&mut self, slot: u32, arrived: bool, fx: &mut Vec<Effect>) {
+        let (body, cold) = (&self.bodies.hot[slot as usize], &self.bodies.cold[slot as usize]);
+        let Some(viewer) = self.viewers.get(body.viewer as usize) else { return };
+        let Some(session) = viewer.session else { return };
+        let route = Notice::Route {
+            scene: self.scene.id,
+            region: self.id,
+            epoch: cold.epoch,
+            last_applied: viewer.last_applied,
+            tick: self.tick,
+            plane: cold.plane,
+            pos: body.pos,
+            arrived,
+        };
+        fx.push(Effect::Notice(session, route));
+    }
+}

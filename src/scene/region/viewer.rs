@@ -1,0 +1,98 @@
+//! What a region keeps of each player that lives in it: its registers, what its client was told, and
+//! its session's numbering.
+
+use super::bodies::NO_SLOT;
+use crate::scene::frames::InputRefused;
+use crate::scene::views::{Key, Peer, PeerState, Registers};
+use crate::scene::{EntityId, Seq, SessionId, Tick};
+
+/// Something else than a player that a player sees.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    pub id: EntityId,
+    pub slot: u32,
+    /// Tick of the last update that the client was sent.
+    pub sent: u32,
+    pub ring: u8,
+    /// The client was told of it.
+    pub shown: bool,
+}
+
+/// A player that lives in the region.
+#[derive(Debug, Clone)]
+pub struct Viewer {
+    pub slot: u32,
+    pub session: Option<SessionId>,
+    pub registers: Registers,
+    /// The key that a pair must beat to interest this player, as of its last change.
+    pub thr: Key,
+    pub seen: Vec<Seen>,
+    /// Whom the client was shown, sees no more, and must still be told of.
+    pub gone: Vec<EntityId>,
+    pub last_applied: Seq,
+    pub refused: Vec<InputRefused>,
+    pub held: bool,
+    pub resync: bool,
+    /// A link or request was lost since the last evaluation.
+    pub dirty: bool,
+}
+
+impl Viewer {
+    pub fn new(id: EntityId, slot: u32, session: Option<SessionId>) -> Viewer {
+        Viewer {
+            slot,
+            session,
+            registers: Registers::new(id),
+            thr: Key::WORST,
+            seen: Vec::new(),
+            gone: Vec::new(),
+            last_applied: Seq(0),
+            refused: Vec::new(),
+            held: false,
+            resync: false,
+            dirty: false,
+        }
+    }
+
+    /// Forgets the peer at `ix`; if the client was shown it, it will be told.
+    pub fn drop_peer(&mut self, ix: usize) {
+        let peer = self.registers.peers.swap_remove(ix);
+        if peer.shown {
+            self.gone.push(peer.id);
+        }
+    }
+
+    /// Forgets the seen entity at `ix`; if the client was told of it, it will be told.
+    pub fn drop_seen(&mut self, ix: usize) {
+        let seen = self.seen.swap_remove(ix);
+        if seen.shown {
+            self.gone.push(seen.id);
+        }
+    }
+}
+
+/// The registers of a peer as they travel.
+pub fn pack(p: &Peer) -> PeerState {
+    PeerState {
+        id: p.id,
+        mine: p.mine,
+        his: p.his,
+        seen: p.seen,
+        owed: p.owed,
+        shown: p.shown,
+        sent: Tick(p.sent.into()),
+    }
+}
+
+/// The registers of a peer that have arrived; its slot is found at the next evaluation.
+pub fn unpack(s: &PeerState) -> Peer {
+    Peer {
+        mine: s.mine,
+        his: s.his,
+        seen: s.seen,
+        owed: s.owed,
+        shown: s.shown,
+        sent: s.sent.0 as u32,
+        ..Peer::new(s.id, NO_SLOT)
+    }
+}

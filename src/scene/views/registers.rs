@@ -1,0 +1,271 @@
+//! The registers of one player and the rules by which they change.
+
+use super::Say;
+use crate::scene::EntityId;
+
+/// What decides between two pairs: smaller is better. The same seen from both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// Bond class, then distance; see [`ViewRules::rank`].
+    pub rank: u64,
+    lo: EntityId,
+    hi: EntityId,
+}
+
+impl Key {
+    /// Worse than every pair.
+    pub const WORST: Key = Key { rank: u64::MAX, lo: EntityId(u64::MAX), hi: EntityId(u64::MAX) };
+
+    /// The key of the pair `a`, `b`, in either order.
+    pub fn of(rank: u64, a: EntityId, b: EntityId) -> Key {
+        Key { rank, lo: a.min(b), hi: a.max(b) }
+    }
+}
+
+/// What a scene says of view lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ViewRules {
+    /// Most links of a player.
+    pub cap: usize,
+    /// By how much a linked pair counts as nearer than it is, centimetres.
+    pub margin_cm: u32,
+}
+
+/// Bond class of a pair without a bond.
+pub const NO_BOND: u8 = 255;
+
+/// Keeps a distance less a margin positive. Above every margin that a scene may have.
+const RANK_BIAS: u64 = 1 << 20;
+
+impl ViewRules {
+    /// The rank of a pair: its bond class (0 strongest, 255 none), then its distance in centimetres
+    /// less the margin if the two are linked.
+    #[inline]
+    pub fn rank(&self, class: u8, dist_cm: u32, linked: bool) -> u64 {
+        let margin = if linked { u64::from(self.margin_cm) } else { 0 };
+        (u64::from(class) << 40) | (u64::from(dist_cm) + RANK_BIAS - margin)
+    }
+}
+
+/// The registers of one pair, seen from one end, and what the end's client was told of the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// The other.
+    pub id: EntityId,
+    /// The other's slot in this region, as last known.
+    pub slot: u32,
+    /// Number of my standing YES; 0 = none.
+    pub mine: u32,
+    /// Number of the other's standing YES; 0 = none.
+    pub his: u32,
+    /// The last YES number seen of the other.
+    pub seen: u32,
+    /// Distance, centimetres, as of the last evaluation.
+    pub dist_cm: u32,
+    /// Tick of the last update that the client was sent of the other.
+    pub sent: u32,
+    /// Bond class of the pair, 255 none.
+    pub class: u8,
+    /// Ring in which the other was at the last evaluation.
+    pub ring: u8,
+    /// The other said NO last and owes the next YES.
+    pub owed: bool,
+    /// Whether the client is shown the other.
+    pub shown: bool,
+}
+
+impl Peer {
+    /// A peer with whom nothing was said yet.
+    pub fn new(id: EntityId, slot: u32) -> Peer {
+        Peer {
+            id,
+            slot,
+            mine: 0,
+            his: 0,
+            seen: 0,
+            dist_cm: 0,
+            sent: 0,
+            class: NO_BOND,
+            ring: 0,
+            owed: false,
+            shown: false,
+        }
+    }
+
+    /// Both said YES: an entry of the view list.
+    #[inline]
+    pub fn linked(&self) -> bool {
+        self.mine != 0 && self.his != 0
+    }
+
+    /// Asked, no answer yet.
+    #[inline]
+    pub fn asked(&self) -> bool {
+        self.mine != 0 && self.his == 0
+    }
+
+    /// Nothing here needs to be remembered.
+    pub fn is_blank(&self) -> bool {
+        self.mine == 0 && self.his == 0 && !self.owed && !self.shown
+    }
+}
+
+/// What hearing a message changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// A link or a request was lost: there may be room for others.
+    Lost,
+    /// Nothing that would make room.
+    NothingLost,
+}
+
+/// All registers of one player.
+#[derive(Debug, Clone, Default)]
+pub struct Registers {
+    /// Whose they are.
+    pub me: EntityId,
+    /// One entry per peer, in no particular order.
+    pub peers: Vec<Peer>,
+    /// Numbers this player's requests.
+    pub counter: u32,
+}
+
+impl Registers {
+    /// Registers in which nothing was said yet.
+    pub fn new(me: EntityId) -> Registers {
+        Registers { me, peers: Vec::new(), counter: 0 }
+    }
+
+    /// The pair's key.
+    #[inline]
+    pub fn key(&self, rules: &ViewRules, p: &Peer) -> Key {
+        Key::of(rules.rank(p.class, p.dist_cm, p.linked()), self.me, p.id)
+    }
+
+    /// Where a peer's entry is.
+    pub fn find(&self, id: EntityId) -> Option<usize> {
+        self.peers.iter().position(|p| p.id == id)
+    }
+
+    /// How many links there are.
+    pub fn links(&self) -> usize {
+        self.peers.iter().filter(|p| p.linked()).count()
+    }
+
+    /// How many requests wait for an answer.
+    pub fn pending(&self) -> usize {
+        self.peers.iter().filter(|p| p.asked()).count()
+    }
+
+    /// The key that a pair must beat: that of the cap-th best of links and requests (a request
+    /// reserves its place); [`Key::WORST`] while there is room.
+    pub fn thr(&self, rules: &ViewRules) -> Key {
+        let mut worst = None;
+        let mut count = 0;
+        for p in self.peers.iter().filter(|p| p.mine != 0) {
+            count += 1;
+            let key = self.key(rules, p);
+            worst = worst.max(Some(key));
+        }
+        match count.cmp(&rules.cap) {
+            std::cmp::Ordering::Less => Key::WORST,
+            std::cmp::Ordering::Equal => worst.unwrap_or(Key::WORST),
+            std::cmp::Ordering::Greater => {
+                let standing = self.peers.iter().filter(|p| p.mine != 0);
+                let mut keys: Vec<Key> = standing.map(|p| self.key(rules, p)).collect();
+                *keys.select_nth_unstable(rules.cap - 1).1
+            }
+        }
+    }
+
+    /// Says YES to the peer at `ix`, who is not asked yet.
+    pub fn ask(&mut self, ix: usize, mut say: impl FnMut(&Peer, Say)) {
+        self.counter += 1;
+        let p = &mut self.peers[ix];
+        p.mine = self.counter;
+        p.owed = false;
+        say(p, Say::Yes(p.mine));
+    }
+
+    /// Says NO to the peer at `ix`: the next YES is this side's to say.
+    pub fn refuse(&mut self, ix: usize, mut say: impl FnMut(&Peer, Say)) {
+        let p = &mut self.peers[ix];
+        p.mine = 0;
+        p.his = 0;
+        p.owed = false;
+        say(p, Say::No(p.seen));
+    }
+
+    /// Hears YES number `number` of the peer at `ix`, whose distance and class are up to date.
+    pub fn hear_yes(
+        &mut self,
+        rules: &ViewRules,
+        ix: usize,
+        number: u32,
+        mut say: impl FnMut(&Peer, Say),
+    ) {
+        let thr = self.thr(rules);
+        let key = self.key(rules, &self.peers[ix]);
+        let p = &mut self.peers[ix];
+        let wanted = key < thr || (p.mine != 0 && key <= thr);
+        p.seen = number;
+        p.his = number;
+        p.owed = false;
+        if !wanted {
+            return self.refuse(ix, say);
+        }
+        self.make_room(rules, ix, &mut say);
+        if self.peers[ix].mine == 0 {
+            self.ask(ix, &mut say);
+        }
+        self.withdraw_hopeless(rules, ix, say);
+    }
+
+    /// Hears NO to the YES number `number` from the peer at `ix`.
+    pub fn hear_no(&mut self, ix: usize, number: u32) -> Heard {
+        let p = &mut self.peers[ix];
+        let was_linked = p.linked();
+        p.his = 0;
+        if p.mine != 0 && p.mine == number {
+            p.mine = 0;
+            p.owed = true;
+            return Heard::Lost;
+        }
+        if was_linked { Heard::Lost } else { Heard::NothingLost }
+    }
+
+    /// Refuses the worst link other than `keep` while a link with `keep` would be one too many.
+    fn make_room(&mut self, rules: &ViewRules, keep: usize, say: &mut impl FnMut(&Peer, Say)) {
+        let others = |(i, p): &(usize, &Peer)| *i != keep && p.linked();
+        while self.peers.iter().enumerate().filter(others).count() >= rules.cap {
+            let worst = self
+                .peers
+                .iter()
+                .enumerate()
+                .filter(others)
+                .max_by_key(|(_, p)| self.key(rules, p))
+                .map(|(i, _)| i);
+            let Some(worst) = worst else { return };
+            self.refuse(worst, &mut *say);
+        }
+    }
+
+    /// Takes back requests that a new link has made hopeless.
+    fn withdraw_hopeless(
+        &mut self,
+        rules: &ViewRules,
+        keep: usize,
+        mut say: impl FnMut(&Peer, Say),
+    ) {
+        let thr = self.thr(rules);
+        if thr == Key::WORST {
+            return;
+        }
+        for i in 0..self.peers.len() {
+            let p = &self.peers[i];
+            if i != keep && p.asked() && self.key(rules, p) > thr {
+                self.refuse(i, &mut say);
+            }
+        }
+    }
+}

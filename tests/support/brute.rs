@@ -1,0 +1,107 @@
+//! Brute force: who should see whom, straight from the rules and from nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use purview::scene::effects::Bond;
+use purview::scene::{EntityId, Kind, Plane, Pos, RangeSet, Scene, Visibility};
+
+/// An entity as it truly is.
+#[derive(Debug, Clone)]
+pub struct Truth {
+    pub kind: Kind,
+    pub plane: Plane,
+    pub pos: Pos,
+    pub range: RangeSet,
+    pub bonds: Vec<Bond>,
+}
+
+pub type Pair = (EntityId, EntityId);
+pub type Truths = BTreeMap<EntityId, Truth>;
+
+pub fn pair(a: EntityId, b: EntityId) -> Pair {
+    (a.min(b), a.max(b))
+}
+
+/// Whether `b` is in range for `a`; in a circle `known` ones stay until the leave radius.
+pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
+    if a.plane != b.plane {
+        return false;
+    }
+    match scene.spec.visibility {
+        Visibility::All => true,
+        Visibility::Circle { enter_cm, leave_cm } => {
+            let r = if known { leave_cm } else { enter_cm } as i64;
+            let (dx, dz) = ((a.pos.x - b.pos.x) as i64, (a.pos.z - b.pos.z) as i64);
+            dx * dx + dz * dz <= r * r
+        }
+        Visibility::Patches => {
+            let side = scene.spec.layers[scene.layer_of(b.kind).unwrap()].patch_cm;
+            let ring = (a.pos.x / side - b.pos.x / side)
+                .abs()
+                .max((a.pos.z / side - b.pos.z / side).abs());
+            let both = a.range.bits() & b.range.bits();
+            (0..3).contains(&ring) && both & (1 << ring) != 0
+        }
+    }
+}
+
+/// The key by which pairs are preferred: bond class, distance, ids.
+pub fn key(a: (&EntityId, &Truth), b: (&EntityId, &Truth)) -> (u8, u32, EntityId, EntityId) {
+    let shared = a.1.bonds.iter().filter(|x| b.1.bonds.contains(x));
+    let class = shared.map(|x| x.class).min().unwrap_or(255);
+    let (lo, hi) = pair(*a.0, *b.0);
+    (class, (a.1.pos.dist2(b.1.pos) as f64).sqrt() as u32, lo, hi)
+}
+
+/// All pairs of players in range, best first. `linked` tells which pairs count as known.
+pub fn pairs_in_range(scene: &Scene, all: &Truths, linked: &BTreeSet<Pair>) -> Vec<Pair> {
+    let players: Vec<_> = all.iter().filter(|(_, t)| t.kind == Kind::PLAYER).collect();
+    let mut pairs = Vec::new();
+    for (i, a) in players.iter().enumerate() {
+        for b in &players[i + 1..] {
+            if in_range(scene, a.1, b.1, linked.contains(&pair(*a.0, *b.0))) {
+                pairs.push((key(*a, *b), pair(*a.0, *b.0)));
+            }
+        }
+    }
+    pairs.sort();
+    pairs.into_iter().map(|(_, p)| p).collect()
+}
+
+/// The greedy rule: sort all pairs in range by bond, distance and ids; match while both have room.
+pub fn greedy(scene: &Scene, all: &Truths, linked: &BTreeSet<Pair>) -> BTreeSet<Pair> {
+    let mut seen: BTreeMap<EntityId, usize> = BTreeMap::new();
+    let mut links = BTreeSet::new();
+    for (a, b) in pairs_in_range(scene, all, linked) {
+        let room = |id| seen.get(id).copied().unwrap_or(0) < scene.spec.view_cap;
+        if room(&a) && room(&b) {
+            *seen.entry(a).or_default() += 1;
+            *seen.entry(b).or_default() += 1;
+            links.insert((a, b));
+        }
+    }
+    links
+}
+
+/// Pairs in range (enter range where there are two) that are not linked although each of the two has
+/// room or sees somebody worse.
+pub fn blocking(scene: &Scene, all: &Truths, links: &BTreeSet<Pair>) -> Vec<Pair> {
+    let mut of: BTreeMap<EntityId, Vec<(u8, u32, EntityId, EntityId)>> = BTreeMap::new();
+    for (a, b) in links {
+        let k = key((a, &all[a]), (b, &all[b]));
+        of.entry(*a).or_default().push(k);
+        of.entry(*b).or_default().push(k);
+    }
+    let would = |id: &EntityId, k| {
+        let have = of.get(id).map_or(&[][..], |v| v);
+        have.len() < scene.spec.view_cap || have.iter().any(|other| *other > k)
+    };
+    pairs_in_range(scene, all, &BTreeSet::new())
+        .into_iter()
+        .filter(|p| !links.contains(p))
+        .filter(|(a, b)| {
+            let k = key((a, &all[a]), (b, &all[b]));
+            would(a, k) && would(b, k)
+        })
+        .collect()
+}
