@@ -114,6 +114,25 @@ pub enum Input {
     Handoff(Box<Handoff>),
 }
 
+impl Input {
+    /// The entity that an input is for, where it is for one that may have moved on.
+    pub fn entity(&self) -> Option<EntityId> {
+        match self {
+            Input::Leave(id) | Input::Hold(id) | Input::Release(id) | Input::Resync(id) => {
+                Some(*id)
+            }
+            Input::Client { id, .. } | Input::Logic { id, .. } | Input::Bonds { id, .. } => {
+                Some(*id)
+            }
+            Input::Enter(_)
+            | Input::Border(_)
+            | Input::BorderLost(_)
+            | Input::View(_)
+            | Input::Handoff(_) => None,
+        }
+    }
+}
+
 /// What a region wants done.
 #[derive(Debug)]
 pub enum Effect {

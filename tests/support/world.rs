@@ -162,6 +162,16 @@ impl World {
         self.clients.retain(|_, c| !c.gone);
     }
 
+    /// A tick of one region alone, whose messages to others are lost.
+    pub fn step_alone(&mut self, region: RegionId) {
+        self.tick = self.tick.next();
+        let mut fx = Vec::new();
+        self.regions[region.0 as usize].tick(self.tick, &mut fx);
+        fx.retain(|e| matches!(e, Effect::Frames(_) | Effect::Notice(..)));
+        self.fx = fx;
+        self.carry_effects(region);
+    }
+
     fn deliver_one(&mut self) -> bool {
         let ready: Vec<_> =
             self.queues.iter().filter(|(_, q)| !q.is_empty()).map(|(k, _)| *k).collect();

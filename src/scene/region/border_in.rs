@@ -184,9 +184,13 @@ impl Region {
             return;
         }
         match leave.next {
-            None => self.bodies.remove(slot),
+            None => {
+                self.moved.insert(leave.id, (from, self.tick));
+                self.bodies.remove(slot);
+            }
             Some(next) => {
                 ghost.owner = next;
+                cold.epoch = leave.epoch.next();
                 ghost.orphan_since = Some(self.tick.0 as u32);
             }
         }
@@ -195,7 +199,9 @@ impl Region {
     fn drop_ghosts(&mut self, which: impl Fn(EntityId, &Ghost) -> bool) {
         for slot in 0..self.bodies.hot.len() as u32 {
             let id = self.bodies.hot[slot as usize].id;
-            if matches!(&self.bodies.cold[slot as usize].role, Role::Ghost(g) if which(id, g)) {
+            let Role::Ghost(ghost) = &self.bodies.cold[slot as usize].role else { continue };
+            if which(id, ghost) {
+                self.moved.insert(id, (ghost.owner, self.tick));
                 self.bodies.remove(slot);
             }
         }

@@ -43,6 +43,11 @@ impl Outbound {
         }
     }
 
+    /// All neighbours, a bit each.
+    pub fn everybody(&self) -> u32 {
+        ((1_u64 << self.neighbours.len()) - 1) as u32
+    }
+
     /// Whether there is anybody to mirror to.
     pub fn is_alone(&self) -> bool {
         self.neighbours.is_empty()

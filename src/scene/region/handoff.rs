@@ -11,8 +11,11 @@ use super::bodies::{Ghost, NO_SLOT, Role};
 use super::viewer::{self, Seen, Viewer};
 use super::{Kind, Phase};
 use crate::scene::border::{Handoff, SeenState};
-use crate::scene::effects::{Effect, Spawn};
-use crate::scene::{RegionId, Tick};
+use crate::scene::effects::{Effect, Notice, Spawn};
+use crate::scene::{EntityId, RegionId, Tick};
+
+/// For how long it is remembered where an entity went that left no ghost.
+const MOVED_TICKS: u64 = 100;
 
 impl Region {
     /// Hands off whoever has gone too far past the border, or has jumped away.
@@ -46,11 +49,29 @@ impl Region {
             let orphan_since = Some(self.tick.0 as u32);
             let cold = &mut self.bodies.cold[slot as usize];
             cold.role = Role::Ghost(Ghost { owner: to, orphan_since });
+            cold.epoch = handoff.epoch;
             self.bodies.set_plane(slot, handoff.state.plane);
         } else {
             self.bodies.remove(slot);
+            self.moved.insert(handoff.state.id, (to, self.tick));
         }
         fx.push(Effect::Handoff(to, Box::new(handoff)));
+    }
+
+    /// Where an entity lives that does not live here, as far as is known: its ghost's owner, or
+    /// where it was handed to of late.
+    pub(super) fn whereabouts(&self, id: EntityId) -> Option<RegionId> {
+        match self.bodies.slot(id).map(|s| &self.bodies.cold[s as usize].role) {
+            Some(Role::Ghost(ghost)) => Some(ghost.owner),
+            Some(_) => None,
+            None => self.moved.get(&id).map(|(region, _)| *region),
+        }
+    }
+
+    /// Forgets where entities went long ago, for whom nothing can be under way any more.
+    fn forget_moved(&mut self) {
+        let now = self.tick.0;
+        self.moved.retain(|_, (_, tick)| tick.0 + MOVED_TICKS > now);
     }
 
     fn pack(&mut self, slot: u32) -> Handoff {
@@ -94,27 +115,47 @@ impl Region {
     }
 
     /// Takes an entity that comes to live here: at once if its old owner's last tick is over here
-    /// too, else before the next tick.
+    /// too, else before the next tick. Its session is told in either case, so that its next inputs
+    /// come here.
     pub(super) fn receive(&mut self, handoff: Handoff, fx: &mut Vec<Effect>) {
+        if let Some(session) = handoff.state.session {
+            let route = Notice::Route {
+                scene: self.scene.id,
+                region: self.id,
+                epoch: handoff.epoch,
+                last_applied: handoff.last_applied,
+                tick: handoff.tick.next(),
+                plane: handoff.state.plane,
+                pos: handoff.state.pos,
+                arrived: handoff.jumped,
+            };
+            fx.push(Effect::Notice(session, route));
+        }
         if self.phase == Phase::Open && handoff.tick < self.tick {
-            self.install(handoff, fx);
+            self.install(handoff);
         } else {
             self.incoming.push(handoff);
         }
     }
 
     /// Installs who has come since the last tick.
-    pub(super) fn install_incoming(&mut self, fx: &mut Vec<Effect>) {
+    pub(super) fn install_incoming(&mut self) {
+        self.forget_moved();
         for handoff in std::mem::take(&mut self.incoming) {
             if handoff.tick < self.tick {
-                self.install(handoff, fx);
+                self.install(handoff);
             } else {
                 self.incoming.push(handoff);
             }
         }
     }
 
-    fn install(&mut self, handoff: Handoff, fx: &mut Vec<Effect>) {
+    /// Whether the entity has come but is not installed yet.
+    pub(super) fn is_incoming(&self, id: EntityId) -> bool {
+        self.incoming.iter().any(|h| h.state.id == id)
+    }
+
+    fn install(&mut self, handoff: Handoff) {
         let id = handoff.state.id;
         let known = self.bodies.slot(id);
         let newer = known.is_some_and(|s| {
@@ -126,14 +167,19 @@ impl Region {
             tracing::error!(region = %self.id, from = %handoff.from, entity = %id, epoch = %handoff.epoch, "a late handoff, or one of an unknown kind, was refused");
             return;
         }
+        self.moved.remove(&id);
         let slot = self.place_real(&handoff.state, handoff.epoch);
+        let everybody = self.outbound.everybody();
+        if let Some(real) = self.bodies.real_mut(slot) {
+            // Any neighbour may have a ghost of it from its old owner: tell them all how it stands.
+            (real.mirrors, real.restate) = (everybody, true);
+        }
         if known.is_none() || handoff.jumped {
             self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
         }
         if handoff.state.kind == Kind::PLAYER {
             self.restore_viewer(slot, &handoff);
         }
-        self.notice_route(slot, handoff.jumped, fx);
     }
 
     fn restore_viewer(&mut self, slot: u32, handoff: &Handoff) {

@@ -63,8 +63,21 @@ impl Region {
         }
     }
 
-    /// A player that lives here, with all that it sees.
+    /// A player that lives here, or has just come and is not installed yet, with all that it sees.
     pub fn inspect_player(&self, id: EntityId) -> Option<PlayerSnapshot> {
+        if let Some(h) = self.incoming.iter().find(|h| h.state.id == id) {
+            let linked = h.peers.iter().filter(|p| p.mine != 0 && p.his != 0);
+            return Some(PlayerSnapshot {
+                id,
+                epoch: h.epoch,
+                region: self.id,
+                plane: h.state.plane,
+                pos: h.state.pos,
+                range: h.state.range,
+                view: linked.map(|p| p.id).collect(),
+                seen: h.seen.iter().map(|s| s.id).collect(),
+            });
+        }
         let slot = self.bodies.slot(id)?;
         let (body, cold) = (&self.bodies.hot[slot as usize], &self.bodies.cold[slot as usize]);
         let viewer = self.viewers.get(body.viewer as usize)?;

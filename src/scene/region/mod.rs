@@ -29,6 +29,7 @@ mod viewer;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rustc_hash::FxHashMap;
 
 use self::bodies::{Bodies, Bound, Role};
 use self::border_in::Inbound;
@@ -89,6 +90,8 @@ pub struct Region {
     inbox: Vec<Input>,
     arrivals: Vec<Spawn>,
     incoming: Vec<Handoff>,
+    /// Where entities were last known to live that are not known here any more, and since when.
+    moved: FxHashMap<EntityId, (RegionId, Tick)>,
     bodies: Bodies,
     viewers: Vec<Viewer>,
     acts: Vec<PendingAct>,
@@ -118,6 +121,7 @@ impl Region {
             inbox: Vec::new(),
             arrivals: Vec::new(),
             incoming: Vec::new(),
+            moved: FxHashMap::default(),
             bodies: Bodies::new(&scene, entry.rect),
             viewers: Vec::new(),
             acts: Vec::new(),
@@ -196,12 +200,14 @@ impl Region {
         self.tick = now;
         self.phase = Phase::Open;
         self.acts.clear();
-        self.install_incoming(fx);
-        let mut inbox = std::mem::take(&mut self.inbox);
-        for input in inbox.drain(..) {
-            self.apply(input, fx);
+        self.install_incoming();
+        for input in std::mem::take(&mut self.inbox) {
+            // What is for somebody who is not installed yet waits with it.
+            match input.entity() {
+                Some(id) if self.is_incoming(id) => self.inbox.push(input),
+                _ => self.apply(input, fx),
+            }
         }
-        self.inbox = inbox;
         for spawn in std::mem::take(&mut self.arrivals) {
             self.add(spawn, fx);
         }
@@ -225,23 +231,24 @@ impl Region {
         match input {
             Input::Enter(spawn) => self.arrivals.push(*spawn),
             Input::Client { id, seq, order } => self.apply_client(id, seq, order, fx),
-            Input::Leave(id) => match self.bodies.slot(id) {
-                Some(slot) if self.is_real(slot) => self.remove_real(slot, fx),
-                Some(slot) => self.forward(slot, Input::Leave(id), fx),
-                None => self.arrivals.retain(|s| s.id != id),
-            },
-            Input::Logic { id, ref order } => match self.bodies.slot(id) {
-                Some(slot) if self.is_real(slot) => {
-                    // The server's own logic is told of a refusal by nothing having changed.
-                    let _ = self.obey(slot, order.clone(), fx);
+            Input::Leave(id) => match self.real_slot(id) {
+                Some(slot) => self.remove_real(slot, fx),
+                None => {
+                    self.arrivals.retain(|s| s.id != id);
+                    self.forward(id, input, fx);
                 }
-                Some(slot) => self.forward(slot, input, fx),
-                None => {}
             },
-            Input::Bonds { id, ref bonds } => match self.bodies.slot(id) {
-                Some(slot) if self.is_real(slot) => self.set_bonds(slot, bonds.clone()),
-                Some(slot) => self.forward(slot, input, fx),
-                None => {}
+            Input::Logic { id, ref order } => match self.real_slot(id) {
+                Some(slot) => {
+                    if let Err(why) = self.obey(slot, order.clone(), fx) {
+                        tracing::warn!(region = %self.id, entity = %id, ?why, "an order of the server's logic was refused");
+                    }
+                }
+                None => self.forward(id, input, fx),
+            },
+            Input::Bonds { id, ref bonds } => match self.real_slot(id) {
+                Some(slot) => self.set_bonds(slot, bonds.clone()),
+                None => self.forward(id, input, fx),
             },
             Input::Hold(id) => self.steer(id, input, fx, |v| v.held = true),
             Input::Release(id) => self.steer(id, input, fx, |v| v.held = false),
@@ -253,24 +260,27 @@ impl Region {
     }
 
     fn steer(&mut self, id: EntityId, i: Input, fx: &mut Vec<Effect>, f: impl Fn(&mut Viewer)) {
-        match self.bodies.slot(id) {
-            Some(slot) if self.is_real(slot) => {
-                if let Some(v) =
-                    self.viewers.get_mut(self.bodies.hot[slot as usize].viewer as usize)
-                {
-                    f(v);
+        match self.real_slot(id) {
+            Some(slot) => {
+                let ix = self.bodies.hot[slot as usize].viewer as usize;
+                if let Some(viewer) = self.viewers.get_mut(ix) {
+                    f(viewer);
                 }
             }
-            Some(slot) => self.forward(slot, i, fx),
-            None => {}
+            None => self.forward(id, i, fx),
         }
     }
 
     /// Sends an input after an entity that has moved to another region.
-    fn forward(&mut self, slot: u32, input: Input, fx: &mut Vec<Effect>) {
-        if let Role::Ghost(ghost) = &self.bodies.cold[slot as usize].role {
-            fx.push(Effect::Forward(ghost.owner, Box::new(input)));
+    fn forward(&mut self, id: EntityId, input: Input, fx: &mut Vec<Effect>) {
+        if let Some(owner) = self.whereabouts(id) {
+            fx.push(Effect::Forward(owner, Box::new(input)));
         }
+    }
+
+    /// The slot of an entity that lives here.
+    fn real_slot(&self, id: EntityId) -> Option<u32> {
+        self.bodies.slot(id).filter(|s| self.is_real(*s))
     }
 
     fn is_real(&self, slot: u32) -> bool {
@@ -280,7 +290,7 @@ impl Region {
     fn apply_client(&mut self, id: EntityId, seq: Seq, order: Order, fx: &mut Vec<Effect>) {
         // An input for an entity that has moved on is sent again by its session, which is told the
         // new owner; one out of order waits to be sent again.
-        let Some(slot) = self.bodies.slot(id).filter(|s| self.is_real(*s)) else { return };
+        let Some(slot) = self.real_slot(id) else { return };
         let viewer = self.bodies.hot[slot as usize].viewer as usize;
         match self.viewers.get_mut(viewer) {
             Some(v) if seq == v.last_applied.next() => v.last_applied = seq,
@@ -353,7 +363,7 @@ impl Region {
         let legal = self.bodies.has_kind(spawn.kind)
             && self.scene.map.bounds.contains(spawn.pos)
             && spawn.plane != Plane::LIMBO;
-        if !legal || self.bodies.slot(spawn.id).is_some_and(|s| self.is_real(s)) {
+        if !legal || self.real_slot(spawn.id).is_some() {
             tracing::warn!(region = %self.id, entity = %spawn.id, "an entity was not added: its id is in use, or its kind, plane or place is none of the scene's");
             if let Some(session) = spawn.session {
                 fx.push(Effect::Notice(session, Notice::Refused(Refusal::OutOfBounds)));

@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use super::Region;
 use super::bodies::Role;
 use super::scan;
+use crate::scene::EntityId;
 use crate::scene::effects::Effect;
 use crate::scene::views::{Heard, Peer, Say, ViewMsg};
-use crate::scene::{EntityId, RegionId};
 
 /// Rounds of repair after which what is left waits for the next tick. Repairs end by themselves; a
 /// chain this long has not been seen.
@@ -30,6 +30,8 @@ pub struct Mail {
     local: VecDeque<Letter>,
     /// For players of other regions.
     afar: Vec<Letter>,
+    /// For players that are not mirrored here any more: from, to.
+    farewells: Vec<(EntityId, EntityId, Say)>,
     dirty: Vec<u32>,
 }
 
@@ -51,11 +53,9 @@ impl Region {
 
     /// Hears what players of other regions said, and repairs what that broke.
     pub(super) fn read_mail(&mut self, fx: &mut Vec<Effect>) {
-        let mut posted = std::mem::take(&mut self.mail.posted);
-        for msg in posted.drain(..) {
+        for msg in std::mem::take(&mut self.mail.posted) {
             self.hear_from_afar(msg, fx);
         }
-        self.mail.posted = posted;
         self.carry_letters();
         for _ in 0..MAX_ROUNDS {
             let dirty = std::mem::take(&mut self.mail.dirty);
@@ -89,9 +89,11 @@ impl Region {
                 i += 1;
                 continue;
             }
-            if (peer.mine != 0 || peer.his != 0) && still_known(bodies, peer) {
-                viewer.registers.refuse(i, |p, say| {
-                    mail.local.push_back(Letter { from: slot, to: p.slot, say });
+            if peer.mine != 0 || peer.his != 0 {
+                let known = still_known(bodies, peer);
+                viewer.registers.refuse(i, |p, say| match known {
+                    true => mail.local.push_back(Letter { from: slot, to: p.slot, say }),
+                    false => mail.farewells.push((me.id, p.id, say)),
                 });
             }
             viewer.drop_peer(i);
@@ -162,27 +164,30 @@ impl Region {
                 fx.push(Effect::View(ghost.owner, msg));
             }
         }
+        for (from, to, say) in std::mem::take(&mut self.mail.farewells) {
+            // Whoever is gone altogether needs no farewell.
+            if let Some(region) = self.whereabouts(to).filter(|r| *r != self.id) {
+                self.counts.view_messages += 1;
+                fx.push(Effect::View(region, ViewMsg { from, from_region: self.id, to, say }));
+            }
+        }
     }
 
     fn hear_from_afar(&mut self, msg: ViewMsg, fx: &mut Vec<Effect>) {
-        if self.incoming.iter().any(|h| h.state.id == msg.to) {
+        if self.is_incoming(msg.to) {
             // It is about to live here.
             self.mail.posted.push(msg);
             return;
         }
-        let Some(to) = self.bodies.slot(msg.to) else {
-            return self.answer_for_nobody(msg, fx);
-        };
-        let ix = self.bodies.hot[to as usize].viewer as usize;
-        if ix >= self.viewers.len() {
-            match &self.bodies.cold[to as usize].role {
-                Role::Ghost(ghost) if ghost.owner != self.id => {
-                    fx.push(Effect::View(ghost.owner, msg));
-                }
-                _ => self.answer_for_nobody(msg, fx),
+        let viewer =
+            self.bodies.slot(msg.to).map(|to| self.bodies.hot[to as usize].viewer as usize);
+        let Some(ix) = viewer.filter(|ix| *ix < self.viewers.len()) else {
+            match self.whereabouts(msg.to).filter(|owner| *owner != self.id) {
+                Some(owner) => fx.push(Effect::View(owner, msg)),
+                None => self.answer_for_nobody(msg, fx),
             }
             return;
-        }
+        };
         match self.bodies.slot(msg.from) {
             Some(from) => self.hear(ix, from, msg.say),
             None => self.hear_of_unknown(ix, msg, fx),
@@ -192,35 +197,40 @@ impl Region {
     /// A YES to nobody is answered at once, so that the asker's place is not held for ever.
     fn answer_for_nobody(&mut self, msg: ViewMsg, fx: &mut Vec<Effect>) {
         if let Say::Yes(number) = msg.say {
-            self.say_no(msg.to, msg.from, msg.from_region, number, fx);
+            // Nothing that it ever said stands.
+            self.say_no(&msg, Say::No { echo: number, at: u32::MAX }, fx);
         }
     }
 
     /// A message of somebody who is not mirrored here (any more).
     fn hear_of_unknown(&mut self, ix: usize, msg: ViewMsg, fx: &mut Vec<Effect>) {
+        let viewer = &mut self.viewers[ix];
+        let at = viewer.registers.find(msg.from);
         match msg.say {
-            Say::Yes(number) => self.say_no(msg.to, msg.from, msg.from_region, number, fx),
-            Say::No(number) => {
-                let viewer = &mut self.viewers[ix];
-                let at = viewer.registers.find(msg.from);
-                if at.is_some_and(|at| viewer.registers.hear_no(at, number) == Heard::Lost) {
+            Say::Yes(number) => {
+                if let Some(at) = at {
+                    viewer.registers.peers[at].seen = number;
+                    viewer.registers.refuse(at, |_, _| {});
+                    viewer.drop_peer(at);
+                    Self::soil(&mut self.mail, viewer);
+                }
+                let at = viewer.registers.counter;
+                self.say_no(&msg, Say::No { echo: number, at }, fx);
+            }
+            Say::No { echo, at: said } => {
+                let heard = at.map(|at| viewer.registers.hear_no(at, echo, said));
+                if heard.is_some_and(|h| h != Heard::NothingLost) {
                     Self::soil(&mut self.mail, viewer);
                 }
             }
         }
     }
 
-    fn say_no(
-        &mut self,
-        from: EntityId,
-        to: EntityId,
-        region: RegionId,
-        number: u32,
-        fx: &mut Vec<Effect>,
-    ) {
+    /// Answers a message from afar in the name of whom it was for.
+    fn say_no(&mut self, to: &ViewMsg, say: Say, fx: &mut Vec<Effect>) {
         self.counts.view_messages += 1;
-        let msg = ViewMsg { from, from_region: self.id, to, say: Say::No(number) };
-        fx.push(Effect::View(region, msg));
+        let answer = ViewMsg { from: to.to, from_region: self.id, to: to.from, say };
+        fx.push(Effect::View(to.from_region, answer));
     }
 
     fn soil(mail: &mut Mail, viewer: &mut super::viewer::Viewer) {
@@ -237,13 +247,21 @@ impl Region {
         let slot = viewer.slot;
         let speaker = bodies.hot[from as usize].id;
         let known = viewer.registers.find(speaker);
+        let post = |p: &Peer, say| {
+            mail.local.push_back(Letter { from: slot, to: p.slot, say });
+        };
+        let mut lost = false;
         match say {
-            Say::No(number) => {
+            Say::No { echo, at: said } => {
                 let Some(at) = known else { return };
-                if viewer.registers.hear_no(at, number) == Heard::Lost {
-                    viewer.thr = viewer.registers.thr(rules);
-                    bodies.hot[slot as usize].thr = viewer.thr.rank;
-                    Self::soil(mail, viewer);
+                match viewer.registers.hear_no(at, echo, said) {
+                    Heard::NothingLost => {}
+                    Heard::Lost => lost = true,
+                    Heard::Overtaken => {
+                        lost = true;
+                        let standing = viewer.registers.peers[at].his;
+                        viewer.registers.answer(rules, at, standing, post);
+                    }
                 }
                 if viewer.registers.peers[at].is_blank() {
                     viewer.drop_peer(at);
@@ -257,9 +275,6 @@ impl Region {
                 let me = &bodies.hot[slot as usize];
                 let peer = &mut viewer.registers.peers[at];
                 peer.slot = from;
-                let post = |p: &Peer, say| {
-                    mail.local.push_back(Letter { from: slot, to: p.slot, say });
-                };
                 if scan::refresh(bodies, &scene.spec.visibility, slot, me, peer) {
                     viewer.registers.hear_yes(rules, at, number, post);
                 } else {
@@ -267,9 +282,12 @@ impl Region {
                     viewer.registers.refuse(at, post);
                 }
                 viewer.registers.peers.retain(|p| !p.is_blank());
-                viewer.thr = viewer.registers.thr(rules);
-                bodies.hot[slot as usize].thr = viewer.thr.rank;
             }
+        }
+        viewer.thr = viewer.registers.thr(rules);
+        bodies.hot[slot as usize].thr = viewer.thr.rank;
+        if lost {
+            Self::soil(mail, viewer);
         }
     }
 }

@@ -50,8 +50,14 @@ pub struct ViewMsg {
 pub enum Say {
     /// I want you in my list; numbered by the speaker's counter.
     Yes(u32),
-    /// I do not; cancels the other's YES of that number (0: none) and no newer one.
-    No(u32),
+    /// I do not.
+    No {
+        /// Cancels the other's YES of this number (0: none) and no newer one.
+        echo: u32,
+        /// The speaker's counter: the speaker's own YESes up to this number are withdrawn. Orders a
+        /// NO that took a longer way, by an old owner, before the YES that overtook it.
+        at: u32,
+    },
 }
 
 /// The registers that a player keeps of one other, as they travel in a handoff.

@@ -110,13 +110,15 @@ impl Peer {
     }
 }
 
-/// What hearing a message changed.
+/// What hearing a NO changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
     /// A link or a request was lost: there may be room for others.
     Lost,
     /// Nothing that would make room.
     NothingLost,
+    /// The NO was overtaken by a newer YES of the speaker's, which now wants an answer.
+    Overtaken,
 }
 
 /// All registers of one player.
@@ -193,11 +195,26 @@ impl Registers {
         p.mine = 0;
         p.his = 0;
         p.owed = false;
-        say(p, Say::No(p.seen));
+        say(p, Say::No { echo: p.seen, at: self.counter });
     }
 
-    /// Hears YES number `number` of the peer at `ix`, whose distance and class are up to date.
+    /// Hears YES number `number` of the peer at `ix`, whose distance and class are up to date. One
+    /// that the peer has withdrawn or repeated since changes nothing.
     pub fn hear_yes(
+        &mut self,
+        rules: &ViewRules,
+        ix: usize,
+        number: u32,
+        say: impl FnMut(&Peer, Say),
+    ) {
+        if number <= self.peers[ix].seen {
+            return;
+        }
+        self.answer(rules, ix, number, say);
+    }
+
+    /// Answers the standing YES `number` of the peer at `ix`.
+    pub fn answer(
         &mut self,
         rules: &ViewRules,
         ix: usize,
@@ -221,17 +238,25 @@ impl Registers {
         self.withdraw_hopeless(rules, ix, say);
     }
 
-    /// Hears NO to the YES number `number` from the peer at `ix`.
-    pub fn hear_no(&mut self, ix: usize, number: u32) -> Heard {
+    /// Hears from the peer at `ix` NO to the YES number `echo`, said when its counter was `at`.
+    pub fn hear_no(&mut self, ix: usize, echo: u32, at: u32) -> Heard {
         let p = &mut self.peers[ix];
+        let cancels = p.mine != 0 && p.mine == echo;
+        if p.his > at {
+            if !cancels {
+                return Heard::NothingLost;
+            }
+            p.mine = 0;
+            return Heard::Overtaken;
+        }
         let was_linked = p.linked();
         p.his = 0;
-        if p.mine != 0 && p.mine == number {
+        p.seen = p.seen.max(at);
+        if cancels {
             p.mine = 0;
             p.owed = true;
-            return Heard::Lost;
         }
-        if was_linked { Heard::Lost } else { Heard::NothingLost }
+        if cancels || was_linked { Heard::Lost } else { Heard::NothingLost }
     }
 
     /// Refuses the worst link other than `keep` while a link with `keep` would be one too many.
