@@ -8,6 +8,7 @@ pub mod codec;
 pub mod codes;
 mod forms;
 pub mod frame;
+pub mod framing;
 mod shape;
 
 pub use client::{ClientMsg, JoinRules, ServerMsg};
