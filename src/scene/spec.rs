@@ -316,15 +316,11 @@ fn check_kinds(s: &SceneSpec, errors: &mut Vec<SpecError>) {
             err(errors, "layers", format!("{:?}", l.name), "stands twice; names are unique".into());
         }
     }
-    if let Some(first) = s.kinds.first() {
-        if first.name != "player" || first.layer != 0 {
-            err(
-                errors,
-                "kinds",
-                format!("{:?} in layer {}", first.name, first.layer),
-                "the first kind must be \"player\", in layer 0".into(),
-            );
-        }
+    if let Some(first) = s.kinds.first()
+        && (first.name != "player" || first.layer != 0)
+    {
+        let found = format!("{:?} in layer {}", first.name, first.layer);
+        err(errors, "kinds", found, "the first kind must be \"player\", in layer 0".into());
     }
 }
 

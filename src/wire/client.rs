@@ -238,7 +238,7 @@ impl ClientMsg {
     /// What is wrong with the bytes. Lengths of looks and payloads are checked here; whether a
     /// position lies on the map is for the scene to say.
     pub fn decode(bytes: &[u8]) -> Result<ClientMsg, DecodeError> {
-        let msg = ClientMsg::parse(bytes)?;
+        let msg = ClientMsg::parse(bytes).map_err(without_token)?;
         match &msg {
             ClientMsg::Join(Join { look, .. }) if look.len() > MAX_LOOK => {
                 let why = format!("look of {} bytes; at most {MAX_LOOK} are allowed", look.len());
@@ -256,6 +256,16 @@ impl ClientMsg {
             | ClientMsg::Leave(_) => {}
         }
         Ok(msg)
+    }
+}
+
+/// An error of a hello must not quote what the client put where: it may be its token.
+fn without_token(error: DecodeError) -> DecodeError {
+    match error {
+        DecodeError::BadField { kind: 1, .. } => {
+            DecodeError::BadField { kind: 1, why: "want [version, token]".into() }
+        }
+        error => error,
     }
 }
 

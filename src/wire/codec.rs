@@ -20,6 +20,9 @@ pub const MAX_ACT: usize = 1_024;
 /// Longest look (the opaque appearance of an entity), in bytes.
 pub const MAX_LOOK: usize = 256;
 
+/// Longest explanation of a bad field, in characters.
+const MAX_WHY: usize = 160;
+
 /// Why bytes are not a message. Nothing was changed by them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
@@ -85,7 +88,17 @@ pub(super) fn body<T: DeserializeOwned>(kind: u8, bytes: &[u8]) -> Result<T, Dec
         Fault::Broken(why) => DecodeError::Malformed(why),
         Fault::Foreign(why) => DecodeError::BadField { kind, why },
     })?;
-    rmp_serde::from_slice(bytes).map_err(|e| DecodeError::BadField { kind, why: e.to_string() })
+    rmp_serde::from_slice(bytes).map_err(|e| DecodeError::BadField { kind, why: brief(e) })
+}
+
+/// The text of an error; what it quotes of a message may be long.
+fn brief(error: rmp_serde::decode::Error) -> String {
+    let mut text = error.to_string();
+    if let Some((end, _)) = text.char_indices().nth(MAX_WHY) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 /// Writes `[kind, fields]`.
@@ -184,6 +197,18 @@ mod tests {
         let want = DecodeError::TooBig { len, max: MAX_CLIENT_FRAME };
         assert_eq!(want.code(), ErrorCode::Malformed);
         assert_eq!(ClientMsg::decode(&long), Err(want));
+    }
+
+    #[test]
+    fn an_error_quotes_little_of_a_long_field_and_nothing_of_a_token() {
+        let long = [&[0x92, 3, 0x92, 1, 0xda, 0x0f, 0x00][..], &[b'x'; 0xf00]].concat();
+        let Err(DecodeError::BadField { kind: 3, why }) = ClientMsg::decode(&long) else {
+            panic!("a place as text");
+        };
+        assert_eq!(why.chars().count(), MAX_WHY + 1, "{why}");
+        let swapped = [&[0x92, 1, 0x92, 0xa6][..], b"secret", &[1]].concat();
+        let error = ClientMsg::decode(&swapped).unwrap_err();
+        assert_eq!(error.to_string(), "message type 1: want [version, token]");
     }
 
     #[test]
