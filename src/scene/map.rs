@@ -89,6 +89,8 @@ impl RegionMap {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn map(width_cm: i32, depth_cm: i32, rx: i32, rz: i32) -> RegionMap {
@@ -124,5 +126,26 @@ mod tests {
         let map = map(1_600 * 3, 1_600 * 3, 1, 1);
         assert_eq!(map.neighbours(RegionId(14), 1_600).len(), 8);
         assert_eq!(map.neighbours(RegionId(10), 1_600).len(), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn regions_are_neighbours_of_each_other_exactly_when_the_band_reaches(
+            (lands_x, lands_z, rx, rz) in (1i32..9, 1i32..9, 1i32..5, 1i32..5),
+            band_cm in 0i32..4_000,
+        ) {
+            let map = map(1_600 * lands_x, 1_600 * lands_z, rx, rz);
+            for a in &map.regions {
+                let near = map.neighbours(a.id, band_cm);
+                for b in map.regions.iter().filter(|b| b.id != a.id) {
+                    // The gap between two rectangles along each axis, 0 when they touch.
+                    let gap_x = (b.rect.x0 - a.rect.x1).max(a.rect.x0 - b.rect.x1);
+                    let gap_z = (b.rect.z0 - a.rect.z1).max(a.rect.z0 - b.rect.z1);
+                    let reaches = gap_x.max(gap_z) < band_cm.max(1);
+                    prop_assert_eq!(near.contains(b), reaches);
+                    prop_assert_eq!(map.neighbours(b.id, band_cm).contains(a), reaches);
+                }
+            }
+        }
     }
 }

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 
 use super::*;
 
@@ -116,49 +117,80 @@ fn length() -> impl Strategy<Value = i32> {
     ]
 }
 
-fn any_spec() -> impl Strategy<Value = (SceneSpec, u32, u32)> {
-    let sides = prop_oneof![
-        // Whole lands, up to many.
-        4 => (length(), 1i32..5_000, 1i32..5_000)
-            .prop_map(|(land, x, z)| (land.saturating_mul(x), land.saturating_mul(z), land)),
-        1 => (length(), length(), length()),
-    ];
-    let regions = (prop_oneof![1i32..100, any::<i32>()], prop_oneof![1i32..100, any::<i32>()]);
+/// A scene that is legal unless its regions are too small for what can be seen in it.
+fn sound_spec() -> impl Strategy<Value = SceneSpec> {
+    let sizes = (100i32..800, 0u32..4, 1i32..300, 1i32..300);
     let visibility = prop_oneof![
-        Just(Visibility::Patches),
-        Just(Visibility::All),
-        (length(), length())
-            .prop_map(|(enter_cm, leave_cm)| Visibility::Circle { enter_cm, leave_cm }),
+        4 => Just(Visibility::Patches),
+        1 => Just(Visibility::All),
+        2 => (1i32..5_000, 1i32..500).prop_map(|(enter_cm, wider)| {
+            Visibility::Circle { enter_cm, leave_cm: enter_cm + wider }
+        }),
     ];
-    let tick = prop_oneof![4 => Just(100), 1 => any::<u32>()];
-    let first = prop_oneof![4 => Just(0), 1 => any::<u32>()];
-    let lengths = [(); 7].map(|()| length());
-    (sides, regions, visibility, lengths, prop::collection::vec(length(), 0..3), tick, first)
-        .prop_map(
-            |((width_cm, depth_cm, land_cm), regions, visibility, l, patches, tick, first)| {
-                let layers = patches.into_iter().enumerate();
-                let spec = SceneSpec {
-                    width_cm,
-                    depth_cm,
-                    land_cm,
-                    region_lands_x: regions.0,
-                    region_lands_z: regions.1,
-                    layers: layers
-                        .map(|(i, patch_cm)| LayerSpec { name: i.to_string(), patch_cm })
-                        .collect(),
-                    visibility,
-                    view_margin_cm: l[0],
-                    handoff_margin_cm: l[1],
-                    top_speed_cm_s: l[2],
-                    band_cm: l[3],
-                    lines: l[4],
-                    spawn_x_cm: l[5],
-                    spawn_z_cm: l[6],
-                    ..SceneSpec::default()
-                };
-                (spec, tick, first)
-            },
-        )
+    (sizes, (1i32..100, 1i32..100), visibility, 1i32..2_000, 0i32..500).prop_map(
+        |((patch_cm, doublings, x, z), regions, visibility, top_speed_cm_s, handoff_margin_cm)| {
+            let land_cm = patch_cm << doublings;
+            SceneSpec {
+                width_cm: land_cm * x,
+                depth_cm: land_cm * z,
+                land_cm,
+                region_lands_x: regions.0,
+                region_lands_z: regions.1,
+                layers: vec![LayerSpec { name: "common".into(), patch_cm }],
+                visibility,
+                top_speed_cm_s,
+                handoff_margin_cm,
+                spawn_x_cm: 0,
+                spawn_z_cm: 0,
+                ..SceneSpec::default()
+            }
+        },
+    )
+}
+
+/// A sound scene with up to three figures replaced by any.
+fn any_spec() -> impl Strategy<Value = (SceneSpec, u32, u32)> {
+    let breaks = prop::collection::vec((0usize..15, length()), 0..4);
+    let tick = prop_oneof![8 => 10u32..=10_000, 1 => any::<u32>()];
+    let first = prop_oneof![8 => Just(0), 1 => any::<u32>()];
+    (sound_spec(), breaks, tick, first).prop_map(|(mut spec, breaks, tick, first)| {
+        for (key, v) in breaks {
+            match key {
+                0 => spec.width_cm = v,
+                1 => spec.depth_cm = v,
+                2 => spec.land_cm = v,
+                3 => spec.region_lands_x = v,
+                4 => spec.region_lands_z = v,
+                5 => spec.layers[0].patch_cm = v,
+                6 => spec.view_margin_cm = v,
+                7 => spec.handoff_margin_cm = v,
+                8 => spec.top_speed_cm_s = v,
+                9 => spec.band_cm = v,
+                10 => spec.lines = v,
+                11 => spec.spawn_x_cm = v,
+                12 => spec.spawn_z_cm = v,
+                13 => spec.visibility = Visibility::Circle { enter_cm: 1, leave_cm: v },
+                _ => {
+                    let max = 100_000_000;
+                    (spec.width_cm, spec.depth_cm) =
+                        (max - max % spec.land_cm.max(1), max - max % spec.land_cm.max(1));
+                }
+            }
+        }
+        (spec, tick, first)
+    })
+}
+
+#[test]
+fn random_specs_are_legal_often_enough_to_mean_something() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let spec = any_spec();
+    let legal = |_: &u32| {
+        let (spec, tick, first) = spec.new_tree(&mut runner).unwrap().current();
+        Scene::new(SceneId(0), spec, tick, RegionId(first)).is_ok_and(|s| s.map.regions.len() > 1)
+    };
+    let legal = (0..2_000).filter(legal).count();
+    assert!(legal >= 100, "{legal} of 2000 have several regions");
 }
 
 proptest! {
