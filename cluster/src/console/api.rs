@@ -208,24 +208,22 @@ async fn player(
 
 async fn stats(State(shared): Console) -> Json<metrics::Stats> {
     let ConsoleState { directory, regions, node, .. } = &shared.state;
-    let recent = shared.sampler().recent(Instant::now(), regions);
+    let recent = shared.sampler().recent(Instant::now(), shared.state.figures());
+    let regions = regions.iter().map(|r| (r.scene, r.region, &*r.metrics));
     Json(metrics::stats(node, regions, process::usage(), directory.uptime(), recent))
 }
 
 async fn metrics_text(State(shared): Console) -> Response {
     let ConsoleState { directory, regions, extra_metrics, .. } = &shared.state;
-    let name = |r: &super::RegionHandle| match directory.scene(r.scene) {
-        Some(s) => s.spec.name.clone(),
-        None => r.scene.to_string(),
-    };
-    let regions: Vec<_> = regions.iter().map(|r| (name(r), r)).collect();
+    let name = |id| directory.scene(id).map_or("", |s| s.spec.name.as_str());
+    let regions: Vec<_> = regions.iter().map(|r| (name(r.scene), r.region, &*r.metrics)).collect();
     let mut text = metrics::text(&regions, process::usage(), directory.uptime());
     extra_metrics.iter().for_each(|extra| extra(&mut text));
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
 async fn ready(State(shared): Console) -> Response {
-    let silent = shared.sampler().silent(Instant::now(), &shared.state.regions);
+    let silent = shared.sampler().silent(Instant::now(), shared.state.figures());
     if shared.state.regions.is_empty() {
         let expected = "at least one region";
         return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "there is no region", expected)

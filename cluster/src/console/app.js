@@ -2,7 +2,7 @@
 
 import { Camera } from "./camera.js";
 import { drawEntities, drawGhosts, drawRange, drawSelected, drawSight } from "./figures.js";
-import { drawGround } from "./ground.js";
+import { drawGround, drawNames } from "./ground.js";
 import { listen } from "./input.js";
 import * as panel from "./panel.js";
 import { World } from "./world.js";
@@ -132,7 +132,7 @@ async function pollMap() {
   const now = performance.now();
   if (answer && state.scene.name === answer.scene && state.plane === answer.plane) {
     world.apply(answer, now, state.scene);
-    panel.showLink("up", `live · tick ${Math.max(0, ...world.ticks.map((t) => t[1]))}`);
+    panel.showLink("up", "live", `tick ${Math.max(0, ...world.ticks.map((t) => t[1]))}`);
   }
   if (selected !== null && selected === state.selected) applyPlayer(player, now);
   window.purview.polls += 1;
@@ -276,13 +276,14 @@ function follow(now, part) {
 
 function draw(now, at) {
   const { scene, player, options } = state;
-  drawGround(ctx, camera, scene, world.late, options);
+  drawGround(ctx, camera, scene, options);
   if (at) {
     drawRange(ctx, camera, player, scene, at.x, at.z);
     drawSight(ctx, camera, player, world, at.x, at.z, now);
   }
   const ghosts = options.ghosts ? drawGhosts(ctx, camera, world, scene, now) : 0;
   const drawn = drawEntities(ctx, camera, world, now);
+  if (options.names) drawNames(ctx, camera, scene, world.late);
   if (at) drawSelected(ctx, camera, at.x, at.z, state.selected);
   panel.showScale(camera);
   Object.assign(window.purview, { drawn, ghosts, regions: scene.regions.map((r) => r.name) });

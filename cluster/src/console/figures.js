@@ -64,16 +64,17 @@ export function drawGhosts(ctx, camera, world, scene, now) {
   const colours = new Map(scene.regions.map((r, i) => [r.id, regionColour(i)]));
   const byMirror = new Map();
   const r = radius(camera);
+  const gap = 1.2 + r * 0.28;
   let drawn = 0;
   for (const g of world.ghosts.values()) {
     const [x, y] = [camera.sx(g.x(now)), camera.sz(g.z(now))];
     if (x < -20 || y < -20 || x > camera.width + 20 || y > camera.height + 20) continue;
     let rings = byMirror.get(g.mirror);
     if (!rings) byMirror.set(g.mirror, (rings = []));
-    rings.push(x, y, r * kindLook(g.kind).size + 2.6 + g.ring * 2.6);
+    rings.push(x, y, r * kindLook(g.kind).size + gap * (1 + g.ring));
     drawn += 1;
   }
-  ctx.lineWidth = 1.5;
+  ctx.lineWidth = r < 4 ? 1.1 : 1.6;
   for (const [mirror, rings] of byMirror) {
     ctx.beginPath();
     for (let i = 0; i < rings.length; i += 3) trace(ctx, "circle", rings[i], rings[i + 1], rings[i + 2]);

@@ -3,16 +3,18 @@
 import { regionColour } from "./camera.js";
 
 /** Draws the ground of a scene. */
-export function drawGround(ctx, camera, scene, late, options) {
+export function drawGround(ctx, camera, scene, options) {
   ctx.fillStyle = "#0a0e16";
   ctx.fillRect(0, 0, camera.width, camera.height);
   scene.regions.forEach((region, i) => fillRegion(ctx, camera, region.rect, regionColour(i)));
   if (options.grid) drawGrid(ctx, camera, scene);
   scene.regions.forEach((region, i) => strokeRegion(ctx, camera, region.rect, regionColour(i)));
-  if (options.names) {
-    scene.regions.forEach((region, i) =>
-      nameRegion(ctx, camera, region, regionColour(i), late.includes(region.id)));
-  }
+}
+
+/** Draws the regions' names, above all else on the ground; those in `late` say so. */
+export function drawNames(ctx, camera, scene, late) {
+  scene.regions.forEach((region, i) =>
+    nameRegion(ctx, camera, region, regionColour(i), late.includes(region.id)));
 }
 
 function box(camera, r) {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::process::Usage;
 use super::quantiles::{TickSum, TickTimes, tick_times};
 use super::sampler::Recent;
-use super::{RegionHandle, shapes};
+use super::shapes;
 
 /// A family of figures that every region has one of.
 struct Family {
@@ -91,11 +91,15 @@ const FAMILIES: [Family; 11] = [
 ];
 
 /// The metrics of these regions (each with the name of its scene) and of the process.
-pub fn text(regions: &[(String, &RegionHandle)], usage: Usage, uptime: Duration) -> String {
+pub fn text(
+    regions: &[(&str, RegionId, &RegionMetrics)],
+    usage: Usage,
+    uptime: Duration,
+) -> String {
     let mut out = String::with_capacity(4096 + regions.len() * 4096);
     let labels: Vec<String> = regions
         .iter()
-        .map(|(scene, r)| format!("scene=\"{}\",region=\"{}\"", escaped(scene), r.region))
+        .map(|(scene, region, _)| format!("scene=\"{}\",region=\"{region}\"", escaped(scene)))
         .collect();
     head(&mut out, "purview_build_info", "gauge", "Always 1; the version is a label.");
     line(&mut out, "purview_build_info", concat!("version=\"", env!("CARGO_PKG_VERSION"), "\""), 1);
@@ -103,18 +107,18 @@ pub fn text(regions: &[(String, &RegionHandle)], usage: Usage, uptime: Duration)
     line(&mut out, "purview_uptime_seconds", "", uptime.as_secs_f64());
     for f in &FAMILIES {
         head(&mut out, f.name, f.kind, f.help);
-        for ((_, r), labels) in regions.iter().zip(&labels) {
-            line(&mut out, f.name, labels, (f.of)(&r.metrics).load(Relaxed));
+        for ((.., m), labels) in regions.iter().zip(&labels) {
+            line(&mut out, f.name, labels, (f.of)(m).load(Relaxed));
         }
     }
     head(&mut out, "purview_tick_max_seconds", "gauge", "The longest tick so far.");
-    for ((_, r), labels) in regions.iter().zip(&labels) {
-        let max_us = r.metrics.tick_us_max.load(Relaxed);
+    for ((.., m), labels) in regions.iter().zip(&labels) {
+        let max_us = m.tick_us_max.load(Relaxed);
         line(&mut out, "purview_tick_max_seconds", labels, seconds(max_us));
     }
     head(&mut out, "purview_tick_seconds", "histogram", "Work in a tick of the region.");
-    for ((_, r), labels) in regions.iter().zip(&labels) {
-        histogram(&mut out, labels, &r.metrics);
+    for ((.., m), labels) in regions.iter().zip(&labels) {
+        histogram(&mut out, labels, m);
     }
     process(&mut out, usage);
     out
@@ -240,26 +244,26 @@ impl Figures {
 }
 
 /// The figures of these regions and of the process.
-pub fn stats(
+pub fn stats<'a>(
     node: &str,
-    regions: &[RegionHandle],
+    regions: impl Iterator<Item = (SceneId, RegionId, &'a RegionMetrics)>,
     usage: Usage,
     uptime: Duration,
     recent: Recent,
 ) -> Stats {
     let mut total = Figures::default();
     let mut ticks = TickSum::default();
-    let mut each = Vec::with_capacity(regions.len());
-    for r in regions {
-        total.add(&r.metrics);
-        ticks.add(&r.metrics);
+    let mut each = Vec::new();
+    for (scene, region, m) in regions {
+        total.add(m);
+        ticks.add(m);
         let mut figures = Figures::default();
-        figures.add(&r.metrics);
+        figures.add(m);
         each.push(RegionStats {
-            scene: r.scene,
-            region: r.region,
-            name: shapes::region_name(r.region),
-            tick_ms: tick_times([&*r.metrics]),
+            scene,
+            region,
+            name: shapes::region_name(region),
+            tick_ms: tick_times([m]),
             figures,
         });
     }
@@ -273,5 +277,100 @@ pub fn stats(
         total,
         recent,
         regions: each,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json, to_value};
+
+    use super::*;
+
+    fn region() -> RegionMetrics {
+        let m = RegionMetrics::default();
+        m.players.store(7, Relaxed);
+        m.reals.store(9, Relaxed);
+        m.handoffs.store(3, Relaxed);
+        for us in [5, 400, 400, 900_000] {
+            m.tick_took(us);
+        }
+        m
+    }
+
+    fn usage() -> Usage {
+        Usage { cpu_s: Some(1.5), rss_bytes: Some(4096), peak_rss_bytes: None }
+    }
+
+    #[test]
+    fn every_figure_carries_its_scene_and_region() {
+        let m = region();
+        let text = text(&[("a", RegionId(0), &m), ("b", RegionId(1), &m)], usage(), Duration::ZERO);
+        for line in [
+            "# HELP purview_players Players with a session that live in the region.",
+            "# TYPE purview_players gauge",
+            "purview_players{scene=\"a\",region=\"0\"} 7",
+            "purview_players{scene=\"b\",region=\"1\"} 7",
+            "# TYPE purview_handoffs_total counter",
+            "purview_handoffs_total{scene=\"a\",region=\"0\"} 3",
+            "purview_tick_max_seconds{scene=\"a\",region=\"0\"} 0.9",
+            "process_cpu_seconds_total 1.5",
+            "process_resident_memory_bytes 4096",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
+        }
+        assert!(!text.contains("purview_peak_resident"), "what is unknown is left out");
+    }
+
+    #[test]
+    fn ticks_are_a_cumulative_histogram_in_seconds() {
+        let m = region();
+        let text = text(&[("a", RegionId(0), &m)], usage(), Duration::ZERO);
+        let of = |le: &str| {
+            let start =
+                format!("purview_tick_seconds_bucket{{scene=\"a\",region=\"0\",le=\"{le}\"}} ");
+            text.lines().find_map(|l| l.strip_prefix(&start)).unwrap().parse::<u64>().unwrap()
+        };
+        assert_eq!(
+            [of("0.00001"), of("0.0003"), of("0.0005"), of("0.25"), of("+Inf")],
+            [1, 1, 3, 3, 4]
+        );
+        assert!(text.contains("purview_tick_seconds_sum{scene=\"a\",region=\"0\"} 0.900805\n"));
+        assert!(text.contains("purview_tick_seconds_count{scene=\"a\",region=\"0\"} 4\n"));
+    }
+
+    #[test]
+    fn the_text_is_well_formed() {
+        let m = region();
+        let text = text(&[("a \"b\"\\\n", RegionId(0), &m)], usage(), Duration::from_secs(2));
+        assert!(text.contains(r#"scene="a \"b\"\\\n",region="0""#));
+        let mut family = String::new();
+        let mut seen = std::collections::BTreeSet::new();
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# TYPE ") {
+                family = rest.split(' ').next().unwrap().to_owned();
+                assert!(seen.insert(family.clone()), "{family} stands twice");
+            } else if !line.starts_with("# HELP ") {
+                assert!(line.starts_with(&family), "{line:?} is not of {family}");
+                let (_, value) = line.rsplit_once(' ').unwrap();
+                assert!(value.parse::<f64>().is_ok(), "{line:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn stats_add_the_regions_up() {
+        let m = region();
+        let regions = [(SceneId(0), RegionId(0), &m), (SceneId(1), RegionId(4), &m)];
+        let stats = stats("n1", regions.into_iter(), usage(), Duration::ZERO, Recent::default());
+        let stats = to_value(stats).unwrap();
+        assert_eq!((&stats["players"], &stats["entities"]), (&json!(14), &json!(18)));
+        assert_eq!((&stats["ticks"], &stats["tick_ms"]["max"]), (&json!(8), &json!(900.0)));
+        assert_eq!((&stats["cpu_s"], &stats["peak_rss_bytes"]), (&json!(1.5), &Value::Null));
+        assert_eq!(
+            (&stats["regions"][1]["name"], &stats["regions"][1]["scene"]),
+            (&json!("R4"), &json!(1))
+        );
+        assert_eq!(stats["regions"][0]["handoffs"], 3);
+        assert_eq!(stats["recent"]["tick_ms"]["p99"], 0.0);
     }
 }

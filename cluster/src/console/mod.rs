@@ -71,6 +71,13 @@ pub struct ConsoleState {
     pub node: String,
 }
 
+impl ConsoleState {
+    /// The regions' figures.
+    fn figures(&self) -> impl Iterator<Item = (RegionId, &RegionMetrics)> + Clone {
+        self.regions.iter().map(|r| (r.region, &*r.metrics))
+    }
+}
+
 impl std::fmt::Debug for ConsoleState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ConsoleState")

@@ -51,9 +51,11 @@ export function showScenes(scenes, scene, plane) {
   options($("plane"), planes, plane);
 }
 
-export function showLink(state, text) {
+export function showLink(state, text, more = "") {
   $("link").className = `link ${state}`;
-  say($("link").lastElementChild, text);
+  const [, main, rest] = $("link").children;
+  say(main, text);
+  say(rest, more);
 }
 
 export function showBanner(text) {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use purview::actor::metrics::RegionMetrics;
 use purview::scene::RegionId;
 use serde::Serialize;
 
-use super::RegionHandle;
 use super::api::Shared;
 use super::quantiles::{TickSum, TickTimes};
 
@@ -18,6 +18,11 @@ const EVERY: Duration = Duration::from_secs(1);
 const KEPT: usize = 10;
 /// A region that has not ticked for so long is not alive.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(3);
+
+/// Regions with their figures.
+pub trait Regions<'a>: Iterator<Item = (RegionId, &'a RegionMetrics)> + Clone {}
+
+impl<'a, T: Iterator<Item = (RegionId, &'a RegionMetrics)> + Clone> Regions<'a> for T {}
 
 /// Counters of all regions at one moment.
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,8 +59,8 @@ pub struct Sampler {
 
 impl Sampler {
     /// Takes a sample.
-    pub fn sample(&mut self, now: Instant, regions: &[RegionHandle]) {
-        self.observe(now, regions);
+    pub fn sample<'a>(&mut self, now: Instant, regions: impl Regions<'a>) {
+        self.observe(now, regions.clone());
         if self.samples.len() == KEPT + 1 {
             self.samples.pop_front();
         }
@@ -63,7 +68,7 @@ impl Sampler {
     }
 
     /// What happened between the oldest sample and now.
-    pub fn recent(&self, now: Instant, regions: &[RegionHandle]) -> Recent {
+    pub fn recent<'a>(&self, now: Instant, regions: impl Regions<'a>) -> Recent {
         let Some((first, since)) = self.samples.front().and_then(|s| Some((s, s.at?))) else {
             return Recent::default();
         };
@@ -83,10 +88,10 @@ impl Sampler {
     }
 
     /// Regions that have not ticked lately, with how long ago they did; `None` for never.
-    pub fn silent(
+    pub fn silent<'a>(
         &mut self,
         now: Instant,
-        regions: &[RegionHandle],
+        regions: impl Regions<'a>,
     ) -> Vec<(RegionId, Option<Duration>)> {
         self.observe(now, regions);
         let ago = |at: &Instant| now.saturating_duration_since(*at);
@@ -97,21 +102,21 @@ impl Sampler {
             .collect()
     }
 
-    fn observe(&mut self, now: Instant, regions: &[RegionHandle]) {
-        for r in regions {
-            let ticks = r.metrics.ticks.load(Relaxed);
-            match self.ticks.iter_mut().find(|(id, ..)| *id == r.region) {
+    fn observe<'a>(&mut self, now: Instant, regions: impl Regions<'a>) {
+        for (region, m) in regions {
+            let ticks = m.ticks.load(Relaxed);
+            match self.ticks.iter_mut().find(|(id, ..)| *id == region) {
                 Some((_, known, at)) if *known != ticks => (*known, *at) = (ticks, now),
                 Some(_) => {}
-                None => self.ticks.push((r.region, ticks, now)),
+                None => self.ticks.push((region, ticks, now)),
             }
         }
     }
 }
 
-fn take(now: Instant, regions: &[RegionHandle]) -> Sample {
+fn take<'a>(now: Instant, regions: impl Regions<'a>) -> Sample {
     let mut sample = Sample { at: Some(now), ..Sample::default() };
-    for m in regions.iter().map(|r| &r.metrics) {
+    for (_, m) in regions {
         sample.ticks.add(m);
         sample.frames += m.frames.load(Relaxed);
         sample.updates += m.updates.load(Relaxed);
@@ -126,6 +131,55 @@ pub async fn run(shared: Arc<Shared>) {
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         every.tick().await;
-        shared.sampler().sample(Instant::now(), &shared.state.regions);
+        shared.sampler().sample(Instant::now(), shared.state.figures());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_region_that_stops_ticking_falls_silent_and_is_heard_again() {
+        let (a, b) = (RegionMetrics::default(), RegionMetrics::default());
+        let both = [(RegionId(0), &a), (RegionId(1), &b)];
+        let mut sampler = Sampler::default();
+        let mut now = Instant::now();
+        a.tick_took(10);
+        assert_eq!(sampler.silent(now, both.into_iter()), [(RegionId(1), None)]);
+        b.tick_took(10);
+        assert_eq!(sampler.silent(now, both.into_iter()), []);
+        for _ in 0..4 {
+            now += SECOND;
+            b.tick_took(10);
+            sampler.sample(now, both.into_iter());
+        }
+        assert_eq!(sampler.silent(now, both.into_iter()), [(RegionId(0), Some(4 * SECOND))]);
+        a.tick_took(10);
+        assert_eq!(sampler.silent(now, both.into_iter()), []);
+    }
+
+    #[test]
+    fn recent_figures_cover_the_last_seconds_only() {
+        let m = RegionMetrics::default();
+        let all = [(RegionId(0), &m)];
+        let mut sampler = Sampler::default();
+        let mut now = Instant::now();
+        assert_eq!(sampler.recent(now, all.into_iter()), Recent::default());
+        m.frames.fetch_add(1_000_000, Relaxed);
+        m.tick_took(90_000);
+        sampler.sample(now, all.into_iter());
+        for _ in 0..30 {
+            now += SECOND;
+            m.frames.fetch_add(50, Relaxed);
+            m.tick_took(400);
+            sampler.sample(now, all.into_iter());
+        }
+        let recent = sampler.recent(now, all.into_iter());
+        assert_eq!((recent.seconds, recent.frames_per_s), (10.0, 50.0));
+        assert_eq!((recent.tick_ms.mean, recent.tick_ms.max), (0.4, 0.5));
+        assert_eq!(recent.handoffs_per_s, 0.0);
     }
 }

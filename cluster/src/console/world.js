@@ -67,7 +67,10 @@ export class World {
       const key = `${id}:${mirror}`;
       const ring = stacked.get(id) || 0;
       stacked.set(id, ring + 1);
-      ghosts.set(key, Object.assign(move(this.ghosts.get(key), x, z), { id, kind, owner, mirror, ring }));
+      // A new ghost begins where its entity is drawn, so that the ring does not run ahead of it.
+      const real = entities.get(id);
+      const old = this.ghosts.get(key) || (real && new Mover(real.x(now), real.z(now)));
+      ghosts.set(key, Object.assign(move(old, x, z), { id, kind, owner, mirror, ring }));
     }
     this.entities = entities;
     this.ghosts = ghosts;

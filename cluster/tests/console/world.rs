@@ -298,7 +298,7 @@ fn people(scene: &Scene) -> Vec<Inhabitant> {
         .collect();
     if scene.id.0 == 0 {
         let [walker, sitter] = &mut all[..2] else { unreachable!("the meadow has people") };
-        *walker = Inhabitant { centre: (102_400.0, 60_000.0), radius: (4_000.0, 500.0), ..*walker };
+        *walker = Inhabitant { centre: (102_400.0, 98_500.0), radius: (1_500.0, 500.0), ..*walker };
         walker.period_s = 6.0;
         *sitter = Inhabitant { centre: (62_000.0, 55_000.0), radius: (0.0, 0.0), ..*sitter };
         all.push(Inhabitant { id: 900, plane: 7, ..all[5] });
