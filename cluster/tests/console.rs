@@ -203,6 +203,15 @@ async fn until_drawn(page: &Page) {
     assert_eq!(page.eval("window.purview.regions").await, json!(["R0", "R1", "R2", "R3"]));
 }
 
+/// A JavaScript expression: whether the camera has come to a player.
+fn in_the_middle(id: u64) -> String {
+    format!(
+        "(() => {{ const p = window.purview.placeOf({id}); \
+         const b = document.querySelector('[data-testid=map]').getBoundingClientRect(); \
+         return Math.hypot(p.x - b.x - b.width / 2, p.y - b.y - b.height / 2) < 25; }})()"
+    )
+}
+
 #[test]
 fn on_a_desktop_a_click_shows_whom_a_player_sees() {
     let console = FakeWorld::start().console(ANY_PORT);
@@ -247,12 +256,7 @@ fn a_player_is_followed_across_a_border() {
         for region in ["R0", "R1", "R0"] {
             page.until(&format!("window.purview.player?.region_name === '{region}'")).await;
         }
-        let off_centre = format!(
-            "(() => {{ const p = window.purview.placeOf({WALKER}); \
-             const b = document.querySelector('[data-testid=map]').getBoundingClientRect(); \
-             return Math.hypot(p.x - b.x - b.width / 2, p.y - b.y - b.height / 2) < 120; }})()"
-        );
-        page.until(&off_centre).await;
+        page.until(&in_the_middle(WALKER)).await;
         page.picture("").await;
         page.assert_no_errors().await;
     });
@@ -316,6 +320,7 @@ fn on_a_phone_everything_fits_and_a_tap_selects() {
         page.press_entity(SITTER).await;
         page.until(&format!("window.purview.player?.id === {SITTER}")).await;
         page.until("document.querySelectorAll('[data-testid=view-list] button').length > 0").await;
+        page.until(&in_the_middle(SITTER)).await;
         page.picture("-phone").await;
         let too_wide = "[...document.querySelectorAll('body *')].filter((e) => \
              e.getBoundingClientRect().right > 390.5 && !e.closest('.unseen')).map((e) => e.outerHTML)";
@@ -343,5 +348,38 @@ fn the_page_says_when_the_server_is_gone_and_recovers_by_itself() {
         until_drawn(&page).await;
         page.assert_no_errors().await;
         console.stop().await;
+    });
+}
+
+#[test]
+fn wheel_drag_and_pinch_move_the_map() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    let url = format!("http://{}", console.addr());
+    with_page(url.clone(), Screen::Desktop, async |page| {
+        until_drawn(&page).await;
+        let scale = page.eval("window.purview.scale").await;
+        page.eval(
+            "document.querySelector('[data-testid=map]').dispatchEvent(new WheelEvent('wheel', \
+             { deltaY: -600, clientX: 300, clientY: 300, cancelable: true }))",
+        )
+        .await;
+        page.until(&format!("window.purview.scale > {scale} * 1.2")).await;
+        let before = page.eval(&format!("window.purview.placeOf({SITTER})")).await;
+        page.drag(&[((400.0, 400.0), (520.0, 430.0))]).await;
+        let after = page.eval(&format!("window.purview.placeOf({SITTER})")).await;
+        for (axis, by) in [("x", 120.0), ("y", 30.0)] {
+            let went = after[axis].as_f64().unwrap() - before[axis].as_f64().unwrap();
+            assert!((went - by).abs() < 1.0, "{axis} went {went}, not {by}");
+        }
+        assert_eq!(page.eval("window.purview.selected").await, json!(null));
+        page.assert_no_errors().await;
+    });
+    with_page(url, Screen::Phone, async |page| {
+        until_drawn(&page).await;
+        let scale = page.eval("window.purview.scale").await;
+        page.drag(&[((180.0, 250.0), (100.0, 250.0)), ((220.0, 250.0), (300.0, 250.0))]).await;
+        page.until(&format!("window.purview.scale > {scale} * 3")).await;
+        assert_eq!(page.eval("window.purview.selected").await, json!(null));
+        page.assert_no_errors().await;
     });
 }

@@ -39,6 +39,7 @@ window.purview = {
     const now = performance.now();
     return e ? { x: box.left + camera.sx(e.x(now)), y: box.top + camera.sz(e.z(now)) } : null;
   },
+  get scale() { return camera.scale; },
   playerIds: () => world.players().map((e) => e.id),
   select: (id) => select(id),
 };
@@ -132,7 +133,7 @@ async function pollMap() {
   const now = performance.now();
   if (answer && state.scene.name === answer.scene && state.plane === answer.plane) {
     world.apply(answer, now, state.scene);
-    panel.showLink("up", "live", `tick ${Math.max(0, ...world.ticks.map((t) => t[1]))}`);
+    panel.showLink("up", "live", `· tick ${Math.max(0, ...world.ticks.map((t) => t[1]))}`);
   }
   if (selected !== null && selected === state.selected) applyPlayer(player, now);
   window.purview.polls += 1;
@@ -298,6 +299,7 @@ function resize() {
   ctx.setTransform(density, 0, 0, density, 0, 0);
   camera.width = Math.max(1, box.width);
   camera.height = Math.max(1, box.height);
+  camera.foot = box.width < 500 ? 56 : 0;
   if (!state.userMoved && state.selected === null) camera.fit();
   state.dirty = true;
 }

@@ -30,6 +30,7 @@ export class Camera {
   constructor() {
     // The middle of the view, pixels per centimetre, and the size of the view.
     Object.assign(this, { x: 0, z: 0, scale: 0.01, width: 1, height: 1 });
+    this.foot = 0; // pixels at the foot of the view that the whole map leaves free
     this.bounds = { x0: 0, z0: 0, x1: 1, z1: 1 };
     this.wantedScale = null;
   }
@@ -51,7 +52,7 @@ export class Camera {
     const room = Math.min(this.width, this.height) < 420 ? 12 : 36;
     return Math.max(1e-7, Math.min(
       (this.width - 2 * room) / (b.x1 - b.x0),
-      (this.height - 2 * room) / (b.z1 - b.z0),
+      (this.height - this.foot - 2 * room) / (b.z1 - b.z0),
     ));
   }
 
@@ -59,8 +60,8 @@ export class Camera {
   fit() {
     const b = this.bounds;
     this.x = (b.x0 + b.x1) / 2;
-    this.z = (b.z0 + b.z1) / 2;
     this.scale = this.fitScale();
+    this.z = (b.z0 + b.z1) / 2 + this.foot / 2 / this.scale;
     this.wantedScale = null;
   }
 

@@ -84,7 +84,7 @@ function nameRegion(ctx, camera, region, colour, late) {
   const text = late ? `${region.name} · late` : region.name;
   const width = ctx.measureText(text).width;
   ctx.fillStyle = late ? "#fbbf24" : colour;
-  ctx.globalAlpha = 0.92;
+  ctx.globalAlpha = 0.85;
   ctx.beginPath();
   ctx.roundRect(left + 8, top + 8, width + 12, size + 8, 5);
   ctx.fill();

@@ -135,7 +135,7 @@ function swatch(index) {
 
 export function showLegend(scene) {
   const samples = scene.kinds.map((kind, i) => [kind.name, { kind: i }]);
-  samples.push(["ghost", { ghost: regionColour(1) }], ["sees", { line: "#5eead4" }]);
+  samples.push(["ghost", { ghost: regionColour(1) }], ["view list", { line: "#5eead4" }]);
   $("legend").replaceChildren(...samples.map(([text, sample]) => {
     const canvas = make("canvas", { width: 40, height: 40, "aria-hidden": "true" });
     drawSample(canvas.getContext("2d"), 40, sample);
@@ -158,7 +158,7 @@ export function showPlayer(selected, player, gone, scene, choose) {
   $("follow").hidden = $("clear").hidden = selected === null;
   $("hint").hidden = Boolean(player) && !gone;
   if (selected === null) say($("hint"), "Select a player on the map to see how far it sees, and whom.");
-  else if (gone) say($("hint"), `Player ${selected} is not here any more.`);
+  else if (gone) say($("hint"), `No region has player ${selected}.`);
   else say($("hint"), `Looking for player ${selected} …`);
   if (!player) return;
   const index = scene.regions.findIndex((r) => r.id === player.region);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use fantoccini::actions::{InputSource, MouseActions, PointerAction, TouchActions};
+use fantoccini::actions::{Actions, InputSource, MouseActions, PointerAction, TouchActions};
 use fantoccini::{Client, ClientBuilder};
 use futures::FutureExt;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -194,6 +194,31 @@ impl Page {
                 self.client.perform_actions(finger).await.unwrap();
             }
         }
+    }
+
+    /// Drags from place to place: with the mouse, or with a finger for each pair.
+    pub async fn drag(&self, paths: &[((f64, f64), (f64, f64))]) {
+        let steps = |(from, to): ((f64, f64), (f64, f64))| {
+            let go = |(x, y), ms| PointerAction::MoveTo {
+                duration: Some(Duration::from_millis(ms)),
+                x,
+                y,
+            };
+            let down = PointerAction::Down { button: fantoccini::actions::MOUSE_BUTTON_LEFT };
+            let up = PointerAction::Up { button: fantoccini::actions::MOUSE_BUTTON_LEFT };
+            [go(from, 0), down, go(to, 100), up]
+        };
+        if self.screen == Screen::Desktop {
+            let mouse = MouseActions::new("mouse".into());
+            let mouse = steps(paths[0]).into_iter().fold(mouse, |m, step| m.then(step));
+            return self.client.perform_actions(mouse).await.unwrap();
+        }
+        let mut all = Actions::default();
+        for (i, path) in paths.iter().enumerate() {
+            let finger = TouchActions::new(format!("finger{i}"));
+            all = all.and(steps(*path).into_iter().fold(finger, |f, step| f.then(step)));
+        }
+        self.client.perform_actions(all).await.unwrap();
     }
 
     /// Clicks or taps what has this test id.
