@@ -302,6 +302,8 @@ fn another_scene_shows_ranges_by_patches() {
         page.eval("window.purview.select(10002)").await;
         page.until("window.purview.player?.range.mode === 'patches'").await;
         assert_eq!(page.text("player-range").await, "full, 5 × 5 of 32 m");
+        page.until(&in_the_middle(10002)).await;
+        page.picture("-patches").await;
         // The user asks for a player of another scene: the page goes there.
         page.eval(&format!("window.purview.select({SITTER})")).await;
         page.until("window.purview.scene === 'meadow' && window.purview.drawn > 0").await;

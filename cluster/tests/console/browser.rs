@@ -24,6 +24,9 @@ pub enum Screen {
     Phone,
 }
 
+/// A place of the page, in pixels from its left and top.
+pub type Place = (f64, f64);
+
 /// A page under test.
 pub struct Page {
     client: Client,
@@ -197,8 +200,8 @@ impl Page {
     }
 
     /// Drags from place to place: with the mouse, or with a finger for each pair.
-    pub async fn drag(&self, paths: &[((f64, f64), (f64, f64))]) {
-        let steps = |(from, to): ((f64, f64), (f64, f64))| {
+    pub async fn drag(&self, paths: &[(Place, Place)]) {
+        let steps = |(from, to): (Place, Place)| {
             let go = |(x, y), ms| PointerAction::MoveTo {
                 duration: Some(Duration::from_millis(ms)),
                 x,
