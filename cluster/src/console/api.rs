@@ -1,0 +1,246 @@
+//! The HTTP side: routes, arguments, errors. Every error is JSON that says what was wrong
+//! (`error`) and what would be right (`expected`).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router, middleware};
+use futures::future::join_all;
+use purview::scene::{EntityId, Plane, Scene};
+use serde::Serialize;
+
+use super::page::{ASSETS, Asset, CONTENT_SECURITY_POLICY, PAGE};
+use super::sampler::{SILENCE_LIMIT, Sampler};
+use super::survey::Surveys;
+use super::{ConsoleState, metrics, process, shapes, survey};
+
+const PATHS: &str = "one of /, /api/scenes, /api/entities?scene=NAME&plane=N[&ghosts=1], \
+     /api/player/ID, /api/stats, /metrics, /alive, /ready";
+
+/// What all requests share.
+pub struct Shared {
+    /// What the console looks at.
+    pub state: ConsoleState,
+    surveys: Surveys,
+    sampler: Mutex<Sampler>,
+}
+
+impl Shared {
+    /// Nothing looked at yet.
+    pub fn new(state: ConsoleState) -> Shared {
+        Shared { state, surveys: Surveys::default(), sampler: Mutex::default() }
+    }
+
+    /// The figures over time.
+    pub fn sampler(&self) -> MutexGuard<'_, Sampler> {
+        self.sampler.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Console = State<Arc<Shared>>;
+type Args = Result<Query<HashMap<String, String>>, QueryRejection>;
+
+/// An answer that is not what was asked for.
+#[derive(Debug, Serialize)]
+struct ApiError {
+    #[serde(skip)]
+    status: StatusCode,
+    error: String,
+    expected: String,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, error: impl Into<String>, expected: impl Into<String>) -> ApiError {
+        ApiError { status, error: error.into(), expected: expected.into() }
+    }
+
+    fn bad(error: impl Into<String>, expected: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, error, expected)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        (self.status, Json(self)).into_response()
+    }
+}
+
+/// The routes.
+pub fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/", get(async || asset(&PAGE)))
+        .route("/assets/{name}", get(asset_named))
+        .route("/api/scenes", get(scenes))
+        .route("/api/entities", get(entities))
+        .route("/api/player/{id}", get(player))
+        .route("/api/stats", get(stats))
+        .route("/metrics", get(metrics_text))
+        .route("/alive", get(async || Json(serde_json::json!({ "alive": true }))))
+        .route("/ready", get(ready))
+        .fallback(async |uri: Uri| {
+            ApiError::new(StatusCode::NOT_FOUND, format!("there is no {}", uri.path()), PATHS)
+        })
+        .method_not_allowed_fallback(async || {
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "the console only reads", "GET or HEAD")
+        })
+        .layer(middleware::map_response(harden))
+        .with_state(shared)
+}
+
+/// Headers that every answer carries.
+async fn harden(mut response: Response) -> Response {
+    let all: [(HeaderName, &'static str); 4] = [
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    for (name, value) in all {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn asset(asset: &Asset) -> Response {
+    ([(header::CONTENT_TYPE, asset.media_type)], asset.text).into_response()
+}
+
+async fn asset_named(Path(name): Path<String>) -> Result<Response, ApiError> {
+    let found = ASSETS.iter().find(|a| a.name == name).map(asset);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = ASSETS.iter().map(|a| a.name).collect();
+        let expected = format!("one of {}", names.join(", "));
+        ApiError::new(StatusCode::NOT_FOUND, format!("there is no asset {name:?}"), expected)
+    })
+}
+
+async fn scenes(State(shared): Console) -> Json<shapes::Scenes> {
+    let ConsoleState { directory, regions, node, .. } = &shared.state;
+    let surveys = &shared.surveys;
+    let surveys =
+        directory.scenes().map(|s| async move { (s, surveys.look(regions, s.id, None).await) });
+    let scenes = join_all(surveys).await;
+    let scenes = scenes.iter().map(|(s, survey)| shapes::scene(s, node, survey)).collect();
+    Json(shapes::Scenes { node: node.clone(), version: env!("CARGO_PKG_VERSION"), scenes })
+}
+
+async fn entities(State(shared): Console, args: Args) -> Result<Json<shapes::Entities>, ApiError> {
+    let args = known_args(args, &["scene", "plane", "ghosts"])?;
+    let scene = scene_arg(&shared.state, &args)?;
+    let plane = match args.get("plane").map(|p| (p, p.parse())) {
+        None => Plane(0),
+        Some((_, Ok(n))) => Plane(n),
+        Some((p, Err(_))) => {
+            let expected = "a whole number from -2147483648 to 2147483647, for example plane=0";
+            return Err(ApiError::bad(format!("plane is {p:?}"), expected));
+        }
+    };
+    let ghosts = match args.get("ghosts").map(String::as_str) {
+        None | Some("0") => false,
+        Some("1") => true,
+        Some(g) => {
+            return Err(ApiError::bad(format!("ghosts is {g:?}"), "ghosts=1 with them, 0 without"));
+        }
+    };
+    let survey = shared.surveys.look(&shared.state.regions, scene.id, Some(plane)).await;
+    Ok(Json(shapes::entities(scene, plane, ghosts, &survey)))
+}
+
+/// The arguments, all of which must be among `known`.
+fn known_args(args: Args, known: &[&str]) -> Result<HashMap<String, String>, ApiError> {
+    let expected = || format!("only {}", known.join(", "));
+    let Query(args) = args.map_err(|e| ApiError::bad(e.body_text(), expected()))?;
+    match args.keys().find(|k| !known.contains(&k.as_str())) {
+        Some(k) => Err(ApiError::bad(format!("there is no argument {k:?}"), expected())),
+        None => Ok(args),
+    }
+}
+
+fn scene_arg<'a>(
+    state: &'a ConsoleState,
+    args: &HashMap<String, String>,
+) -> Result<&'a Scene, ApiError> {
+    let expected = || {
+        let names: Vec<String> =
+            state.directory.scenes().map(|s| format!("{:?}", s.spec.name)).collect();
+        format!("one of {}", names.join(", "))
+    };
+    let Some(name) = args.get("scene") else {
+        return Err(ApiError::bad("scene is missing", expected()));
+    };
+    state.directory.scene_named(name).map(|s| &**s).ok_or_else(|| {
+        ApiError::new(StatusCode::NOT_FOUND, format!("there is no scene {name:?}"), expected())
+    })
+}
+
+async fn player(
+    State(shared): Console,
+    Path(id): Path<String>,
+) -> Result<Json<shapes::Player>, ApiError> {
+    let id = id.parse().map(EntityId).map_err(|_| {
+        ApiError::bad(format!("the player's id is {id:?}"), "a whole number, as in /api/player/17")
+    })?;
+    let (found, late) = survey::player(&shared.state.regions, id).await;
+    let scene = |id| shared.state.directory.scene(id);
+    match found.and_then(|(scene_id, p)| Some((scene(scene_id)?, p))) {
+        Some((scene, p)) => Ok(Json(shapes::player(scene, p))),
+        None if late.is_empty() => Err(ApiError::new(
+            StatusCode::NOT_FOUND,
+            format!("no region has a player {id}"),
+            "the id of a player; /api/entities lists them",
+        )),
+        None => {
+            let late: Vec<String> = late.into_iter().map(shapes::region_name).collect();
+            Err(ApiError::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("no region that answered has a player {id}; {} did not", late.join(", ")),
+                "try again",
+            ))
+        }
+    }
+}
+
+async fn stats(State(shared): Console) -> Json<metrics::Stats> {
+    let ConsoleState { directory, regions, node, .. } = &shared.state;
+    let recent = shared.sampler().recent(Instant::now(), shared.state.figures());
+    let regions = regions.iter().map(|r| (r.scene, r.region, &*r.metrics));
+    Json(metrics::stats(node, regions, process::usage(), directory.uptime(), recent))
+}
+
+async fn metrics_text(State(shared): Console) -> Response {
+    let ConsoleState { directory, regions, extra_metrics, .. } = &shared.state;
+    let name = |id| directory.scene(id).map_or("", |s| s.spec.name.as_str());
+    let regions: Vec<_> = regions.iter().map(|r| (name(r.scene), r.region, &*r.metrics)).collect();
+    let mut text = metrics::text(&regions, process::usage(), directory.uptime());
+    extra_metrics.iter().for_each(|extra| extra(&mut text));
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}
+
+async fn ready(State(shared): Console) -> Response {
+    let silent = shared.sampler().silent(Instant::now(), shared.state.figures());
+    if shared.state.regions.is_empty() {
+        let expected = "at least one region";
+        return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "there is no region", expected)
+            .into_response();
+    }
+    if silent.is_empty() {
+        return Json(serde_json::json!({ "ready": true })).into_response();
+    }
+    let silent: Vec<String> = silent
+        .into_iter()
+        .map(|(id, ago)| match ago {
+            None => format!("{} has not ticked yet", shapes::region_name(id)),
+            Some(ago) => {
+                format!("{} last ticked {:.1} s ago", shapes::region_name(id), ago.as_secs_f64())
+            }
+        })
+        .collect();
+    let expected = format!("every region ticks at least every {} s", SILENCE_LIMIT.as_secs());
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, silent.join("; "), expected).into_response()
+}

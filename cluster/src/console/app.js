@@ -1,0 +1,346 @@
+// Puts it together: polls the server, keeps the state, draws each frame.
+
+import { Camera } from "./camera.js";
+import { drawEntities, drawGhosts, drawRange, drawSelected, drawSight } from "./figures.js";
+import { drawGround, drawNames } from "./ground.js";
+import { listen } from "./input.js";
+import * as panel from "./panel.js";
+import { World } from "./world.js";
+
+const POLL_MS = 250;
+const FIGURES_MS = 1000;
+const SCENES_MS = 3000;
+const TIMEOUT_MS = 4000;
+/** For so long a player may be nowhere, as in a handoff, before it counts as gone. */
+const GONE_MS = 2500;
+
+const $ = (id) => document.getElementById(id);
+const canvas = $("map");
+const ctx = canvas.getContext("2d");
+const camera = new Camera();
+const world = new World();
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+const state = {
+  scenes: [], scene: null, plane: 0, stats: null,
+  selected: null, player: null, playerSeenAt: 0, gone: false, follow: true,
+  options: { ghosts: true, grid: true, names: true },
+  connected: false, userMoved: false, dirty: true, lastFrame: 0,
+};
+
+/** For tests and for the curious: what the page shows just now. */
+window.purview = {
+  errors: [], connected: false, polls: 0, frames: 0,
+  scene: null, plane: 0, regions: [], entities: 0, drawn: 0, ghosts: 0, selected: null, player: null,
+  /** Where on the page an entity is drawn; null when it is not. */
+  placeOf(id) {
+    const e = world.entities.get(id);
+    const box = canvas.getBoundingClientRect();
+    const now = performance.now();
+    return e ? { x: box.left + camera.sx(e.x(now)), y: box.top + camera.sz(e.z(now)) } : null;
+  },
+  get scale() { return camera.scale; },
+  playerIds: () => world.players().map((e) => e.id),
+  select: (id) => select(id),
+};
+
+function watchErrors() {
+  const note = (text) => window.purview.errors.push(String(text));
+  addEventListener("error", (event) => note(event.message));
+  addEventListener("unhandledrejection", (event) => note(event.reason));
+  addEventListener("securitypolicyviolation", (event) => note(`refused: ${event.blockedURI}`));
+  const error = console.error;
+  console.error = (...args) => {
+    note(args.join(" "));
+    error.apply(console, args);
+  };
+}
+
+/** Gets JSON; `null` for what is not there. Throws when the server cannot be reached. */
+async function ask(path) {
+  const answer = await fetch(path, { signal: AbortSignal.timeout(TIMEOUT_MS), cache: "no-store" });
+  if (answer.ok) return answer.json();
+  if (answer.status === 404 || answer.status === 503) return null;
+  throw new Error(`${path}: ${answer.status}`);
+}
+
+/** Does `work` for ever, `every` milliseconds apart (and longer when it takes long). */
+async function repeat(every, work) {
+  for (;;) {
+    const begin = performance.now();
+    if (!document.hidden) {
+      try {
+        await work();
+        setConnected(true);
+      } catch (error) {
+        setConnected(false, error);
+      }
+    }
+    const took = performance.now() - begin;
+    const pause = state.connected ? Math.max(every - took, took) : 1000;
+    await new Promise((resolve) => setTimeout(resolve, pause));
+  }
+}
+
+function setConnected(connected) {
+  if (connected && !state.connected) panel.showBanner("");
+  if (!connected) {
+    panel.showBanner("The server does not answer. Trying again …");
+    panel.showLink("down", "no answer");
+  }
+  state.connected = window.purview.connected = connected;
+}
+
+async function pollScenes() {
+  const answer = await ask("api/scenes");
+  if (!answer || answer.scenes.length === 0) return;
+  state.scenes = answer.scenes;
+  const scene = answer.scenes.find((s) => s.name === state.scene?.name) || answer.scenes[0];
+  const first = state.scene?.name !== scene.name;
+  state.scene = scene;
+  if (first) enterScene(scene, scene.planes.find((p) => p.players > 0)?.plane ?? scene.planes[0].plane);
+  panel.showScenes(state.scenes, scene, state.plane);
+  state.dirty = true;
+}
+
+/** Shows another scene from the start. */
+function enterScene(scene, plane) {
+  state.scene = scene;
+  state.userMoved = false;
+  camera.bounds = { x0: 0, z0: 0, x1: scene.width_cm, z1: scene.depth_cm };
+  camera.fit();
+  panel.showLegend(scene);
+  setPlane(plane);
+}
+
+function setPlane(plane) {
+  state.plane = plane;
+  world.clear();
+  window.purview.scene = state.scene.name;
+  window.purview.plane = plane;
+  panel.showScenes(state.scenes, state.scene, plane);
+  state.dirty = true;
+}
+
+async function pollMap() {
+  const { scene, plane, selected } = state;
+  if (!scene) return;
+  const query = new URLSearchParams({ scene: scene.name, plane, ghosts: state.options.ghosts ? 1 : 0 });
+  const [answer, player] = await Promise.all([
+    ask(`api/entities?${query}`),
+    selected === null ? null : ask(`api/player/${selected}`),
+  ]);
+  const now = performance.now();
+  if (answer && state.scene.name === answer.scene && state.plane === answer.plane) {
+    world.apply(answer, now, state.scene);
+    panel.showLink("up", "live", `· tick ${Math.max(0, ...world.ticks.map((t) => t[1]))}`);
+  }
+  if (selected !== null && selected === state.selected) applyPlayer(player, now);
+  window.purview.polls += 1;
+  window.purview.entities = world.entities.size;
+  state.dirty = true;
+}
+
+function applyPlayer(player, now) {
+  if (player) {
+    const fresh = state.player === null;
+    state.player = player;
+    state.playerSeenAt = now;
+    state.gone = false;
+    if (fresh || state.follow) followAway(player);
+    if (fresh) showRange(player);
+  } else if (now - state.playerSeenAt > GONE_MS) {
+    state.gone = true;
+  }
+  window.purview.player = state.player;
+  panel.showPlayer(state.selected, state.player, state.gone, state.scene, select);
+}
+
+/** A player that went to another scene or plane is followed there. */
+function followAway(player) {
+  const scene = state.scenes.find((s) => s.name === player.scene);
+  if (scene && scene.name !== state.scene.name) enterScene(scene, player.plane);
+  else if (player.plane !== state.plane) setPlane(player.plane);
+}
+
+/** Comes nearer when the range of a player just selected would be too small to see. */
+function showRange(player) {
+  const reach = { circle: player.range.leave_cm, patches: 2.5 * player.range.patch_cm, all: 0 };
+  const cm = reach[player.range.mode];
+  const wanted = (Math.min(camera.width, camera.height) * 0.3) / cm;
+  if (cm > 0 && camera.scale * cm < 70) camera.wantedScale = wanted;
+}
+
+async function pollStats() {
+  state.stats = await ask("api/stats");
+  if (state.stats) panel.showStats(state.stats);
+  if (state.scene) panel.showRegions(state.scene, state.stats, world.late, lookAt);
+}
+
+function lookAt(region) {
+  const r = region.rect;
+  setFollow(false);
+  camera.x = (r.x0 + r.x1) / 2;
+  camera.z = (r.z0 + r.z1) / 2;
+  camera.setScale(0.85 * Math.min(camera.width / (r.x1 - r.x0), camera.height / (r.z1 - r.z0)));
+  moved();
+}
+
+function select(id) {
+  if (id === state.selected) return;
+  state.selected = window.purview.selected = id;
+  state.player = window.purview.player = null;
+  state.playerSeenAt = performance.now();
+  state.gone = false;
+  setFollow(true);
+  panel.showPlayer(id, null, false, state.scene, select);
+  panel.announce(id === null ? "No player selected" : `Player ${id} selected`);
+  if (id !== null) pollMap().catch((error) => setConnected(false, error));
+  state.dirty = true;
+}
+
+function setFollow(follow) {
+  state.follow = follow;
+  $("follow").setAttribute("aria-pressed", follow);
+}
+
+function toggle(name) {
+  state.options[name] = !state.options[name];
+  $(name).setAttribute("aria-pressed", state.options[name]);
+  state.dirty = true;
+}
+
+/** Selects the next or the previous player of the plane. */
+function step(by) {
+  const ids = window.purview.playerIds();
+  if (ids.length === 0) return;
+  const at = ids.indexOf(state.selected);
+  select(ids[(at + by + ids.length + (at < 0 && by < 0 ? 1 : 0)) % ids.length]);
+}
+
+function moved() {
+  state.userMoved = true;
+  state.dirty = true;
+}
+
+function fitAll() {
+  setFollow(false);
+  camera.fit();
+  state.userMoved = false;
+  state.dirty = true;
+}
+
+function onKey(key) {
+  const commands = {
+    0: fitAll, g: () => toggle("ghosts"), n: () => step(1), p: () => step(-1), Escape: () => select(null),
+    f: () => setFollow(!state.follow),
+  };
+  if (!commands[key]) return false;
+  commands[key]();
+  return true;
+}
+
+function hover(at) {
+  const e = at && world.at(at.x, at.y, camera, performance.now(), 12);
+  canvas.classList.toggle("over", Boolean(e) && e.kind === 0);
+  if (e) {
+    const region = state.scene.regions.find((r) => r.id === e.region);
+    const views = e.kind === 0 ? ` · sees ${e.views}` : "";
+    panel.showTip(at, `${state.scene.kinds[e.kind]?.name ?? e.kind} ${e.id} · ${region?.name ?? e.region}${views}`);
+  } else {
+    panel.showTip(null, "");
+  }
+  const m = (cm) => (cm / 100).toFixed(0);
+  panel.showWhere(at ? `${m(camera.worldX(at.x))}, ${m(camera.worldZ(at.y))} m` : "");
+}
+
+function frame(now) {
+  requestAnimationFrame(frame);
+  const part = world.still ? 1 : 1 - Math.exp(-(now - state.lastFrame) / 110);
+  state.lastFrame = now;
+  const p = follow(now, part);
+  if (!state.scene || !(state.dirty || world.moving(now) || camera.wantedScale !== null)) return;
+  state.dirty = false;
+  draw(now, p);
+}
+
+/** Where the selected player is; the camera goes after it. */
+function follow(now, part) {
+  if (state.selected === null || !state.player || state.gone) return null;
+  const e = world.entities.get(state.selected);
+  const here = state.player.scene === state.scene.name && state.player.plane === state.plane;
+  if (!here) return null;
+  const at = e ? { x: e.x(now), z: e.z(now) } : { x: state.player.pos.x, z: state.player.pos.z };
+  if (state.follow) camera.approach(at.x, at.z, part);
+  return at;
+}
+
+function draw(now, at) {
+  const { scene, player, options } = state;
+  drawGround(ctx, camera, scene, options);
+  if (at) {
+    drawRange(ctx, camera, player, scene, at.x, at.z);
+    drawSight(ctx, camera, player, world, at.x, at.z, now);
+  }
+  const ghosts = options.ghosts ? drawGhosts(ctx, camera, world, scene, now) : 0;
+  const drawn = drawEntities(ctx, camera, world, now);
+  if (options.names) drawNames(ctx, camera, scene, world.late);
+  if (at) drawSelected(ctx, camera, at.x, at.z, state.selected);
+  panel.showScale(camera);
+  Object.assign(window.purview, { drawn, ghosts, regions: scene.regions.map((r) => r.name) });
+  window.purview.frames += 1;
+}
+
+function resize() {
+  const density = Math.min(2, devicePixelRatio || 1);
+  const box = canvas.getBoundingClientRect();
+  canvas.width = Math.round(box.width * density);
+  canvas.height = Math.round(box.height * density);
+  ctx.setTransform(density, 0, 0, density, 0, 0);
+  camera.width = Math.max(1, box.width);
+  camera.height = Math.max(1, box.height);
+  camera.foot = box.width < 500 ? 56 : 0;
+  if (!state.userMoved && state.selected === null) camera.fit();
+  state.dirty = true;
+}
+
+function begin() {
+  watchErrors();
+  world.still = still.matches;
+  still.addEventListener("change", () => { world.still = still.matches; });
+  new ResizeObserver(resize).observe(canvas);
+  resize();
+  listen(canvas, camera, {
+    moved: (how) => { if (how === "pan") setFollow(false); moved(); },
+    click: (x, y, reach) => {
+      const e = world.at(x, y, camera, performance.now(), reach);
+      if (e && e.kind === 0) select(e.id);
+      else if (!e) select(null);
+    },
+    hover, key: onKey,
+  });
+  for (const name of Object.keys(state.options)) $(name).addEventListener("click", () => toggle(name));
+  const zoom = (factor) => { camera.zoomAt(camera.width / 2, camera.height / 2, factor); moved(); };
+  $("zoom-in").addEventListener("click", () => zoom(1.5));
+  $("zoom-out").addEventListener("click", () => zoom(1 / 1.5));
+  $("fit").addEventListener("click", fitAll);
+  $("follow").addEventListener("click", () => setFollow(!state.follow));
+  $("clear").addEventListener("click", () => select(null));
+  $("find").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const id = $("find-id").value.trim();
+    if (/^[0-9]+$/.test(id)) select(Number(id));
+  });
+  $("scene").addEventListener("change", (event) => {
+    const scene = state.scenes.find((s) => s.name === event.target.value);
+    select(null);
+    enterScene(scene, scene.planes.find((p) => p.players > 0)?.plane ?? scene.planes[0].plane);
+  });
+  $("plane").addEventListener("change", (event) => { select(null); setPlane(Number(event.target.value)); });
+  requestAnimationFrame(frame);
+  repeat(SCENES_MS, pollScenes);
+  repeat(POLL_MS, pollMap);
+  repeat(FIGURES_MS, pollStats);
+}
+
+begin();

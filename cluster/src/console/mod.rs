@@ -1,0 +1,194 @@
+//! The console: a live map in the browser, a JSON API beneath it, metrics and health.
+//!
+//! ```text
+//!  region ticks                     console's own thread
+//!  ────────────                     ────────────────────
+//!  RegionMetrics ◄── atomics ─────  Sampler (once a second) ──► recent figures, liveness
+//!  Inspect ◄──────── at most one ─  Surveys (shared, 1 s limit) ──► /api/entities
+//!  InspectPlayer ◄── at a time ───  /api/player
+//! ```
+//!
+//! The server has a thread and a runtime of its own, so that a slow reader never holds up a tick,
+//! and it only ever reads. What is absent: no write to a region, no state that outlives a request
+//! except figures, no resource from another host in the page.
+
+mod api;
+mod metrics;
+mod page;
+mod process;
+mod quantiles;
+mod sampler;
+mod shapes;
+mod survey;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::Recipient;
+use purview::actor::directory::Directory;
+use purview::actor::messages::{Inspect, InspectPlayer};
+use purview::actor::metrics::RegionMetrics;
+use purview::scene::{RegionId, SceneId};
+use tokio::sync::oneshot;
+
+pub use quantiles::{TickTimes, tick_times};
+
+/// How long a region may take to answer before it counts as late.
+pub const ANSWER_LIMIT: Duration = Duration::from_secs(1);
+
+/// How long requests under way may still take once the console stops.
+const STOP_LIMIT: Duration = Duration::from_secs(2);
+
+/// What the console may ask of one region.
+#[derive(Debug, Clone)]
+pub struct RegionHandle {
+    /// The region's scene.
+    pub scene: SceneId,
+    /// Which region.
+    pub region: RegionId,
+    /// Answers with a copy of its state.
+    pub inspect: Recipient<Inspect>,
+    /// Answers with one of its players.
+    pub inspect_player: Recipient<InspectPlayer>,
+    /// The figures that it keeps of itself.
+    pub metrics: Arc<RegionMetrics>,
+}
+
+/// Appends families of metrics in Prometheus' text form.
+pub type ExtraMetrics = Box<dyn Fn(&mut String) + Send + Sync>;
+
+/// All that the console looks at.
+pub struct ConsoleState {
+    /// Scenes and the players in their planes.
+    pub directory: Arc<Directory>,
+    /// The regions of this process.
+    pub regions: Vec<RegionHandle>,
+    /// Further metrics, appended to `/metrics` in this order; their families' names must not be
+    /// among the console's own.
+    pub extra_metrics: Vec<ExtraMetrics>,
+    /// The name of this node, shown as the owner of its regions.
+    pub node: String,
+}
+
+impl ConsoleState {
+    /// The regions' figures.
+    fn figures(&self) -> impl Iterator<Item = (RegionId, &RegionMetrics)> + Clone {
+        self.regions.iter().map(|r| (r.region, &*r.metrics))
+    }
+}
+
+impl std::fmt::Debug for ConsoleState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConsoleState")
+            .field("node", &self.node)
+            .field("regions", &self.regions)
+            .field("extra_metrics", &self.extra_metrics.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a console could not start. Nothing is left running.
+#[derive(Debug, thiserror::Error)]
+pub enum ConsoleError {
+    /// The address cannot be listened on.
+    #[error(
+        "console: cannot listen on {addr}: {source}; choose another address, or port 0 for any free one"
+    )]
+    Listen {
+        /// The address asked for.
+        addr: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The thread or its runtime cannot be made.
+    #[error("console: cannot start its thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// A running console. Dropping it stops it without waiting; [`Console::stop`] waits.
+#[derive(Debug)]
+pub struct Console {
+    addr: SocketAddr,
+    /// Dropped to say stop.
+    stop: oneshot::Sender<()>,
+    /// Closed when the thread has ended.
+    done: oneshot::Receiver<()>,
+}
+
+impl Console {
+    /// Where a console listens unless told otherwise: this machine only.
+    pub const DEFAULT_ADDR: SocketAddr =
+        SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7070);
+
+    /// Listens on `addr` (port 0: any free one) and serves from a thread of its own. May be called
+    /// from any thread, with or without a runtime.
+    ///
+    /// # Errors
+    /// The address is taken or not of this machine, or the system gives no thread.
+    pub fn start(state: ConsoleState, addr: SocketAddr) -> Result<Console, ConsoleError> {
+        let listener = listen(addr).map_err(|source| ConsoleError::Listen { addr, source })?;
+        let addr = listener.local_addr().map_err(|source| ConsoleError::Listen { addr, source })?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(ConsoleError::Thread)?;
+        let (stop, stopped) = oneshot::channel();
+        let (ended, done) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("console".into())
+            .spawn(move || {
+                if let Err(e) = runtime.block_on(serve(state, listener, stopped)) {
+                    tracing::error!("the console ended: {e}");
+                }
+                runtime.shutdown_background();
+                drop(ended);
+            })
+            .map_err(ConsoleError::Thread)?;
+        tracing::info!("console on http://{addr}");
+        Ok(Console { addr, stop, done })
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Takes no more requests, lets those under way end (two seconds at most) and returns when the
+    /// port is free. The future runs under any runtime.
+    pub async fn stop(self) {
+        drop(self.stop);
+        // Nothing is ever sent: the end of the channel is the end of the thread.
+        let _closed = self.done.await;
+    }
+}
+
+fn listen(addr: SocketAddr) -> std::io::Result<std::net::TcpListener> {
+    let listener = std::net::TcpListener::bind(addr)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+async fn serve(
+    state: ConsoleState,
+    listener: std::net::TcpListener,
+    stopped: oneshot::Receiver<()>,
+) -> std::io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let shared = Arc::new(api::Shared::new(state));
+    let sampling = tokio::spawn(sampler::run(shared.clone()));
+    let (stopping, limit) = oneshot::channel::<()>();
+    let server = axum::serve(listener, api::router(shared)).with_graceful_shutdown(async move {
+        let _closed = stopped.await;
+        drop(stopping);
+    });
+    let result = tokio::select! {
+        result = server => result,
+        () = async {
+            let _closed = limit.await;
+            tokio::time::sleep(STOP_LIMIT).await;
+        } => Ok(()),
+    };
+    sampling.abort();
+    result
+}

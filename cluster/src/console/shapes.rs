@@ -1,0 +1,378 @@
+//! The shapes of the JSON answers, and how they come from what regions say. Lengths in centimetres.
+
+use std::collections::BTreeMap;
+
+use purview::scene::inspect::PlayerSnapshot;
+use purview::scene::{EntityId, Epoch, Plane, Pos, Rect, RegionId, Scene, SceneId, Visibility};
+use serde::Serialize;
+
+use super::survey::Survey;
+
+/// What a region is called where people read it.
+pub fn region_name(id: RegionId) -> String {
+    format!("R{id}")
+}
+
+/// `GET /api/scenes`.
+#[derive(Debug, Serialize)]
+pub struct Scenes {
+    pub node: String,
+    pub version: &'static str,
+    pub scenes: Vec<SceneShape>,
+}
+
+/// A scene, with its regions and the planes in use.
+#[derive(Debug, Serialize)]
+pub struct SceneShape {
+    pub id: SceneId,
+    pub name: String,
+    pub width_cm: i32,
+    pub depth_cm: i32,
+    pub land_cm: i32,
+    /// Side of a patch of the players' layer.
+    pub patch_cm: i32,
+    pub layers: Vec<LayerShape>,
+    pub kinds: Vec<KindShape>,
+    pub visibility: VisibilityShape,
+    /// The bits of the range of who asks for none: 1 NEAR, 2 MIDDLE, 4 FAR.
+    pub default_range: u8,
+    pub view_cap: usize,
+    pub tick_ms: u32,
+    pub band_cm: i32,
+    pub top_speed_cm_s: i32,
+    pub map_version: u64,
+    pub planes: Vec<PlaneShape>,
+    pub regions: Vec<RegionShape>,
+    /// Regions that did not answer in time.
+    pub late: Vec<RegionId>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct LayerShape {
+    pub name: String,
+    pub patch_cm: i32,
+}
+
+#[derive(Debug, Serialize)]
+pub struct KindShape {
+    pub name: String,
+    pub layer: usize,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "mode", rename_all = "snake_case")]
+pub enum VisibilityShape {
+    Patches,
+    Circle { enter_cm: i32, leave_cm: i32 },
+    All,
+}
+
+impl From<Visibility> for VisibilityShape {
+    fn from(v: Visibility) -> Self {
+        match v {
+            Visibility::Patches => VisibilityShape::Patches,
+            Visibility::Circle { enter_cm, leave_cm } => {
+                VisibilityShape::Circle { enter_cm, leave_cm }
+            }
+            Visibility::All => VisibilityShape::All,
+        }
+    }
+}
+
+/// A plane in use; lines with room are in use even when empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct PlaneShape {
+    pub plane: Plane,
+    pub players: usize,
+    pub entities: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub struct RegionShape {
+    pub id: RegionId,
+    pub name: String,
+    pub rect: Rect,
+    /// The node that owns it.
+    pub owner: String,
+    pub epoch: Epoch,
+}
+
+/// A scene as far as `survey` (of all planes) knows it.
+pub fn scene(scene: &Scene, node: &str, survey: &Survey) -> SceneShape {
+    let spec = &scene.spec;
+    SceneShape {
+        id: scene.id,
+        name: spec.name.clone(),
+        width_cm: spec.width_cm,
+        depth_cm: spec.depth_cm,
+        land_cm: spec.land_cm,
+        patch_cm: spec.layers.first().map_or(spec.land_cm, |l| l.patch_cm),
+        layers: spec
+            .layers
+            .iter()
+            .map(|l| LayerShape { name: l.name.clone(), patch_cm: l.patch_cm })
+            .collect(),
+        kinds: spec
+            .kinds
+            .iter()
+            .map(|k| KindShape { name: k.name.clone(), layer: k.layer })
+            .collect(),
+        visibility: spec.visibility.into(),
+        default_range: spec.default_range.bits(),
+        view_cap: spec.view_cap,
+        tick_ms: scene.tick_ms,
+        band_cm: scene.band_cm,
+        top_speed_cm_s: spec.top_speed_cm_s,
+        map_version: scene.map.version,
+        planes: planes(spec.lines, survey),
+        regions: regions(scene, node, survey),
+        late: survey.late.clone(),
+    }
+}
+
+fn regions(scene: &Scene, node: &str, survey: &Survey) -> Vec<RegionShape> {
+    let epoch = |id| survey.regions.iter().find(|s| s.region == id).map(|s| s.epoch);
+    scene
+        .map
+        .regions
+        .iter()
+        .map(|r| RegionShape {
+            id: r.id,
+            name: region_name(r.id),
+            rect: r.rect,
+            owner: node.to_owned(),
+            epoch: epoch(r.id).unwrap_or(r.epoch),
+        })
+        .collect()
+}
+
+/// The lines, and whatever other planes somebody is in; limbo is none.
+fn planes(lines: i32, survey: &Survey) -> Vec<PlaneShape> {
+    let empty = |plane| PlaneShape { plane, players: 0, entities: 0 };
+    let mut planes: BTreeMap<Plane, PlaneShape> =
+        (0..lines.clamp(1, 1000)).map(|p| (Plane(p), empty(Plane(p)))).collect();
+    let reals = survey.regions.iter().flat_map(|r| &r.entities).filter(|e| !e.ghost);
+    for e in reals.filter(|e| e.plane != Plane::LIMBO) {
+        let plane = planes.entry(e.plane).or_insert(empty(e.plane));
+        plane.entities += 1;
+        plane.players += usize::from(e.kind == purview::scene::Kind::PLAYER);
+    }
+    planes.into_values().collect()
+}
+
+/// Id, kind, x, y, z, owner, players in its view list.
+pub type EntityRow = (u64, u8, i32, i32, i32, u32, u32);
+/// Id, kind, x, z, owner, the region that mirrors it.
+pub type GhostRow = (u64, u8, i32, i32, u32, u32);
+
+/// `GET /api/entities`.
+#[derive(Debug, Serialize)]
+pub struct Entities {
+    pub scene: String,
+    pub plane: Plane,
+    /// What the places of a row of `entities` are.
+    pub entity_fields: [&'static str; 7],
+    pub entities: Vec<EntityRow>,
+    /// What the places of a row of `ghosts` are.
+    pub ghost_fields: [&'static str; 6],
+    /// Empty unless asked for.
+    pub ghosts: Vec<GhostRow>,
+    /// Of each region that answered: its id, its tick and its epoch.
+    pub ticks: Vec<(RegionId, u64, u64)>,
+    /// Regions that did not answer in time.
+    pub late: Vec<RegionId>,
+}
+
+/// The entities of one plane.
+pub fn entities(scene: &Scene, plane: Plane, with_ghosts: bool, survey: &Survey) -> Entities {
+    let mut out = Entities {
+        scene: scene.spec.name.clone(),
+        plane,
+        entity_fields: ["id", "kind", "x", "y", "z", "region", "views"],
+        entities: Vec::new(),
+        ghost_fields: ["id", "kind", "x", "z", "owner", "mirror"],
+        ghosts: Vec::new(),
+        ticks: Vec::with_capacity(survey.regions.len()),
+        late: survey.late.clone(),
+    };
+    for r in &survey.regions {
+        out.ticks.push((r.region, r.tick.0, r.epoch.0));
+        for e in r.entities.iter().filter(|e| e.plane == plane) {
+            let Pos { x, y, z } = e.pos;
+            if !e.ghost {
+                out.entities.push((e.id.0, e.kind.0, x, y, z, r.region.0, e.views));
+            } else if with_ghosts {
+                out.ghosts.push((e.id.0, e.kind.0, x, z, e.owner.0, r.region.0));
+            }
+        }
+    }
+    out
+}
+
+/// `GET /api/player/{id}`.
+#[derive(Debug, Serialize)]
+pub struct Player {
+    pub id: EntityId,
+    pub epoch: Epoch,
+    pub scene: String,
+    pub region: RegionId,
+    pub region_name: String,
+    pub plane: Plane,
+    pub pos: Pos,
+    pub range: RangeShape,
+    /// Players that it sees and that see it.
+    pub view: Vec<EntityId>,
+    pub view_cap: usize,
+    /// What else it sees.
+    pub seen: Vec<EntityId>,
+}
+
+/// How far a player sees.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "mode", rename_all = "snake_case")]
+pub enum RangeShape {
+    Patches {
+        /// 1 NEAR, 2 MIDDLE, 4 FAR.
+        bits: u8,
+        patch_cm: i32,
+    },
+    Circle {
+        enter_cm: i32,
+        leave_cm: i32,
+    },
+    All,
+}
+
+/// A player of `scene`.
+pub fn player(scene: &Scene, p: PlayerSnapshot) -> Player {
+    let range = match scene.spec.visibility {
+        Visibility::Patches => RangeShape::Patches {
+            bits: p.range.bits(),
+            patch_cm: scene.spec.layers.first().map_or(scene.spec.land_cm, |l| l.patch_cm),
+        },
+        Visibility::Circle { enter_cm, leave_cm } => RangeShape::Circle { enter_cm, leave_cm },
+        Visibility::All => RangeShape::All,
+    };
+    Player {
+        id: p.id,
+        epoch: p.epoch,
+        scene: scene.spec.name.clone(),
+        region: p.region,
+        region_name: region_name(p.region),
+        plane: p.plane,
+        pos: p.pos,
+        range,
+        view: p.view,
+        view_cap: scene.spec.view_cap,
+        seen: p.seen,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use purview::scene::inspect::{EntitySnapshot, RegionSnapshot};
+    use purview::scene::{Kind, RangeSet, SceneSpec, Tick};
+    use serde_json::{json, to_value};
+
+    use super::*;
+
+    fn meadow(visibility: Visibility) -> Scene {
+        let spec = SceneSpec { visibility, lines: 2, ..SceneSpec::default() };
+        Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap()
+    }
+
+    fn entity(id: u64, kind: u8, plane: i32, ghost: bool) -> EntitySnapshot {
+        EntitySnapshot {
+            id: EntityId(id),
+            kind: Kind(kind),
+            plane: Plane(plane),
+            pos: Pos { x: 100, y: 7, z: 200 },
+            owner: RegionId(u32::from(ghost)),
+            ghost,
+            views: 3,
+        }
+    }
+
+    fn survey(scene: &Scene) -> Survey {
+        let region = RegionSnapshot {
+            scene: scene.id,
+            region: RegionId(0),
+            epoch: Epoch(5),
+            rect: scene.map.regions[0].rect,
+            tick: Tick(99),
+            entities: vec![
+                entity(1, 0, 0, false),
+                entity(2, 2, 0, false),
+                entity(3, 0, 0, true),
+                entity(4, 0, 7, false),
+                entity(5, 0, Plane::LIMBO.0, false),
+            ],
+        };
+        Survey { regions: vec![region], late: vec![RegionId(3)] }
+    }
+
+    #[test]
+    fn a_scene_tells_its_sizes_regions_and_planes() {
+        let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 9_000 };
+        let scene_data = meadow(circle);
+        let shape = to_value(scene(&scene_data, "n1", &survey(&scene_data))).unwrap();
+        assert_eq!(shape["name"], "meadow");
+        assert_eq!(shape["patch_cm"], 3_200);
+        assert_eq!(shape["kinds"][2], json!({"name": "monster", "layer": 0}));
+        assert_eq!(
+            shape["visibility"],
+            json!({"mode": "circle", "enter_cm": 8_000, "leave_cm": 9_000})
+        );
+        assert_eq!(
+            shape["regions"][0],
+            json!({
+                "id": 0, "name": "R0", "owner": "n1", "epoch": 5,
+                "rect": {"x0": 0, "z0": 0, "x1": 102_400, "z1": 102_400},
+            })
+        );
+        assert_eq!(shape["regions"][3]["epoch"], 1);
+        assert_eq!(
+            shape["planes"],
+            json!([
+                {"plane": 0, "players": 1, "entities": 2},
+                {"plane": 1, "players": 0, "entities": 0},
+                {"plane": 7, "players": 1, "entities": 1},
+            ])
+        );
+        assert_eq!(shape["late"], json!([3]));
+    }
+
+    #[test]
+    fn entities_are_rows_and_ghosts_come_when_asked_for() {
+        let scene = meadow(Visibility::Patches);
+        let with = to_value(entities(&scene, Plane(0), true, &survey(&scene))).unwrap();
+        assert_eq!(with["entities"], json!([[1, 0, 100, 7, 200, 0, 3], [2, 2, 100, 7, 200, 0, 3]]));
+        assert_eq!(with["ghosts"], json!([[3, 0, 100, 200, 1, 0]]));
+        assert_eq!(with["ticks"], json!([[0, 99, 5]]));
+        assert_eq!(with["late"], json!([3]));
+        assert!(entities(&scene, Plane(0), false, &survey(&scene)).ghosts.is_empty());
+        assert_eq!(entities(&scene, Plane(7), false, &survey(&scene)).entities.len(), 1);
+    }
+
+    #[test]
+    fn a_player_tells_how_far_it_sees() {
+        let snapshot = PlayerSnapshot {
+            id: EntityId(9),
+            epoch: Epoch(2),
+            region: RegionId(1),
+            plane: Plane(0),
+            pos: Pos::ground(1, 2),
+            range: RangeSet::NEAR.or(RangeSet::FAR),
+            view: vec![EntityId(3)],
+            seen: vec![EntityId(4)],
+        };
+        let shape = to_value(player(&meadow(Visibility::Patches), snapshot.clone())).unwrap();
+        assert_eq!(shape["range"], json!({"mode": "patches", "bits": 5, "patch_cm": 3_200}));
+        assert_eq!(shape["pos"], json!({"x": 1, "y": 0, "z": 2}));
+        assert_eq!(shape["view"], json!([3]));
+        assert_eq!((&shape["view_cap"], &shape["region_name"]), (&json!(60), &json!("R1")));
+        let circle = Visibility::Circle { enter_cm: 10, leave_cm: 20 };
+        let shape = player(&meadow(circle), snapshot);
+        assert_eq!(shape.range, RangeShape::Circle { enter_cm: 10, leave_cm: 20 });
+    }
+}

@@ -1,0 +1,387 @@
+//! The console over made-up regions: its JSON, metrics and health over HTTP, and the real page in
+//! headless Chromium.
+
+#[path = "console/browser.rs"]
+mod browser;
+#[path = "console/world.rs"]
+mod world;
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use browser::{Page, Screen, with_page};
+use purview_cluster::console::{Console, ConsoleError, ConsoleState};
+use serde_json::{Value, json};
+use world::{FakeWorld, MEADOW, PLAYERS, SITTER, WALKER};
+
+const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// Status, headers (lower case) and body of an answer.
+fn request(addr: SocketAddr, method: &str, path: &str) -> (u16, String, String) {
+    let mut stream = TcpStream::connect(addr).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    write!(stream, "{method} {path} HTTP/1.1\r\nHost: console\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, head.to_ascii_lowercase(), body.to_owned())
+}
+
+fn get(addr: SocketAddr, path: &str) -> (u16, Value) {
+    let (status, _, body) = request(addr, "GET", path);
+    (status, serde_json::from_str(&body).unwrap())
+}
+
+/// Asks until the status is as wanted.
+fn get_until(addr: SocketAddr, path: &str, wanted: u16) -> Value {
+    let begin = Instant::now();
+    loop {
+        let (status, body) = get(addr, path);
+        if status == wanted {
+            return body;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(20), "{path} stays {status}: {body}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn stop(console: Console) {
+    futures::executor::block_on(console.stop());
+}
+
+#[test]
+fn scenes_are_listed_with_regions_and_planes_in_use() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    let (status, body) = get(console.addr(), "/api/scenes");
+    assert_eq!(status, 200);
+    assert_eq!(body["node"], "dev");
+    let meadow = &body["scenes"][0];
+    assert_eq!(meadow["name"], "meadow");
+    assert_eq!(meadow["visibility"]["mode"], "circle");
+    assert_eq!(meadow["regions"].as_array().unwrap().len(), 4);
+    assert_eq!(meadow["regions"][1]["owner"], "dev");
+    assert_eq!(
+        meadow["planes"],
+        json!([
+            {"plane": 0, "players": PLAYERS, "entities": MEADOW},
+            {"plane": 1, "players": 0, "entities": 0},
+            {"plane": 7, "players": 1, "entities": 1},
+        ])
+    );
+    assert_eq!(body["scenes"][1]["visibility"], json!({"mode": "patches"}));
+}
+
+#[test]
+fn entities_come_once_each_and_ghosts_when_asked_for() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    let (status, body) = get(console.addr(), "/api/entities?scene=meadow&plane=0&ghosts=1");
+    assert_eq!(status, 200);
+    let ids: BTreeSet<u64> =
+        body["entities"].as_array().unwrap().iter().map(|e| e[0].as_u64().unwrap()).collect();
+    assert_eq!(ids.len(), MEADOW);
+    assert!(!body["ghosts"].as_array().unwrap().is_empty());
+    for ghost in body["ghosts"].as_array().unwrap() {
+        assert_ne!(ghost[4], ghost[5], "a region does not mirror its own");
+    }
+    let (_, body) = get(console.addr(), "/api/entities?scene=meadow&plane=7");
+    assert_eq!(body["entities"].as_array().unwrap().len(), 1);
+    assert_eq!(body["ghosts"], json!([]));
+}
+
+#[test]
+fn a_region_that_does_not_answer_is_late_and_holds_nobody_up() {
+    let world = FakeWorld::start();
+    let console = world.console(ANY_PORT);
+    world.set_deaf(true);
+    let begin = Instant::now();
+    let (status, body) = get(console.addr(), "/api/entities?scene=meadow&plane=0");
+    assert_eq!((status, &body["late"]), (200, &json!([0])));
+    assert_eq!(body["ticks"].as_array().unwrap().len(), 3);
+    assert!(begin.elapsed() < Duration::from_secs(3));
+    let (status, body) = get(console.addr(), &format!("/api/player/{SITTER}"));
+    assert_eq!((status, &body["expected"]), (503, &json!("try again")));
+    world.set_deaf(false);
+    get_until(console.addr(), &format!("/api/player/{SITTER}"), 200);
+}
+
+#[test]
+fn a_player_is_found_wherever_it_lives() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    let (status, body) = get(console.addr(), &format!("/api/player/{SITTER}"));
+    assert_eq!((status, &body["id"], &body["region"]), (200, &json!(SITTER), &json!(0)));
+    assert_eq!(body["range"], json!({"mode": "circle", "enter_cm": 9_000, "leave_cm": 10_500}));
+    assert!(!body["view"].as_array().unwrap().is_empty());
+    let (_, body) = get(console.addr(), "/api/player/10000");
+    assert_eq!(body["scene"], "harbour");
+    assert_eq!(body["range"], json!({"mode": "patches", "bits": 7, "patch_cm": 3_200}));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_would_be_right() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    let all = [
+        ("/api/entities?plane=0", 400, "scene is missing", "\"meadow\", \"harbour\""),
+        ("/api/entities?scene=moon", 404, "no scene \"moon\"", "\"meadow\""),
+        ("/api/entities?scene=meadow&plane=x", 400, "plane is \"x\"", "whole number"),
+        ("/api/entities?scene=meadow&ghosts=yes", 400, "ghosts is \"yes\"", "ghosts=1"),
+        ("/api/entities?scene=meadow&ghost=1", 400, "no argument \"ghost\"", "ghosts"),
+        ("/api/player/bob", 400, "\"bob\"", "whole number"),
+        ("/api/player/424242", 404, "no region has a player 424242", "/api/entities"),
+        ("/api/nothing", 404, "no /api/nothing", "/api/scenes"),
+        ("/assets/x.js", 404, "no asset \"x.js\"", "app.js"),
+    ];
+    for (path, status, error, expected) in all {
+        let (got, body) = get(console.addr(), path);
+        assert_eq!(got, status, "{path}");
+        assert!(body["error"].as_str().unwrap().contains(error), "{path}: {body}");
+        assert!(body["expected"].as_str().unwrap().contains(expected), "{path}: {body}");
+    }
+    assert_eq!(request(console.addr(), "POST", "/api/stats").0, 405);
+}
+
+#[test]
+fn figures_health_and_metrics_tell_of_every_region() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    assert_eq!(get(console.addr(), "/alive"), (200, json!({"alive": true})));
+    get_until(console.addr(), "/ready", 200);
+    let (_, stats) = get(console.addr(), "/api/stats");
+    assert_eq!(stats["regions"].as_array().unwrap().len(), 8);
+    assert_eq!(stats["players"], json!(PLAYERS * 2 + 1));
+    assert!(stats["tick_ms"]["p99"].as_f64().unwrap() >= stats["tick_ms"]["p50"].as_f64().unwrap());
+    assert!(stats["cpu_s"].is_number() && stats["peak_rss_bytes"].is_number());
+    let (status, head, text) = request(console.addr(), "GET", "/metrics");
+    assert_eq!(status, 200);
+    assert!(head.contains("content-type: text/plain; version=0.0.4"));
+    assert!(text.contains("purview_tick_seconds_count{scene=\"meadow\",region=\"0\"}"));
+    assert!(text.contains("purview_ghosts{scene=\"harbour\",region=\"7\"}"));
+    assert!(text.ends_with("purview_sessions 3\n"));
+}
+
+#[test]
+fn a_console_without_regions_is_alive_but_not_ready() {
+    let directory = std::sync::Arc::new(purview::actor::directory::Directory::new(Vec::new()));
+    let (regions, extra_metrics) = (Vec::new(), Vec::new());
+    let state = ConsoleState { directory, regions, extra_metrics, node: "n".into() };
+    let console = Console::start(state, ANY_PORT).unwrap();
+    assert_eq!(get(console.addr(), "/alive").0, 200);
+    assert_eq!(get(console.addr(), "/ready").0, 503);
+}
+
+#[test]
+fn a_taken_address_is_an_error_and_a_stopped_console_frees_its_own() {
+    let world = FakeWorld::start();
+    let console = world.console(ANY_PORT);
+    let addr = console.addr();
+    let directory = std::sync::Arc::new(purview::actor::directory::Directory::new(Vec::new()));
+    let (regions, extra_metrics) = (Vec::new(), Vec::new());
+    let state = ConsoleState { directory, regions, extra_metrics, node: "n".into() };
+    let error = Console::start(state, addr).unwrap_err();
+    assert!(matches!(error, ConsoleError::Listen { .. }), "{error}");
+    stop(console);
+    assert!(TcpStream::connect(addr).is_err());
+    stop(world.console(addr));
+}
+
+#[test]
+fn the_page_may_load_nothing_from_elsewhere() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    let (status, head, body) = request(console.addr(), "GET", "/");
+    assert_eq!(status, 200);
+    assert!(head.contains("content-security-policy: default-src 'none'"));
+    assert!(head.contains("x-content-type-options: nosniff"));
+    assert!(body.starts_with("<!doctype html>"));
+}
+
+/// Everything is drawn, and nothing went wrong on the way.
+async fn until_drawn(page: &Page) {
+    page.until(&format!("window.purview?.drawn === {MEADOW}")).await;
+    page.until("window.purview.ghosts > 0 && window.purview.connected").await;
+    assert_eq!(page.eval("window.purview.regions").await, json!(["R0", "R1", "R2", "R3"]));
+}
+
+/// A JavaScript expression: whether the camera has come to a player.
+fn in_the_middle(id: u64) -> String {
+    format!(
+        "(() => {{ const p = window.purview.placeOf({id}); \
+         const b = document.querySelector('[data-testid=map]').getBoundingClientRect(); \
+         return Math.hypot(p.x - b.x - b.width / 2, p.y - b.y - b.height / 2) < 25; }})()"
+    )
+}
+
+#[test]
+fn on_a_desktop_a_click_shows_whom_a_player_sees() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
+        until_drawn(&page).await;
+        page.until("document.querySelectorAll('[data-testid=region]').length === 4").await;
+        page.until("document.querySelector('[data-testid=stat-players]')").await;
+        page.picture("-overview").await;
+
+        page.press_entity(SITTER).await;
+        page.until(&format!("window.purview.player?.id === {SITTER}")).await;
+        assert_eq!(page.text("player-region").await, "R0");
+        assert_eq!(page.text("player-id").await, SITTER.to_string());
+        assert_eq!(page.text("player-plane").await, "0");
+        assert!(page.text("player-range").await.contains("90 m"));
+        page.until(
+            "document.querySelectorAll('[data-testid=view-list] button').length > 0 && \
+             document.querySelector('[data-testid=view-count]').innerText === \
+             `${window.purview.player.view.length} / 60`",
+        )
+        .await;
+        page.until("window.purview.drawn < window.purview.entities").await;
+
+        page.press_on("ghosts").await;
+        page.until("window.purview.ghosts === 0").await;
+        page.press_on("ghosts").await;
+
+        page.eval("document.querySelector('[data-testid=view-list] button').click()").await;
+        page.until(&format!("window.purview.player && window.purview.selected !== {SITTER}")).await;
+        page.press_on("clear").await;
+        page.until("window.purview.selected === null").await;
+        page.assert_no_errors().await;
+    });
+}
+
+#[test]
+fn a_player_is_followed_across_a_border() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
+        until_drawn(&page).await;
+        page.eval(&format!("window.purview.select({WALKER})")).await;
+        for region in ["R0", "R1", "R0"] {
+            page.until(&format!("window.purview.player?.region_name === '{region}'")).await;
+        }
+        page.until(&in_the_middle(WALKER)).await;
+        page.picture("").await;
+        page.assert_no_errors().await;
+    });
+}
+
+#[test]
+fn keys_alone_are_enough() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
+        until_drawn(&page).await;
+        let key = async |name: &str| {
+            page.eval(&format!(
+                "document.querySelector('[data-testid=map]').dispatchEvent(\
+                 new KeyboardEvent('keydown', {{ key: '{name}', cancelable: true }}))"
+            ))
+            .await
+        };
+        key("n").await;
+        page.until(&format!("window.purview.player?.id === {WALKER}")).await;
+        key("n").await;
+        page.until(&format!("window.purview.player?.id === {SITTER}")).await;
+        key("Escape").await;
+        page.until("window.purview.selected === null").await;
+        key("0").await;
+        page.until(&format!("window.purview.drawn === {MEADOW}")).await;
+        key("g").await;
+        page.until("window.purview.ghosts === 0").await;
+        page.assert_no_errors().await;
+    });
+}
+
+#[test]
+fn another_scene_shows_ranges_by_patches() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
+        until_drawn(&page).await;
+        page.eval(
+            "(() => { const s = document.querySelector('[data-testid=scene]'); \
+             s.value = 'harbour'; s.dispatchEvent(new Event('change')); })()",
+        )
+        .await;
+        page.until("window.purview.regions[0] === 'R4' && window.purview.drawn > 0").await;
+        page.eval("window.purview.select(10002)").await;
+        page.until("window.purview.player?.range.mode === 'patches'").await;
+        assert_eq!(page.text("player-range").await, "full, 5 × 5 of 32 m");
+        page.until(&in_the_middle(10002)).await;
+        page.picture("-patches").await;
+        // The user asks for a player of another scene: the page goes there.
+        page.eval(&format!("window.purview.select({SITTER})")).await;
+        page.until("window.purview.scene === 'meadow' && window.purview.drawn > 0").await;
+        page.assert_no_errors().await;
+    });
+}
+
+#[test]
+fn on_a_phone_everything_fits_and_a_tap_selects() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    with_page(format!("http://{}", console.addr()), Screen::Phone, async |page| {
+        until_drawn(&page).await;
+        assert_eq!(page.eval("[innerWidth, innerHeight]").await, json!([390, 844]));
+        page.until("document.querySelector('[data-testid=stat-players]')").await;
+        page.picture("-phone-overview").await;
+        page.press_entity(SITTER).await;
+        page.until(&format!("window.purview.player?.id === {SITTER}")).await;
+        page.until("document.querySelectorAll('[data-testid=view-list] button').length > 0").await;
+        page.until(&in_the_middle(SITTER)).await;
+        page.picture("-phone").await;
+        let too_wide = "[...document.querySelectorAll('body *')].filter((e) => \
+             e.getBoundingClientRect().right > 390.5 && !e.closest('.unseen')).map((e) => e.outerHTML)";
+        assert_eq!(page.eval(too_wide).await, json!([]));
+        assert_eq!(page.eval("document.documentElement.scrollWidth").await, json!(390));
+        page.assert_no_errors().await;
+    });
+}
+
+#[test]
+fn the_page_says_when_the_server_is_gone_and_recovers_by_itself() {
+    let world = FakeWorld::start();
+    let console = world.console(ANY_PORT);
+    let addr = console.addr();
+    with_page(format!("http://{addr}"), Screen::Desktop, async |page| {
+        until_drawn(&page).await;
+        console.stop().await;
+        page.until("!document.querySelector('[data-testid=banner]').hidden").await;
+        assert!(page.text("banner").await.contains("does not answer"));
+        assert_eq!(page.eval("window.purview.connected").await, json!(false));
+        let polls = page.eval("window.purview.polls").await;
+        let console = world.console(addr);
+        page.until("document.querySelector('[data-testid=banner]').hidden").await;
+        page.until(&format!("window.purview.polls > {polls}")).await;
+        until_drawn(&page).await;
+        page.assert_no_errors().await;
+        console.stop().await;
+    });
+}
+
+#[test]
+fn wheel_drag_and_pinch_move_the_map() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    let url = format!("http://{}", console.addr());
+    with_page(url.clone(), Screen::Desktop, async |page| {
+        until_drawn(&page).await;
+        let scale = page.eval("window.purview.scale").await;
+        page.eval(
+            "document.querySelector('[data-testid=map]').dispatchEvent(new WheelEvent('wheel', \
+             { deltaY: -600, clientX: 300, clientY: 300, cancelable: true }))",
+        )
+        .await;
+        page.until(&format!("window.purview.scale > {scale} * 1.2")).await;
+        let before = page.eval(&format!("window.purview.placeOf({SITTER})")).await;
+        page.drag(&[((400.0, 400.0), (520.0, 430.0))]).await;
+        let after = page.eval(&format!("window.purview.placeOf({SITTER})")).await;
+        for (axis, by) in [("x", 120.0), ("y", 30.0)] {
+            let went = after[axis].as_f64().unwrap() - before[axis].as_f64().unwrap();
+            assert!((went - by).abs() < 1.0, "{axis} went {went}, not {by}");
+        }
+        assert_eq!(page.eval("window.purview.selected").await, json!(null));
+        page.assert_no_errors().await;
+    });
+    with_page(url, Screen::Phone, async |page| {
+        until_drawn(&page).await;
+        let scale = page.eval("window.purview.scale").await;
+        page.drag(&[((180.0, 250.0), (100.0, 250.0)), ((220.0, 250.0), (300.0, 250.0))]).await;
+        page.until(&format!("window.purview.scale > {scale} * 3")).await;
+        assert_eq!(page.eval("window.purview.selected").await, json!(null));
+        page.assert_no_errors().await;
+    });
+}

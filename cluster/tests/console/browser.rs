@@ -1,0 +1,266 @@
+//! A headless Chromium, driven through chromedriver; both end with the test.
+
+use std::future::Future;
+use std::io::{BufRead, BufReader};
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fantoccini::actions::{Actions, InputSource, MouseActions, PointerAction, TouchActions};
+use fantoccini::{Client, ClientBuilder};
+use futures::FutureExt;
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::{Value, json};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What kind of screen the page is shown on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Screen {
+    /// 1280 x 800, a mouse.
+    Desktop,
+    /// 390 x 844, a finger.
+    Phone,
+}
+
+/// A place of the page, in pixels from its left and top.
+pub type Place = (f64, f64);
+
+/// A page under test.
+pub struct Page {
+    client: Client,
+    screen: Screen,
+}
+
+/// Runs `test` on a page that shows `url`; whatever happens, the browser ends. Without a browser
+/// the test is skipped, except under CI, where it fails.
+pub fn with_page<F: Future<Output = ()>>(
+    url: String,
+    screen: Screen,
+    test: impl FnOnce(Page) -> F,
+) {
+    if let Some(missing) = missing_program() {
+        assert!(std::env::var_os("CI").is_none(), "{missing} is missing; CI must have it");
+        println!(
+            "skipped: {missing} is missing; `apt-get install chromium chromium-driver` has it"
+        );
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let driver = Driver::start();
+        let profile = Profile::new();
+        let client = driver.session(screen, &profile).await;
+        let page = Page { client: client.clone(), screen };
+        let run = async {
+            page.client.goto(&url).await.unwrap();
+            test(page).await;
+        };
+        let result = AssertUnwindSafe(run).catch_unwind().await;
+        let closed = client.close().await;
+        drop((driver, profile));
+        if let Err(panic) = result {
+            std::panic::resume_unwind(panic);
+        }
+        closed.unwrap();
+    });
+}
+
+fn missing_program() -> Option<&'static str> {
+    ["chromium", "chromedriver"].into_iter().find(|program| {
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        !std::env::split_paths(&paths).any(|p| p.join(program).is_file())
+    })
+}
+
+/// The driver's process; it names its own free port.
+struct Driver {
+    child: Child,
+    url: String,
+}
+
+impl Driver {
+    fn start() -> Driver {
+        let mut child = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let port = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| {
+                let (_, port) = line.split_once("started successfully on port ")?;
+                Some(port.trim_end_matches('.').to_owned())
+            })
+            .expect("chromedriver did not start");
+        // What else it says is read and dropped, so that it never waits for a reader.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        Driver { child, url: format!("http://127.0.0.1:{port}") }
+    }
+
+    async fn session(&self, screen: Screen, profile: &Profile) -> Client {
+        let (width, height, touch) = match screen {
+            Screen::Desktop => (1280, 800, false),
+            Screen::Phone => (390, 844, true),
+        };
+        let args = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+        ];
+        let mut args: Vec<String> = args.map(String::from).into();
+        args.push(format!("--user-data-dir={}", profile.0.display()));
+        let metrics = json!({
+            "width": width, "height": height, "pixelRatio": if touch { 2.0 } else { 1.0 },
+            "touch": touch, "mobile": touch,
+        });
+        let options = json!({ "args": args, "mobileEmulation": { "deviceMetrics": metrics } });
+        let Value::Object(capabilities) = json!({ "goog:chromeOptions": options }) else {
+            unreachable!("an object is an object")
+        };
+        ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&self.url)
+            .await
+            .unwrap()
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // It may have ended by itself, which is as good.
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+/// A fresh directory for what the browser keeps.
+struct Profile(PathBuf);
+
+impl Profile {
+    fn new() -> Profile {
+        let unique = format!("{}-{:?}", std::process::id(), std::thread::current().id());
+        let dir = std::env::temp_dir().join(format!("purview-console-{unique}"));
+        std::fs::create_dir_all(&dir).unwrap();
+        Profile(dir)
+    }
+}
+
+impl Drop for Profile {
+    fn drop(&mut self) {
+        // The browser may still write to it; the system clears what is left.
+        let _gone = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Page {
+    /// The value of a JavaScript expression.
+    pub async fn eval(&self, expression: &str) -> Value {
+        self.client.execute(&format!("return ({expression})"), Vec::new()).await.unwrap()
+    }
+
+    /// Waits until a JavaScript expression is true.
+    pub async fn until(&self, expression: &str) {
+        let begin = Instant::now();
+        while self.eval(&format!("Boolean({expression})")).await != json!(true) {
+            if begin.elapsed() > PATIENCE {
+                let state = self.eval("JSON.stringify(window.purview)").await;
+                panic!("never true: {expression}\npurview = {state}");
+            }
+            tokio::time::sleep(Duration::from_millis(40)).await;
+        }
+    }
+
+    /// Clicks or taps at a place of the page.
+    pub async fn press(&self, x: f64, y: f64) {
+        let (x, y) = (x.round(), y.round());
+        let go = PointerAction::MoveTo { duration: None, x, y };
+        let down = PointerAction::Down { button: fantoccini::actions::MOUSE_BUTTON_LEFT };
+        let up = PointerAction::Up { button: fantoccini::actions::MOUSE_BUTTON_LEFT };
+        match self.screen {
+            Screen::Desktop => {
+                let mouse = MouseActions::new("mouse".into()).then(go).then(down).then(up);
+                self.client.perform_actions(mouse).await.unwrap();
+            }
+            Screen::Phone => {
+                let finger = TouchActions::new("finger".into()).then(go).then(down).then(up);
+                self.client.perform_actions(finger).await.unwrap();
+            }
+        }
+    }
+
+    /// Drags from place to place: with the mouse, or with a finger for each pair.
+    pub async fn drag(&self, paths: &[(Place, Place)]) {
+        let steps = |(from, to): (Place, Place)| {
+            let go = |(x, y), ms| PointerAction::MoveTo {
+                duration: Some(Duration::from_millis(ms)),
+                x,
+                y,
+            };
+            let down = PointerAction::Down { button: fantoccini::actions::MOUSE_BUTTON_LEFT };
+            let up = PointerAction::Up { button: fantoccini::actions::MOUSE_BUTTON_LEFT };
+            [go(from, 0), down, go(to, 100), up]
+        };
+        if self.screen == Screen::Desktop {
+            let mouse = MouseActions::new("mouse".into());
+            let mouse = steps(paths[0]).into_iter().fold(mouse, |m, step| m.then(step));
+            return self.client.perform_actions(mouse).await.unwrap();
+        }
+        let mut all = Actions::default();
+        for (i, path) in paths.iter().enumerate() {
+            let finger = TouchActions::new(format!("finger{i}"));
+            all = all.and(steps(*path).into_iter().fold(finger, |f, step| f.then(step)));
+        }
+        self.client.perform_actions(all).await.unwrap();
+    }
+
+    /// Clicks or taps what has this test id.
+    pub async fn press_on(&self, testid: &str) {
+        let box_of = format!(
+            "(() => {{ const b = document.querySelector('[data-testid={testid}]')\
+             .getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }})()"
+        );
+        let at = self.eval(&box_of).await;
+        self.press(at[0].as_f64().unwrap(), at[1].as_f64().unwrap()).await;
+    }
+
+    /// Clicks or taps where an entity is drawn.
+    pub async fn press_entity(&self, id: u64) {
+        let at = self.eval(&format!("window.purview.placeOf({id})")).await;
+        self.press(at["x"].as_f64().unwrap(), at["y"].as_f64().unwrap()).await;
+    }
+
+    /// The text of what has this test id.
+    pub async fn text(&self, testid: &str) -> String {
+        let text = self
+            .eval(&format!("document.querySelector('[data-testid={testid}]').innerText.trim()"))
+            .await;
+        text.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The page has met no error of script, promise or content policy.
+    pub async fn assert_no_errors(&self) {
+        assert_eq!(self.eval("window.purview.errors").await, json!([]));
+    }
+
+    /// Writes a picture beside the path that `PURVIEW_SCREENSHOT` names, if it does; `suffix` goes
+    /// before the extension.
+    pub async fn picture(&self, suffix: &str) {
+        let Some(path) = std::env::var_os("PURVIEW_SCREENSHOT").map(PathBuf::from) else { return };
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let path = path.with_file_name(format!("{stem}{suffix}.png"));
+        let png = self.client.screenshot().await.unwrap();
+        std::fs::write(&path, png).unwrap();
+        println!("wrote {}", path.display());
+    }
+}
