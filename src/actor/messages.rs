@@ -43,3 +43,9 @@ pub struct Inspect {
 #[derive(Message, Debug, Clone, Copy)]
 #[rtype(result = "Option<crate::scene::inspect::PlayerSnapshot>")]
 pub struct InspectPlayer(pub crate::scene::EntityId);
+
+/// Opens a tick of a region whose clock is manual (tests, benchmarks); one that is not newer than the
+/// last changes nothing.
+#[derive(Message, Debug, Clone, Copy)]
+#[rtype(result = "()")]
+pub struct RunTick(pub crate::scene::Tick);

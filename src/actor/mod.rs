@@ -4,3 +4,4 @@
 pub mod directory;
 pub mod messages;
 pub mod metrics;
+pub mod region;

@@ -1,0 +1,341 @@
+//! The region's shell: a clock, mailboxes, and the one place where a region's effects become
+//! deliveries.
+//!
+//! | what | when the receiver's mailbox is full |
+//! |---|---|
+//! | frames | lost; the region is told to resync that client |
+//! | ghosts | lost; the next batch for that neighbour is a full one |
+//! | negotiation, handoffs, forwarded inputs | wait in the outbox, in order, and are sent again every tick |
+//! | notices for sessions | wait in the outbox |
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use actix::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::directory::Directory;
+use super::messages::{Delivery, Inspect, InspectPlayer, RunTick, ToRegion};
+use super::metrics::RegionMetrics;
+use crate::scene::effects::{Effect, Input, Notice};
+use crate::scene::frames::FrameBatch;
+use crate::scene::inspect::{PlayerSnapshot, RegionSnapshot};
+use crate::scene::{EntityId, Region, RegionId, SceneId, SessionId, Tick};
+use crate::wire::EncodedBatch;
+
+/// Messages that a region's mailbox holds.
+pub const MAILBOX: usize = 16_384;
+
+/// Batches whose memory is kept for another tick.
+const SPARE_BATCHES: usize = 4;
+
+/// Who says when a tick begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// The directory's clock.
+    Real,
+    /// [`RunTick`]: for tests and benchmarks.
+    Manual,
+}
+
+#[derive(Debug)]
+struct Client {
+    entity: EntityId,
+    to: Recipient<Delivery>,
+}
+
+/// A region's actor.
+#[derive(Debug)]
+pub struct RegionActor {
+    region: Region,
+    tick_ms: u32,
+    clock: Clock,
+    directory: Arc<Directory>,
+    metrics: Arc<RegionMetrics>,
+    clients: FxHashMap<SessionId, Client>,
+    outbox: FxHashMap<RegionId, VecDeque<ToRegion>>,
+    notices: VecDeque<(SessionId, Notice)>,
+    batches: VecDeque<Arc<EncodedBatch>>,
+    fx: Vec<Effect>,
+    /// Work done so far for the tick that is open.
+    work: Duration,
+    counted: bool,
+}
+
+/// A running region.
+#[derive(Debug, Clone)]
+pub struct RegionRef {
+    /// Its scene.
+    pub scene: SceneId,
+    /// Its name.
+    pub region: RegionId,
+    /// Its mailbox.
+    pub addr: Addr<RegionActor>,
+    /// Its figures.
+    pub metrics: Arc<RegionMetrics>,
+}
+
+/// Starts every region of the directory's scenes, each as an actor of its own, on the arbiters in
+/// turn, and tells the directory their addresses.
+pub fn start_regions(
+    directory: &Arc<Directory>,
+    arbiters: &[ArbiterHandle],
+    clock: Clock,
+) -> Vec<RegionRef> {
+    let mut started = Vec::new();
+    let scenes: Vec<_> = directory.scenes().cloned().collect();
+    for scene in scenes {
+        for entry in &scene.map.regions {
+            let Some(region) = Region::new(scene.clone(), entry.id) else { continue };
+            let metrics = Arc::new(RegionMetrics::default());
+            let actor = RegionActor::new(region, scene.tick_ms, clock, directory, &metrics);
+            let addr = match arbiters.is_empty() {
+                true => actor.start(),
+                false => {
+                    let arbiter = &arbiters[started.len() % arbiters.len()];
+                    RegionActor::start_in_arbiter(arbiter, move |_| actor)
+                }
+            };
+            started.push(RegionRef { scene: scene.id, region: entry.id, addr, metrics });
+        }
+    }
+    let addresses = started.iter().map(|r| (r.region, r.addr.clone().recipient()));
+    directory.set_regions(addresses.collect());
+    started
+}
+
+impl RegionActor {
+    /// An actor for `region`.
+    pub fn new(
+        region: Region,
+        tick_ms: u32,
+        clock: Clock,
+        directory: &Arc<Directory>,
+        metrics: &Arc<RegionMetrics>,
+    ) -> RegionActor {
+        RegionActor {
+            region,
+            tick_ms,
+            clock,
+            directory: directory.clone(),
+            metrics: metrics.clone(),
+            clients: FxHashMap::default(),
+            outbox: FxHashMap::default(),
+            notices: VecDeque::new(),
+            batches: VecDeque::new(),
+            fx: Vec::new(),
+            work: Duration::ZERO,
+            counted: true,
+        }
+    }
+
+    fn wake_at_next_tick(&self, ctx: &mut Context<Self>) {
+        let next = self.directory.tick_now(self.tick_ms).next();
+        let at = self.directory.begin_of(next, self.tick_ms);
+        ctx.run_later(at.saturating_duration_since(Instant::now()), |me, ctx| {
+            let now = me.directory.tick_now(me.tick_ms);
+            me.run_tick(now);
+            me.wake_at_next_tick(ctx);
+        });
+    }
+
+    fn run_tick(&mut self, now: Tick) {
+        let last = self.region.current_tick();
+        if now <= last {
+            return;
+        }
+        let started = Instant::now();
+        if last.0 > 0 {
+            self.metrics.skipped_ticks.fetch_add(now.0 - last.0 - 1, Relaxed);
+        }
+        self.count_tick();
+        (self.counted, self.work) = (false, Duration::ZERO);
+        self.empty_outboxes();
+        self.region.tick(now, &mut self.fx);
+        self.deliver();
+        self.work += started.elapsed();
+        if self.region.is_closed() {
+            self.count_tick();
+        }
+    }
+
+    /// Counts the tick that is over, once.
+    fn count_tick(&mut self) {
+        if std::mem::replace(&mut self.counted, true) {
+            return;
+        }
+        let (m, c) = (&self.metrics, self.region.counts());
+        m.tick_took(self.work.as_micros() as u64);
+        m.reals.store(c.reals, Relaxed);
+        m.players.store(c.players, Relaxed);
+        m.ghosts.store(c.ghosts, Relaxed);
+        m.handoffs.store(c.handoffs, Relaxed);
+        m.frames.store(c.frames, Relaxed);
+        m.updates.store(c.updates, Relaxed);
+        m.view_messages.store(c.view_messages, Relaxed);
+        m.forced_closes.store(c.forced_closes, Relaxed);
+    }
+
+    fn take(&mut self, msg: ToRegion) {
+        let entering = match &msg.input {
+            Input::Enter(spawn) => Some((spawn.session, spawn.id)),
+            Input::Handoff(handoff) => Some((handoff.state.session, handoff.state.id)),
+            _ => None,
+        };
+        if let (Some((Some(session), entity)), Some(to)) = (entering, msg.client) {
+            self.clients.insert(session, Client { entity, to });
+        }
+        let started = Instant::now();
+        self.region.handle(msg.input, &mut self.fx);
+        self.deliver();
+        if !self.counted {
+            self.work += started.elapsed();
+            if self.region.is_closed() {
+                self.count_tick();
+            }
+        }
+    }
+
+    /// Delivers every effect, and those that come of deliveries that failed.
+    fn deliver(&mut self) {
+        while !self.fx.is_empty() {
+            for effect in std::mem::take(&mut self.fx) {
+                match effect {
+                    Effect::Frames(batch) => self.deliver_frames(batch),
+                    Effect::Notice(session, notice) => self.deliver_notice(session, notice),
+                    Effect::Border(to, batch) => self.deliver_border(to, Input::Border(batch)),
+                    Effect::View(to, msg) => self.must_arrive(to, Input::View(msg), None),
+                    Effect::Forward(to, input) => self.must_arrive(to, *input, None),
+                    Effect::Handoff(to, handoff) => {
+                        let session = handoff.state.session;
+                        let client = session.and_then(|s| self.clients.remove(&s));
+                        self.must_arrive(to, Input::Handoff(handoff), client.map(|c| c.to));
+                    }
+                }
+            }
+        }
+    }
+
+    fn deliver_frames(&mut self, batch: FrameBatch) {
+        let mut encoded = match self.batches.front_mut().and_then(Arc::get_mut) {
+            Some(_) => self.batches.pop_front().unwrap_or_default(),
+            None => Arc::default(),
+        };
+        let Some(inner) = Arc::get_mut(&mut encoded) else { return };
+        let old = inner.replace(batch);
+        self.region.recycle(old);
+        for (i, frame) in encoded.batch().sessions.iter().enumerate() {
+            let Some(client) = self.clients.get(&frame.session) else { continue };
+            match client.to.try_send(Delivery::Frame(encoded.clone(), i as u32)) {
+                Ok(()) => {}
+                Err(SendError::Full(_)) => {
+                    self.metrics.frames_lost.fetch_add(1, Relaxed);
+                    self.region.handle(Input::Resync(client.entity), &mut self.fx);
+                }
+                Err(SendError::Closed(_)) => {
+                    self.region.handle(Input::Leave(client.entity), &mut self.fx);
+                }
+            }
+        }
+        if self.batches.len() < SPARE_BATCHES {
+            self.batches.push_back(encoded);
+        }
+    }
+
+    fn deliver_notice(&mut self, session: SessionId, notice: Notice) {
+        let Some(client) = self.clients.get(&session) else { return };
+        let last = matches!(notice, Notice::Left { .. } | Notice::Refused(_));
+        match client.to.try_send(Delivery::Notice(notice)) {
+            Err(SendError::Full(Delivery::Notice(notice))) => {
+                self.notices.push_back((session, notice));
+            }
+            // Sent; or the session is gone and its entity was told to leave.
+            _ if last => drop(self.clients.remove(&session)),
+            _ => {}
+        }
+    }
+
+    fn deliver_border(&mut self, to: RegionId, input: Input) {
+        let Some(neighbour) = self.directory.region(to) else { return };
+        if neighbour.try_send(ToRegion { input, client: None }).is_err() {
+            self.metrics.borders_lost.fetch_add(1, Relaxed);
+            self.region.handle(Input::BorderLost(to), &mut self.fx);
+        }
+    }
+
+    fn must_arrive(&mut self, to: RegionId, input: Input, client: Option<Recipient<Delivery>>) {
+        self.outbox.entry(to).or_default().push_back(ToRegion { input, client });
+        self.empty_outbox(to);
+    }
+
+    fn empty_outbox(&mut self, to: RegionId) {
+        let (Some(waiting), Some(region)) = (self.outbox.get_mut(&to), self.directory.region(to))
+        else {
+            return;
+        };
+        while let Some(msg) = waiting.pop_front() {
+            match region.try_send(msg) {
+                Ok(()) => {}
+                Err(SendError::Full(msg)) => return waiting.push_front(msg),
+                Err(SendError::Closed(_)) => {
+                    tracing::error!(%to, "a region's actor is gone; what was for it is lost");
+                }
+            }
+        }
+    }
+
+    fn empty_outboxes(&mut self) {
+        let full: Vec<_> =
+            self.outbox.iter().filter(|(_, q)| !q.is_empty()).map(|(to, _)| *to).collect();
+        full.into_iter().for_each(|to| self.empty_outbox(to));
+        for (session, notice) in std::mem::take(&mut self.notices) {
+            self.deliver_notice(session, notice);
+        }
+    }
+}
+
+impl Actor for RegionActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX);
+        if self.clock == Clock::Real {
+            self.wake_at_next_tick(ctx);
+        }
+    }
+}
+
+impl Handler<ToRegion> for RegionActor {
+    type Result = ();
+
+    fn handle(&mut self, msg: ToRegion, _: &mut Self::Context) {
+        self.take(msg);
+    }
+}
+
+impl Handler<RunTick> for RegionActor {
+    type Result = ();
+
+    fn handle(&mut self, msg: RunTick, _: &mut Self::Context) {
+        self.run_tick(msg.0);
+    }
+}
+
+impl Handler<Inspect> for RegionActor {
+    type Result = MessageResult<Inspect>;
+
+    fn handle(&mut self, msg: Inspect, _: &mut Self::Context) -> MessageResult<Inspect> {
+        let snapshot: RegionSnapshot = self.region.inspect(msg.plane);
+        MessageResult(snapshot)
+    }
+}
+
+impl Handler<InspectPlayer> for RegionActor {
+    type Result = Option<PlayerSnapshot>;
+
+    fn handle(&mut self, msg: InspectPlayer, _: &mut Self::Context) -> Option<PlayerSnapshot> {
+        self.region.inspect_player(msg.0)
+    }
+}
