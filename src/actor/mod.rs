@@ -4,3 +4,5 @@
 pub mod directory;
 pub mod messages;
 pub mod metrics;
+pub mod player;
+pub mod sink;

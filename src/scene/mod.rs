@@ -8,6 +8,7 @@ pub mod ids;
 pub mod inspect;
 pub mod lines;
 pub mod map;
+pub mod player;
 pub mod range;
 pub mod spec;
 pub mod views;
