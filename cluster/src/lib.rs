@@ -1,2 +1,4 @@
 //! The Purview server, from one process to many machines: gateway, console, bots, replay and the
 //! `purview` command.
+
+pub mod gateway;

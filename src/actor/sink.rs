@@ -91,9 +91,10 @@ impl ClientSink {
 }
 
 impl ClientQueue {
-    /// Resolves as soon as the session closes the queue, whatever still waits in it, or is no more.
-    pub fn closing(&self) -> impl Future<Output = ()> + use<> {
-        self.close.clone().map(|_| ())
+    /// Resolves as soon as the session closes the queue, whatever still waits in it: with the code,
+    /// or with `None` when the session is no more.
+    pub fn closing(&self) -> impl Future<Output = Option<CloseCode>> + use<> {
+        self.close.clone().map(|close| close.ok().map(|(code, _)| code))
     }
 
     /// A message that is there without waiting.
@@ -139,7 +140,7 @@ mod tests {
         assert!(closing.now_or_never().is_none());
         let closing = queue.closing();
         sink.close(CloseCode::Slow, "slow".into());
-        block_on(closing);
+        assert_eq!(block_on(closing), Some(CloseCode::Slow));
         let all: Vec<ClientOut> = block_on(queue.collect());
         assert_eq!(
             all,
