@@ -26,12 +26,12 @@ impl Pos {
     }
 }
 
-/// Squared ground distance of two points, in square centimetres; never overflows.
+/// Squared ground distance of two points, in square centimetres; no two points overflow it.
 #[inline]
 pub fn dist2(ax: i32, az: i32, bx: i32, bz: i32) -> u64 {
     let dx = i64::from(ax) - i64::from(bx);
     let dz = i64::from(az) - i64::from(bz);
-    (dx * dx + dz * dz) as u64
+    dx.unsigned_abs().pow(2).saturating_add(dz.unsigned_abs().pow(2))
 }
 
 /// A rectangle on the ground, in centimetres: `x0 <= x < x1`, `z0 <= z < z1`.
@@ -58,14 +58,20 @@ impl Rect {
     /// centimetres; 0 when inside.
     #[inline]
     pub fn outside_by(&self, p: Pos) -> i32 {
-        let dx = (self.x0 - p.x).max(p.x - (self.x1 - 1)).max(0);
-        let dz = (self.z0 - p.z).max(p.z - (self.z1 - 1)).max(0);
-        dx.max(dz)
+        let beyond = |low: i32, v: i32, high: i32| {
+            low.saturating_sub(v).max(v.saturating_sub(high.saturating_sub(1))).max(0)
+        };
+        beyond(self.x0, p.x, self.x1).max(beyond(self.z0, p.z, self.z1))
     }
 
     /// The rectangle grown by `by` centimetres on every side.
     pub fn grown(&self, by: i32) -> Rect {
-        Rect { x0: self.x0 - by, z0: self.z0 - by, x1: self.x1 + by, z1: self.z1 + by }
+        Rect {
+            x0: self.x0.saturating_sub(by),
+            z0: self.z0.saturating_sub(by),
+            x1: self.x1.saturating_add(by),
+            z1: self.z1.saturating_add(by),
+        }
     }
 
     /// Whether two rectangles share any point.
@@ -76,5 +82,34 @@ impl Rect {
     /// The shorter side, in centimetres.
     pub fn short_side(&self) -> i32 {
         (self.x1 - self.x0).min(self.z1 - self.z0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAR: Pos = Pos { x: i32::MIN, y: 0, z: i32::MAX };
+
+    #[test]
+    fn a_place_anywhere_has_a_distance() {
+        let other = Pos { x: i32::MAX, y: 0, z: i32::MIN };
+        assert_eq!(FAR.dist2(other), u64::MAX);
+        assert_eq!(Pos::ground(0, 0).dist2(Pos::ground(-3, 4)), 25);
+    }
+
+    #[test]
+    fn how_far_outside_counts_from_the_last_centimetre_inside() {
+        let rect = Rect { x0: 0, z0: 0, x1: 100, z1: 100 };
+        assert_eq!(rect.outside_by(Pos::ground(99, 0)), 0);
+        assert_eq!(rect.outside_by(Pos::ground(100, 0)), 1);
+        assert_eq!(rect.outside_by(Pos::ground(-1, 102)), 3);
+        assert_eq!(rect.outside_by(FAR), i32::MAX);
+    }
+
+    #[test]
+    fn a_rectangle_grows_to_the_ends_of_the_world_and_no_further() {
+        let rect = Rect { x0: 0, z0: 0, x1: 100, z1: 100 }.grown(i32::MAX);
+        assert_eq!((rect.x0, rect.x1), (-i32::MAX, i32::MAX));
     }
 }

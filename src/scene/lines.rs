@@ -23,6 +23,8 @@ impl Lines {
     pub fn take(&mut self, plane: Option<Plane>) -> Option<Plane> {
         let plane = match plane {
             Some(plane) => plane,
+            None if self.capacity == 0 => return None,
+            // Of the first n + 1 lines one is empty when n planes are not: the search is short.
             None => (0..self.lines).map(Plane).find(|p| self.players(*p) < self.capacity)?,
         };
         *self.players.entry(plane).or_default() += 1;
@@ -47,7 +49,42 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    #[test]
+    fn lines_without_room_are_not_searched() {
+        assert_eq!(Lines::new(i32::MAX, 0).take(None), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_history_counts_as_a_plain_list_does(
+            (lines, capacity) in (1i32..5, 0u32..4),
+            history in prop::collection::vec((any::<bool>(), prop::option::of(-1i32..6)), 0..80),
+        ) {
+            let mut ours = Lines::new(lines, capacity);
+            let mut list: Vec<i32> = Vec::new();
+            let count = |list: &[i32], p: i32| list.iter().filter(|q| **q == p).count() as u32;
+            for (takes, plane) in history {
+                if takes {
+                    let room = (0..lines).find(|p| count(&list, *p) < capacity);
+                    let want = plane.or(room);
+                    prop_assert_eq!(ours.take(plane.map(Plane)), want.map(Plane));
+                    list.extend(want);
+                } else if let Some(plane) = plane {
+                    ours.give_back(Plane(plane));
+                    if let Some(at) = list.iter().position(|p| *p == plane) {
+                        list.swap_remove(at);
+                    }
+                }
+                for p in -1..6 {
+                    prop_assert_eq!(ours.players(Plane(p)), count(&list, p));
+                }
+            }
+        }
+    }
 
     #[test]
     fn automatic_joins_fill_one_line_after_another() {

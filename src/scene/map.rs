@@ -31,36 +31,35 @@ pub struct RegionMap {
 }
 
 impl RegionMap {
-    /// Cuts a scene into blocks of lands as its spec says; ids count up from `first`.
-    pub fn grid(spec: &SceneSpec, first: RegionId) -> RegionMap {
+    /// Cuts a scene into blocks of lands as its spec says; ids count up from `first`. For a spec
+    /// whose sizes and counts [`super::Scene::new`] has checked.
+    pub(super) fn grid(spec: &SceneSpec, first: RegionId) -> RegionMap {
         let bounds = Rect { x0: 0, z0: 0, x1: spec.width_cm, z1: spec.depth_cm };
-        let (sx, sz) = (spec.region_lands_x * spec.land_cm, spec.region_lands_z * spec.land_cm);
-        let mut regions = Vec::new();
-        let mut z0 = 0;
-        while z0 < spec.depth_cm {
-            let mut x0 = 0;
-            while x0 < spec.width_cm {
+        let (lands_x, lands_z) = (spec.width_cm / spec.land_cm, spec.depth_cm / spec.land_cm);
+        // A region wider than the map is as wide as the map.
+        let (block_x, block_z) =
+            (spec.region_lands_x.min(lands_x), spec.region_lands_z.min(lands_z));
+        let blocks_x = (lands_x + block_x - 1) / block_x;
+        let blocks_z = (lands_z + block_z - 1) / block_z;
+        let start = |block: i32, lands: i32| block * lands * spec.land_cm;
+        let end = |block: i32, lands: i32, all: i32| ((block + 1) * lands).min(all) * spec.land_cm;
+        let mut regions = Vec::with_capacity((blocks_x * blocks_z) as usize);
+        for bz in 0..blocks_z {
+            for bx in 0..blocks_x {
                 let rect = Rect {
-                    x0,
-                    z0,
-                    x1: x0.saturating_add(sx).min(spec.width_cm),
-                    z1: z0.saturating_add(sz).min(spec.depth_cm),
+                    x0: start(bx, block_x),
+                    z0: start(bz, block_z),
+                    x1: end(bx, block_x, lands_x),
+                    z1: end(bz, block_z, lands_z),
                 };
                 let id = RegionId(first.0 + regions.len() as u32);
                 regions.push(RegionEntry { id, rect, epoch: Epoch(1) });
-                x0 = rect.x1;
             }
-            z0 = z0.saturating_add(sz);
         }
-        let lands_x = spec.width_cm / spec.land_cm;
-        let lands_z = spec.depth_cm / spec.land_cm;
-        let mut land_owner = Vec::with_capacity((lands_x * lands_z) as usize);
+        let mut land_owner = Vec::with_capacity(lands_x as usize * lands_z as usize);
         for lz in 0..lands_z {
-            for lx in 0..lands_x {
-                let at = Pos::ground(lx * spec.land_cm, lz * spec.land_cm);
-                let owner = regions.iter().position(|r| r.rect.contains(at));
-                land_owner.push(owner.unwrap_or(0) as u16);
-            }
+            let row = (lz / block_z) * blocks_x;
+            land_owner.extend((0..lands_x).map(|lx| (row + lx / block_x) as u16));
         }
         RegionMap { version: 1, regions, bounds, land_cm: spec.land_cm, lands_x, land_owner }
     }
@@ -90,6 +89,8 @@ impl RegionMap {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn map(width_cm: i32, depth_cm: i32, rx: i32, rz: i32) -> RegionMap {
@@ -125,5 +126,26 @@ mod tests {
         let map = map(1_600 * 3, 1_600 * 3, 1, 1);
         assert_eq!(map.neighbours(RegionId(14), 1_600).len(), 8);
         assert_eq!(map.neighbours(RegionId(10), 1_600).len(), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn regions_are_neighbours_of_each_other_exactly_when_the_band_reaches(
+            (lands_x, lands_z, rx, rz) in (1i32..9, 1i32..9, 1i32..5, 1i32..5),
+            band_cm in 0i32..4_000,
+        ) {
+            let map = map(1_600 * lands_x, 1_600 * lands_z, rx, rz);
+            for a in &map.regions {
+                let near = map.neighbours(a.id, band_cm);
+                for b in map.regions.iter().filter(|b| b.id != a.id) {
+                    // The gap between two rectangles along each axis, 0 when they touch.
+                    let gap_x = (b.rect.x0 - a.rect.x1).max(a.rect.x0 - b.rect.x1);
+                    let gap_z = (b.rect.z0 - a.rect.z1).max(a.rect.z0 - b.rect.z1);
+                    let reaches = gap_x.max(gap_z) < band_cm.max(1);
+                    prop_assert_eq!(near.contains(b), reaches);
+                    prop_assert_eq!(map.neighbours(b.id, band_cm).contains(a), reaches);
+                }
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A set of rings of patches around the patch that one stands in. Any union is legal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "u8", into = "u8")]
 pub struct RangeSet(u8);
 
 impl RangeSet {
@@ -49,6 +49,24 @@ impl RangeSet {
     /// How many patches the set reaches in each direction (0, 1 or 2); `None` for the empty set.
     pub fn reach(self) -> Option<i32> {
         (0..3).rev().find(|&r| self.has_ring(r)).map(|r| r as i32)
+    }
+}
+
+/// Bits that name no ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("range {0} has bits beyond 1 NEAR, 2 MIDDLE, 4 FAR")]
+pub struct NoSuchRing(pub u8);
+
+impl TryFrom<u8> for RangeSet {
+    type Error = NoSuchRing;
+    fn try_from(bits: u8) -> Result<RangeSet, NoSuchRing> {
+        RangeSet::from_bits(bits).ok_or(NoSuchRing(bits))
+    }
+}
+
+impl From<RangeSet> for u8 {
+    fn from(range: RangeSet) -> u8 {
+        range.bits()
     }
 }
 

@@ -138,6 +138,15 @@ pub struct SpecError {
     pub rule: String,
 }
 
+/// Longest length of any kind: 1,000 km. Three of them and their squares' sum fit their types.
+const MAX_SIDE_CM: i32 = 100_000_000;
+
+/// Most lands of a map; each takes two bytes per node.
+const MAX_LANDS: u64 = 4_000_000;
+
+/// Most regions of a map.
+const MAX_REGIONS: u64 = 65_535;
+
 /// A scene that obeys every rule, with what follows from its figures.
 #[derive(Debug, Clone)]
 pub struct Scene {
@@ -171,6 +180,11 @@ impl Scene {
         check_kinds(&spec, &mut errors);
         check_views(&spec, &mut errors);
         if !errors.is_empty() {
+            return Err(errors);
+        }
+        if first_region.0 > u32::MAX - MAX_REGIONS as u32 {
+            let rule = "leaves too few ids for the regions of a scene".into();
+            err(&mut errors, "regions", format!("first id {first_region}"), rule);
             return Err(errors);
         }
         let map = RegionMap::grid(&spec, first_region);
@@ -208,23 +222,47 @@ fn check_sizes(s: &SceneSpec, tick_ms: u32, errors: &mut Vec<SpecError>) {
     if s.name.is_empty() || s.name.len() > 64 {
         err(errors, "name", format!("{:?}", s.name), "must have 1 to 64 bytes".into());
     }
-    if s.land_cm < 100 {
-        err(errors, "land", m(s.land_cm), "must be at least 1 m".into());
+    if s.land_cm < 100 || s.land_cm > MAX_SIDE_CM {
+        err(errors, "land", m(s.land_cm), "must be at least 1 m and at most 1000 km".into());
         return;
     }
-    for (key, side) in [("width", s.width_cm), ("depth", s.depth_cm)] {
-        if side < s.land_cm || side % s.land_cm != 0 || side > 100_000_000 {
-            let near = (side.clamp(s.land_cm, 100_000_000) / s.land_cm) * s.land_cm;
-            err(
-                errors,
-                key,
-                m(side),
-                format!(
-                    "must be a whole number of lands of {} and at most 1000 km, for example {}",
-                    m(s.land_cm),
-                    m(near)
-                ),
+    if check_extent(s, errors) {
+        check_counts(s, errors);
+        let spawn = [("spawn_x", s.spawn_x_cm, s.width_cm), ("spawn_z", s.spawn_z_cm, s.depth_cm)];
+        for (key, v, max) in spawn {
+            if v < 0 || v >= max {
+                err(
+                    errors,
+                    key,
+                    m(v),
+                    format!("must lie on the map: from 0 m to below {}", m(max)),
+                );
+            }
+        }
+    }
+    for layer in &s.layers {
+        if !is_power_of_two_times(s.land_cm, layer.patch_cm) {
+            let found = format!("{} (layer {:?})", m(layer.patch_cm), layer.name);
+            let (land, near) = (m(s.land_cm), m(nearest_patch(s.land_cm, layer.patch_cm)));
+            let rule = format!(
+                "a land of {land} must be a power of two times the patch, for example {near}"
             );
+            err(errors, "patch", found, rule);
+        }
+    }
+}
+
+/// Whether the map is made of whole lands and regions of at least one.
+fn check_extent(s: &SceneSpec, errors: &mut Vec<SpecError>) -> bool {
+    let before = errors.len();
+    for (key, side) in [("width", s.width_cm), ("depth", s.depth_cm)] {
+        if side < s.land_cm || side % s.land_cm != 0 || side > MAX_SIDE_CM {
+            let near = (side.clamp(s.land_cm, MAX_SIDE_CM) / s.land_cm) * s.land_cm;
+            let (land, near) = (m(s.land_cm), m(near));
+            let rule = format!(
+                "must be a whole number of lands of {land} and at most 1000 km, for example {near}"
+            );
+            err(errors, key, m(side), rule);
         }
     }
     for (key, n) in [("region_lands_x", s.region_lands_x), ("region_lands_z", s.region_lands_z)] {
@@ -232,26 +270,24 @@ fn check_sizes(s: &SceneSpec, tick_ms: u32, errors: &mut Vec<SpecError>) {
             err(errors, key, n, "must be at least 1 land".into());
         }
     }
-    for layer in &s.layers {
-        if !is_power_of_two_times(s.land_cm, layer.patch_cm) {
-            err(
-                errors,
-                "patch",
-                format!("{} (layer {:?})", m(layer.patch_cm), layer.name),
-                format!(
-                    "a land of {} must be a power of two times the patch, for example {}",
-                    m(s.land_cm),
-                    m(nearest_patch(s.land_cm, layer.patch_cm))
-                ),
-            );
-        }
+    errors.len() == before
+}
+
+/// That a map of legal extent has no more lands and regions than memory is meant for.
+fn check_counts(s: &SceneSpec, errors: &mut Vec<SpecError>) {
+    let along = |side: i32| (side / s.land_cm).unsigned_abs();
+    let (lands_x, lands_z) = (along(s.width_cm), along(s.depth_cm));
+    let lands = u64::from(lands_x) * u64::from(lands_z);
+    if lands > MAX_LANDS {
+        let found = format!("{} ({lands} lands)", m(s.land_cm));
+        err(errors, "land", found, format!("a map may have at most {MAX_LANDS} lands"));
     }
-    for (key, v, max) in
-        [("spawn_x", s.spawn_x_cm, s.width_cm), ("spawn_z", s.spawn_z_cm, s.depth_cm)]
-    {
-        if v < 0 || v >= max {
-            err(errors, key, m(v), format!("must lie on the map: from 0 m to below {}", m(max)));
-        }
+    let blocks = |lands: u32, each: i32| u64::from(lands.div_ceil(each.unsigned_abs()));
+    let regions = blocks(lands_x, s.region_lands_x) * blocks(lands_z, s.region_lands_z);
+    if regions > MAX_REGIONS {
+        let found = format!("{} x {} lands", s.region_lands_x, s.region_lands_z);
+        let rule = format!("makes {regions} regions; a map may have at most {MAX_REGIONS}");
+        err(errors, "region_lands", found, rule);
     }
 }
 
@@ -275,15 +311,16 @@ fn check_kinds(s: &SceneSpec, errors: &mut Vec<SpecError>) {
             err(errors, "kinds", format!("{:?}", k.name), "stands twice; names are unique".into());
         }
     }
-    if let Some(first) = s.kinds.first() {
-        if first.name != "player" || first.layer != 0 {
-            err(
-                errors,
-                "kinds",
-                format!("{:?} in layer {}", first.name, first.layer),
-                "the first kind must be \"player\", in layer 0".into(),
-            );
+    for (i, l) in s.layers.iter().enumerate() {
+        if s.layers[..i].iter().any(|o| o.name == l.name) {
+            err(errors, "layers", format!("{:?}", l.name), "stands twice; names are unique".into());
         }
+    }
+    if let Some(first) = s.kinds.first()
+        && (first.name != "player" || first.layer != 0)
+    {
+        let found = format!("{:?} in layer {}", first.name, first.layer);
+        err(errors, "kinds", found, "the first kind must be \"player\", in layer 0".into());
     }
 }
 
@@ -292,13 +329,10 @@ fn check_views(s: &SceneSpec, errors: &mut Vec<SpecError>) {
         if enter_cm < 1 {
             err(errors, "enter", m(enter_cm), "must be at least 1 cm".into());
         }
-        if leave_cm <= enter_cm {
-            err(
-                errors,
-                "leave",
-                m(leave_cm),
-                format!("must be greater than the enter radius of {}", m(enter_cm)),
-            );
+        if leave_cm <= enter_cm || leave_cm > MAX_SIDE_CM {
+            let enter = m(enter_cm);
+            let rule = format!("must be greater than the enter radius of {enter}, at most 1000 km");
+            err(errors, "leave", m(leave_cm), rule);
         }
     }
     if s.view_cap < 1 || s.view_cap > 1000 {
@@ -311,7 +345,7 @@ fn check_views(s: &SceneSpec, errors: &mut Vec<SpecError>) {
         [("rates.near", s.rates.near), ("rates.middle", s.rates.middle), ("rates.far", s.rates.far)]
     {
         if !(1..=100_000).contains(&v) {
-            err(errors, key, format!("{v} ticks"), "must be at least one tick".into());
+            err(errors, key, format!("{v} ticks"), "must lie between 1 and 100000 ticks".into());
         }
     }
     if s.frame_budget_bytes < 64 {
@@ -324,12 +358,13 @@ fn check_views(s: &SceneSpec, errors: &mut Vec<SpecError>) {
         err(errors, "line_capacity", s.line_capacity, "must be at least 1".into());
     }
     for (key, v) in [("handoff_margin", s.handoff_margin_cm), ("band", s.band_cm)] {
-        if v < 0 {
-            err(errors, key, m(v), "must not be negative".into());
+        if !(0..=MAX_SIDE_CM).contains(&v) {
+            err(errors, key, m(v), "must lie between 0 m and 1000 km".into());
         }
     }
-    if s.top_speed_cm_s < 1 {
-        err(errors, "top_speed", s.top_speed_cm_s, "must be at least 1 cm/s".into());
+    if !(1..=MAX_SIDE_CM).contains(&s.top_speed_cm_s) {
+        let found = format!("{}/s", m(s.top_speed_cm_s));
+        err(errors, "top_speed", found, "must lie between 1 cm/s and 1000 km/s".into());
     }
 }
 
@@ -355,7 +390,9 @@ fn check_band(
         );
         return 0;
     }
-    let step = (i64::from(s.top_speed_cm_s) * i64::from(tick_ms) / 1000) as i32;
+    // At most 1,000 km/s for 10 s: fits.
+    let step =
+        (u64::from(s.top_speed_cm_s.unsigned_abs()) * u64::from(tick_ms)).div_ceil(1000) as i32;
     let least = reach.saturating_add(s.handoff_margin_cm).saturating_add(step);
     let sum = format!(
         "leave range {} + handoff margin {} + one tick at top speed {} = {}",
@@ -407,7 +444,7 @@ fn nearest_patch(land: i32, wanted: i32) -> i32 {
     let mut best = land;
     let mut side = land;
     while side >= 1 {
-        if (side - wanted).abs() < (best - wanted).abs() {
+        if side.abs_diff(wanted) < best.abs_diff(wanted) {
             best = side;
         }
         if side % 2 != 0 {
@@ -419,64 +456,4 @@ fn nearest_patch(land: i32, wanted: i32) -> i32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn keys(spec: SceneSpec) -> Vec<&'static str> {
-        match Scene::new(SceneId(0), spec, 100, RegionId(0)) {
-            Ok(_) => Vec::new(),
-            Err(errors) => errors.iter().map(|e| e.key).collect(),
-        }
-    }
-
-    #[test]
-    fn the_default_scene_is_legal() {
-        let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
-        assert_eq!(scene.map.regions.len(), 4);
-        assert_eq!(scene.reach_cm, 9_600);
-        assert_eq!(scene.band_cm, 9_600 + 200 + 200);
-    }
-
-    #[test]
-    fn each_broken_rule_names_its_key() {
-        let d = SceneSpec::default;
-        let layer = |patch_cm| vec![LayerSpec { name: "common".into(), patch_cm }];
-        assert_eq!(keys(SceneSpec { width_cm: 60_000, ..d() }), ["width"]);
-        assert_eq!(keys(SceneSpec { layers: layer(3_000), ..d() }), ["patch"]);
-        assert_eq!(keys(SceneSpec { layers: layer(0), ..d() }), ["patch"]);
-        assert_eq!(keys(SceneSpec { view_cap: 0, ..d() }), ["view_cap"]);
-        let circle = |enter_cm, leave_cm| Visibility::Circle { enter_cm, leave_cm };
-        assert_eq!(keys(SceneSpec { visibility: circle(8_000, 8_000), ..d() }), ["leave"]);
-        assert_eq!(keys(SceneSpec { visibility: circle(8_000, 200_000), ..d() }), ["region side"]);
-        assert_eq!(keys(SceneSpec { visibility: Visibility::All, ..d() }), ["regions"]);
-        assert_eq!(keys(SceneSpec { band_cm: 5_000, ..d() }), ["band"]);
-        assert_eq!(keys(SceneSpec { band_cm: 500_000, ..d() }), ["band"]);
-        assert_eq!(keys(SceneSpec { spawn_x_cm: -1, ..d() }), ["spawn_x"]);
-        let kind = |name: &str, layer| KindSpec { name: name.into(), layer };
-        assert_eq!(keys(SceneSpec { kinds: vec![kind("npc", 0)], ..d() }), ["kinds"]);
-        assert_eq!(
-            keys(SceneSpec { kinds: vec![kind("player", 0), kind("npc", 4)], ..d() }),
-            ["kinds.layer"]
-        );
-    }
-
-    #[test]
-    fn a_message_says_what_would_be_right() {
-        let spec = SceneSpec {
-            layers: vec![LayerSpec { name: "common".into(), patch_cm: 3_000 }],
-            ..SceneSpec::default()
-        };
-        let errors = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap_err();
-        assert_eq!(
-            errors[0].to_string(),
-            "patch = 30 m (layer \"common\"): a land of 512 m must be a power of two times the \
-             patch, for example 32 m"
-        );
-    }
-
-    #[test]
-    fn every_broken_rule_is_told_at_once() {
-        let spec = SceneSpec { view_cap: 0, lines: 0, width_cm: 1, ..SceneSpec::default() };
-        assert_eq!(keys(spec), ["width", "view_cap", "lines"]);
-    }
-}
+mod tests;

@@ -96,7 +96,9 @@ pub struct Welcome {
 /// The rules of views in the scene that was joined, so that a client (or an oracle) can check them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinRules {
-    /// Who is in range of whom.
+    /// Who is in range of whom: `[0]` by patches, `[1, enter, leave]` by distance, the radii in
+    /// centimetres, `[2]` everybody.
+    #[serde(with = "super::forms::visibility")]
     pub visibility: Visibility,
     /// The range in force for this player (Patches).
     pub range: RangeSet,
@@ -236,28 +238,42 @@ impl ClientMsg {
     /// What is wrong with the bytes. Lengths of looks and payloads are checked here; whether a
     /// position lies on the map is for the scene to say.
     pub fn decode(bytes: &[u8]) -> Result<ClientMsg, DecodeError> {
-        let msg = ClientMsg::parse(bytes)?;
-        let bad = |kind, why: String| Err(DecodeError::BadField { kind, why });
+        let msg = ClientMsg::parse(bytes).map_err(without_token)?;
         match &msg {
-            ClientMsg::Join(j) if j.look.len() > MAX_LOOK => {
-                bad(2, format!("look of {} bytes; at most {MAX_LOOK} are allowed", j.look.len()))
+            ClientMsg::Join(Join { look, .. }) if look.len() > MAX_LOOK => {
+                let why = format!("look of {} bytes; at most {MAX_LOOK} are allowed", look.len());
+                return Err(DecodeError::BadField { kind: 2, why });
             }
-            ClientMsg::Join(j)
-                if j.range.is_some_and(|r| RangeSet::from_bits(r.bits()).is_none()) =>
-            {
-                bad(2, "range has bits beyond 1 NEAR, 2 MIDDLE, 4 FAR".into())
+            ClientMsg::Act(Act { payload, .. }) if payload.len() > MAX_ACT => {
+                return Err(DecodeError::ActTooLong { len: payload.len() });
             }
-            ClientMsg::Join(Join { plane: Some(Plane::LIMBO), .. })
-            | ClientMsg::Jump(Jump { plane: Some(Plane::LIMBO), .. }) => {
-                bad(2, format!("plane {} is reserved", Plane::LIMBO))
-            }
-            ClientMsg::Act(a) if a.payload.len() > MAX_ACT => bad(
-                5,
-                format!("payload of {} bytes; at most {MAX_ACT} are allowed", a.payload.len()),
-            ),
-            _ => Ok(msg),
+            ClientMsg::Join(m) => not_reserved(2, m.plane)?,
+            ClientMsg::Jump(m) => not_reserved(4, m.plane)?,
+            ClientMsg::Hello(_)
+            | ClientMsg::Move(_)
+            | ClientMsg::Act(_)
+            | ClientMsg::Ping(_)
+            | ClientMsg::Leave(_) => {}
         }
+        Ok(msg)
     }
+}
+
+/// An error of a hello must not quote what the client put where: it may be its token.
+fn without_token(error: DecodeError) -> DecodeError {
+    match error {
+        DecodeError::BadField { kind: 1, .. } => {
+            DecodeError::BadField { kind: 1, why: "want [version, token]".into() }
+        }
+        error => error,
+    }
+}
+
+fn not_reserved(kind: u8, plane: Option<Plane>) -> Result<(), DecodeError> {
+    if plane != Some(Plane::LIMBO) {
+        return Ok(());
+    }
+    Err(DecodeError::BadField { kind, why: format!("plane {} is reserved", Plane::LIMBO) })
 }
 
 impl ServerMsg {

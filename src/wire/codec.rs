@@ -3,6 +3,7 @@
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::codes::ErrorCode;
+use super::shape::{self, Fault};
 
 /// Version of the client protocol; a hello with another one is refused.
 pub const PROTOCOL_VERSION: u16 = 1;
@@ -19,10 +20,13 @@ pub const MAX_ACT: usize = 1_024;
 /// Longest look (the opaque appearance of an entity), in bytes.
 pub const MAX_LOOK: usize = 256;
 
+/// Longest explanation of a bad field, in characters.
+const MAX_WHY: usize = 160;
+
 /// Why bytes are not a message. Nothing was changed by them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Not an array of two, the first of which is a number below 128.
+    /// Not MessagePack, or not an array of a number below 128 and an array; or bytes come after it.
     #[error("not a message: want a MessagePack array [type, [fields]], got {0}")]
     Malformed(String),
     /// No such message.
@@ -35,6 +39,12 @@ pub enum DecodeError {
         kind: u8,
         /// Which field, and what would be right.
         why: String,
+    },
+    /// The payload of an act is longer than allowed.
+    #[error("payload of {len} bytes; at most {MAX_ACT} are allowed")]
+    ActTooLong {
+        /// Its length in bytes.
+        len: usize,
     },
     /// Longer than allowed.
     #[error("message of {len} bytes; at most {max} are allowed")]
@@ -53,6 +63,7 @@ impl DecodeError {
             DecodeError::Malformed(_) | DecodeError::TooBig { .. } => ErrorCode::Malformed,
             DecodeError::UnknownType(_) => ErrorCode::UnknownType,
             DecodeError::BadField { .. } => ErrorCode::BadField,
+            DecodeError::ActTooLong { .. } => ErrorCode::ActTooLong,
         }
     }
 }
@@ -65,6 +76,7 @@ pub(super) fn open(bytes: &[u8], max: usize) -> Result<(u8, &[u8]), DecodeError>
     match bytes {
         [] => Err(DecodeError::Malformed("no bytes at all".into())),
         [0x92, kind, body @ ..] if *kind < 0x80 => Ok((*kind, body)),
+        [0x92] => Err(DecodeError::Malformed("nothing after the first byte".into())),
         [0x92, ..] => Err(DecodeError::Malformed("a type that is no number below 128".into())),
         [first, ..] => Err(DecodeError::Malformed(format!("first byte 0x{first:02x}, not 0x92"))),
     }
@@ -72,16 +84,21 @@ pub(super) fn open(bytes: &[u8], max: usize) -> Result<(u8, &[u8]), DecodeError>
 
 /// Reads the fields; every byte must be used.
 pub(super) fn body<T: DeserializeOwned>(kind: u8, bytes: &[u8]) -> Result<T, DecodeError> {
-    let bad = |why: String| DecodeError::BadField { kind, why };
-    let mut de = rmp_serde::Deserializer::from_read_ref(bytes);
-    // The deepest legal message nests four arrays.
-    de.set_max_depth(8);
-    let value = T::deserialize(&mut de).map_err(|e| bad(e.to_string()))?;
-    let used = bytes.len() - de.get_ref().len();
-    if used < bytes.len() {
-        return Err(bad(format!("{} bytes left over after the fields", bytes.len() - used)));
+    shape::check(bytes).map_err(|fault| match fault {
+        Fault::Broken(why) => DecodeError::Malformed(why),
+        Fault::Foreign(why) => DecodeError::BadField { kind, why },
+    })?;
+    rmp_serde::from_slice(bytes).map_err(|e| DecodeError::BadField { kind, why: brief(e) })
+}
+
+/// The text of an error; what it quotes of a message may be long.
+fn brief(error: rmp_serde::decode::Error) -> String {
+    let mut text = error.to_string();
+    if let Some((end, _)) = text.char_indices().nth(MAX_WHY) {
+        text.truncate(end);
+        text.push('…');
     }
-    Ok(value)
+    text
 }
 
 /// Writes `[kind, fields]`.
@@ -92,4 +109,119 @@ pub(super) fn seal<T: Serialize>(kind: u8, fields: &T) -> Vec<u8> {
         tracing::error!(kind, error = %e, "a message did not serialise");
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::client::{ClientMsg, ServerMsg};
+    use super::*;
+
+    fn code(bytes: &[u8]) -> Option<ErrorCode> {
+        ClientMsg::decode(bytes).err().map(|e| e.code())
+    }
+
+    #[test]
+    fn what_is_no_envelope_is_malformed() {
+        let cases: &[&[u8]] = &[
+            &[],
+            &[0x92],
+            &[0x91, 6],
+            &[0x93, 6, 0x91, 1, 0],
+            &[0x82, 6, 0x91, 1, 0],
+            &[0x92, 0xcc, 6, 0x91, 1],
+            &[0x92, 0xff, 0x91, 1],
+            &[0x92, 6],
+            &[0x92, 6, 1],
+            &[0x92, 6, 0xc4, 1, 1],
+            &[0x92, 6, 0x91],
+            &[0x92, 6, 0x91, 1, 0],
+            &[0x92, 6, 0x91, 0xc1],
+            b"GET / HTTP/1.1",
+        ];
+        for bytes in cases {
+            assert_eq!(code(bytes), Some(ErrorCode::Malformed), "{bytes:02x?}");
+        }
+        assert_eq!(code(&[0x92, 6, 0x91, 1]), None);
+    }
+
+    #[test]
+    fn a_type_of_the_other_side_is_unknown() {
+        assert_eq!(ClientMsg::decode(&[0x92, 0, 0x90]), Err(DecodeError::UnknownType(0)));
+        assert_eq!(ClientMsg::decode(&[0x92, 67, 0x90]), Err(DecodeError::UnknownType(67)));
+        assert_eq!(ServerMsg::decode(&[0x92, 6, 0x90]), Err(DecodeError::UnknownType(6)));
+        assert_eq!(code(&[0x92, 127, 0x90]), Some(ErrorCode::UnknownType));
+    }
+
+    #[test]
+    fn fields_that_do_not_fit_are_bad_and_name_the_type() {
+        let cases: &[&[u8]] = &[
+            // A ping: too few fields, too many, a string, nil, a float, negative, a map, an extension.
+            &[0x92, 6, 0x90],
+            &[0x92, 6, 0x92, 1, 2],
+            &[0x92, 6, 0x91, 0xa1, b'1'],
+            &[0x92, 6, 0x91, 0xc0],
+            &[0x92, 6, 0x91, 0xca, 0, 0, 0, 0],
+            &[0x92, 6, 0x91, 0xff],
+            &[0x92, 6, 0x91, 0x81, 0xa1, b'n', 1],
+            &[0x92, 6, 0x91, 0xd4, 0, 0],
+            // A move whose number exceeds 32 bits; one whose place has two axes, or a wide one.
+            &[0x92, 3, 0x92, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 0x93, 1, 2, 3],
+            &[0x92, 3, 0x92, 1, 0x92, 1, 2],
+            &[0x92, 3, 0x92, 1, 0x93, 1, 2, 0xce, 0x80, 0, 0, 0],
+            // A leave with a field; a hello whose token is no UTF-8.
+            &[0x92, 7, 0x91, 1],
+            &[0x92, 1, 0x92, 1, 0xa1, 0xff],
+        ];
+        for bytes in cases {
+            let got = ClientMsg::decode(bytes);
+            let want = bytes[1];
+            let fits = matches!(got, Err(DecodeError::BadField { kind, .. }) if kind == want);
+            assert!(fits, "{bytes:02x?}: {got:?}");
+        }
+    }
+
+    #[test]
+    fn integers_may_be_written_wider_than_they_need() {
+        let wide = [0x92, 6, 0x91, 0xcf, 0, 0, 0, 0, 0, 0, 0, 5];
+        let signed = [0x92, 6, 0x91, 0xd3, 0, 0, 0, 0, 0, 0, 0, 5];
+        let short = ClientMsg::decode(&[0x92, 6, 0x91, 5]).unwrap();
+        assert_eq!(ClientMsg::decode(&wide).unwrap(), short);
+        assert_eq!(ClientMsg::decode(&signed).unwrap(), short);
+        assert_eq!(short.encode(), [0x92, 6, 0x91, 5]);
+    }
+
+    #[test]
+    fn a_long_message_is_refused_unread() {
+        let long = vec![0x92; MAX_CLIENT_FRAME + 1];
+        let len = long.len();
+        let want = DecodeError::TooBig { len, max: MAX_CLIENT_FRAME };
+        assert_eq!(want.code(), ErrorCode::Malformed);
+        assert_eq!(ClientMsg::decode(&long), Err(want));
+    }
+
+    #[test]
+    fn an_error_quotes_little_of_a_long_field_and_nothing_of_a_token() {
+        let long = [&[0x92, 3, 0x92, 1, 0xda, 0x0f, 0x00][..], &[b'x'; 0xf00]].concat();
+        let Err(DecodeError::BadField { kind: 3, why }) = ClientMsg::decode(&long) else {
+            panic!("a place as text");
+        };
+        assert_eq!(why.chars().count(), MAX_WHY + 1, "{why}");
+        let swapped = [&[0x92, 1, 0x92, 0xa6][..], b"secret", &[1]].concat();
+        let error = ClientMsg::decode(&swapped).unwrap_err();
+        assert_eq!(error.to_string(), "message type 1: want [version, token]");
+    }
+
+    #[test]
+    fn errors_say_what_was_found() {
+        let text = |bytes: &[u8]| ClientMsg::decode(bytes).unwrap_err().to_string();
+        assert_eq!(
+            text(b"{}"),
+            "not a message: want a MessagePack array [type, [fields]], got first byte 0x7b, not 0x92"
+        );
+        assert_eq!(text(&[0x92, 99, 0x90]), "unknown message type 99");
+        assert_eq!(
+            text(&[0x92, 6, 0x91, 0x80]),
+            "message type 6: byte 1: a map where no field has one"
+        );
+    }
 }

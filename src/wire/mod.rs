@@ -6,7 +6,10 @@
 pub mod client;
 pub mod codec;
 pub mod codes;
+mod forms;
 pub mod frame;
+pub mod framing;
+mod shape;
 
 pub use client::{ClientMsg, JoinRules, ServerMsg};
 pub use codec::{DecodeError, MAX_CLIENT_FRAME, MAX_SERVER_FRAME, PROTOCOL_VERSION};

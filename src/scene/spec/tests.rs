@@ -1,0 +1,229 @@
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+
+use super::*;
+
+fn keys(spec: SceneSpec) -> Vec<&'static str> {
+    match Scene::new(SceneId(0), spec, 100, RegionId(0)) {
+        Ok(_) => Vec::new(),
+        Err(errors) => errors.iter().map(|e| e.key).collect(),
+    }
+}
+
+#[test]
+fn the_default_scene_is_legal() {
+    let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
+    assert_eq!(scene.map.regions.len(), 4);
+    assert_eq!(scene.reach_cm, 9_600);
+    assert_eq!(scene.band_cm, 9_600 + 200 + 200);
+}
+
+#[test]
+fn each_broken_rule_names_its_key() {
+    let d = SceneSpec::default;
+    let layer = |patch_cm| vec![LayerSpec { name: "common".into(), patch_cm }];
+    assert_eq!(keys(SceneSpec { width_cm: 60_000, ..d() }), ["width"]);
+    assert_eq!(keys(SceneSpec { layers: layer(3_000), ..d() }), ["patch"]);
+    assert_eq!(keys(SceneSpec { layers: layer(0), ..d() }), ["patch"]);
+    assert_eq!(keys(SceneSpec { view_cap: 0, ..d() }), ["view_cap"]);
+    let circle = |enter_cm, leave_cm| Visibility::Circle { enter_cm, leave_cm };
+    assert_eq!(keys(SceneSpec { visibility: circle(8_000, 8_000), ..d() }), ["leave"]);
+    assert_eq!(keys(SceneSpec { visibility: circle(8_000, 200_000), ..d() }), ["region side"]);
+    assert_eq!(keys(SceneSpec { visibility: Visibility::All, ..d() }), ["regions"]);
+    assert_eq!(keys(SceneSpec { band_cm: 5_000, ..d() }), ["band"]);
+    assert_eq!(keys(SceneSpec { band_cm: 500_000, ..d() }), ["band"]);
+    assert_eq!(keys(SceneSpec { spawn_x_cm: -1, ..d() }), ["spawn_x"]);
+    let kind = |name: &str, layer| KindSpec { name: name.into(), layer };
+    assert_eq!(keys(SceneSpec { kinds: vec![kind("npc", 0)], ..d() }), ["kinds"]);
+    assert_eq!(
+        keys(SceneSpec { kinds: vec![kind("player", 0), kind("npc", 4)], ..d() }),
+        ["kinds.layer"]
+    );
+}
+
+#[test]
+fn a_message_says_what_would_be_right() {
+    let spec = SceneSpec {
+        layers: vec![LayerSpec { name: "common".into(), patch_cm: 3_000 }],
+        ..SceneSpec::default()
+    };
+    let errors = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap_err();
+    assert_eq!(
+        errors[0].to_string(),
+        "patch = 30 m (layer \"common\"): a land of 512 m must be a power of two times the \
+         patch, for example 32 m"
+    );
+}
+
+#[test]
+fn every_broken_rule_is_told_at_once() {
+    let spec = SceneSpec { view_cap: 0, lines: 0, width_cm: 1, ..SceneSpec::default() };
+    assert_eq!(keys(spec), ["width", "view_cap", "lines"]);
+}
+
+#[test]
+fn a_map_of_too_many_lands_or_regions_is_refused_with_the_figure() {
+    let d = SceneSpec::default;
+    let small_lands = SceneSpec {
+        width_cm: 100_000_000,
+        depth_cm: 100_000_000,
+        land_cm: 1_600,
+        region_lands_x: 40_000,
+        region_lands_z: 40_000,
+        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        ..d()
+    };
+    let errors = Scene::new(SceneId(0), small_lands, 100, RegionId(0)).unwrap_err();
+    assert_eq!(
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["land = 16 m (3906250000 lands): a map may have at most 4000000 lands"]
+    );
+    let small_regions = SceneSpec {
+        width_cm: 51_200 * 256,
+        depth_cm: 51_200 * 256,
+        region_lands_x: 1,
+        region_lands_z: 1,
+        ..d()
+    };
+    let errors = Scene::new(SceneId(0), small_regions, 100, RegionId(0)).unwrap_err();
+    assert_eq!(
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["region_lands = 1 x 1 lands: makes 65536 regions; a map may have at most 65535"]
+    );
+}
+
+#[test]
+fn a_step_that_does_not_divide_is_rounded_up() {
+    let slow = SceneSpec { top_speed_cm_s: 15, ..SceneSpec::default() };
+    let scene = Scene::new(SceneId(0), slow, 10, RegionId(0)).unwrap();
+    assert_eq!(scene.band_cm, 9_600 + 200 + 1);
+}
+
+#[test]
+fn a_top_speed_cannot_wrap_into_a_small_band() {
+    let fast = SceneSpec { top_speed_cm_s: i32::MAX, ..SceneSpec::default() };
+    assert_eq!(keys(fast), ["top_speed"]);
+    let fast = SceneSpec { top_speed_cm_s: 50_000_000, ..SceneSpec::default() };
+    let errors = Scene::new(SceneId(0), fast, 10_000, RegionId(0)).unwrap_err();
+    assert_eq!(errors[0].key, "region side");
+}
+
+/// A length: legal, next to a limit, or anything.
+fn length() -> impl Strategy<Value = i32> {
+    prop_oneof![
+        6 => (0u32..6).prop_map(|shift| 1_600 << shift),
+        2 => prop::sample::select(vec![0, 1, -1, 99, 100, 100_000_000, i32::MAX, i32::MIN]),
+        1 => any::<i32>(),
+    ]
+}
+
+/// A scene that is legal unless its regions are too small for what can be seen in it.
+fn sound_spec() -> impl Strategy<Value = SceneSpec> {
+    let sizes = (100i32..800, 0u32..4, 1i32..300, 1i32..300);
+    let visibility = prop_oneof![
+        4 => Just(Visibility::Patches),
+        1 => Just(Visibility::All),
+        2 => (1i32..5_000, 1i32..500).prop_map(|(enter_cm, wider)| {
+            Visibility::Circle { enter_cm, leave_cm: enter_cm + wider }
+        }),
+    ];
+    (sizes, (1i32..100, 1i32..100), visibility, 1i32..2_000, 0i32..500).prop_map(
+        |((patch_cm, doublings, x, z), regions, visibility, top_speed_cm_s, handoff_margin_cm)| {
+            let land_cm = patch_cm << doublings;
+            SceneSpec {
+                width_cm: land_cm * x,
+                depth_cm: land_cm * z,
+                land_cm,
+                region_lands_x: regions.0,
+                region_lands_z: regions.1,
+                layers: vec![LayerSpec { name: "common".into(), patch_cm }],
+                visibility,
+                top_speed_cm_s,
+                handoff_margin_cm,
+                spawn_x_cm: 0,
+                spawn_z_cm: 0,
+                ..SceneSpec::default()
+            }
+        },
+    )
+}
+
+/// A sound scene with up to three figures replaced by any.
+fn any_spec() -> impl Strategy<Value = (SceneSpec, u32, u32)> {
+    let breaks = prop::collection::vec((0usize..15, length()), 0..4);
+    let tick = prop_oneof![8 => 10u32..=10_000, 1 => any::<u32>()];
+    let first = prop_oneof![8 => Just(0), 1 => any::<u32>()];
+    (sound_spec(), breaks, tick, first).prop_map(|(mut spec, breaks, tick, first)| {
+        for (key, v) in breaks {
+            match key {
+                0 => spec.width_cm = v,
+                1 => spec.depth_cm = v,
+                2 => spec.land_cm = v,
+                3 => spec.region_lands_x = v,
+                4 => spec.region_lands_z = v,
+                5 => spec.layers[0].patch_cm = v,
+                6 => spec.view_margin_cm = v,
+                7 => spec.handoff_margin_cm = v,
+                8 => spec.top_speed_cm_s = v,
+                9 => spec.band_cm = v,
+                10 => spec.lines = v,
+                11 => spec.spawn_x_cm = v,
+                12 => spec.spawn_z_cm = v,
+                13 => spec.visibility = Visibility::Circle { enter_cm: 1, leave_cm: v },
+                _ => {
+                    let max = 100_000_000;
+                    (spec.width_cm, spec.depth_cm) =
+                        (max - max % spec.land_cm.max(1), max - max % spec.land_cm.max(1));
+                }
+            }
+        }
+        (spec, tick, first)
+    })
+}
+
+#[test]
+fn random_specs_are_legal_often_enough_to_mean_something() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let spec = any_spec();
+    let legal = |_: &u32| {
+        let (spec, tick, first) = spec.new_tree(&mut runner).unwrap().current();
+        Scene::new(SceneId(0), spec, tick, RegionId(first)).is_ok_and(|s| s.map.regions.len() > 1)
+    };
+    let legal = (0..2_000).filter(legal).count();
+    assert!(legal >= 100, "{legal} of 2000 have several regions");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_spec_is_a_scene_or_a_list_of_rules((spec, tick, first) in any_spec()) {
+        match Scene::new(SceneId(0), spec, tick, RegionId(first)) {
+            Ok(scene) => {
+                let map = &scene.map;
+                let area = |r: &crate::scene::Rect| {
+                    i64::from(r.x1 - r.x0) * i64::from(r.z1 - r.z0)
+                };
+                let covered: i64 = map.regions.iter().map(|r| area(&r.rect)).sum();
+                prop_assert_eq!(covered, area(&map.bounds));
+                prop_assert!(map.regions.len() == 1 || scene.band_cm > scene.reach_cm);
+                for r in map.regions.iter().step_by(1 + map.regions.len() / 50) {
+                    let corners = [
+                        (r.rect.x0, r.rect.z0),
+                        (r.rect.x1 - 1, r.rect.z0),
+                        (r.rect.x0, r.rect.z1 - 1),
+                        (r.rect.x1 - 1, r.rect.z1 - 1),
+                    ];
+                    for (x, z) in corners {
+                        let owner = map.at(crate::scene::Pos::ground(x, z));
+                        prop_assert_eq!(owner.map(|o| o.id), Some(r.id));
+                    }
+                }
+            }
+            Err(errors) => {
+                prop_assert!(!errors.is_empty());
+                prop_assert!(errors.iter().all(|e| !e.to_string().is_empty()));
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A look at the bytes of a message before they become values: lengths that fit what is there, and
+//! no form that the protocol does not use. What passes here cannot make a parser allocate more than
+//! a small multiple of what was received.
+
+/// Deepest nesting of arrays inside a message's fields, the array of fields included. The deepest
+/// legal message nests three.
+const MAX_DEPTH: usize = 8;
+
+/// What is wrong with the bytes of a message's fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// No MessagePack: cut off, too deep, or followed by other bytes.
+    Broken(String),
+    /// MessagePack, but of a form that no message uses.
+    Foreign(String),
+}
+
+/// What stands at the head of a value.
+enum Head {
+    /// So many bytes belong to it.
+    Scalar(usize),
+    /// So many values follow.
+    Array(usize),
+}
+
+/// Checks that `bytes` is one MessagePack array and nothing after it, without map or extension.
+pub(super) fn check(bytes: &[u8]) -> Result<(), Fault> {
+    if !matches!(bytes.first(), Some(0x90..=0x9f | 0xdc | 0xdd)) {
+        return Err(Fault::Broken("the second element is no array of fields".into()));
+    }
+    // Values still to come, per level of nesting.
+    let mut open = [0usize; MAX_DEPTH];
+    let mut depth = 0;
+    let mut at = 0;
+    loop {
+        let (head, start) = head(bytes, at)?;
+        let (count, end) = match head {
+            Head::Scalar(len) => (0, start.saturating_add(len)),
+            Head::Array(count) => (count, start),
+        };
+        // Every value takes at least one byte.
+        if end > bytes.len() || count > bytes.len() - end {
+            return Err(Fault::Broken(format!("byte {at}: the value ends after the message does")));
+        }
+        at = end;
+        if count > 0 {
+            if depth == MAX_DEPTH {
+                return Err(Fault::Broken(format!("byte {at}: nested deeper than {MAX_DEPTH}")));
+            }
+            open[depth] = count;
+            depth += 1;
+            continue;
+        }
+        while depth > 0 && open[depth - 1] == 1 {
+            depth -= 1;
+        }
+        if depth == 0 {
+            break;
+        }
+        open[depth - 1] -= 1;
+    }
+    match bytes.len() - at {
+        0 => Ok(()),
+        left => Err(Fault::Broken(format!("{left} bytes left over after the fields"))),
+    }
+}
+
+/// Reads the head of the value at `at`; also where its content starts.
+fn head(bytes: &[u8], at: usize) -> Result<(Head, usize), Fault> {
+    let Some(&marker) = bytes.get(at) else {
+        return Err(Fault::Broken(format!("byte {at}: the message ends where a value should be")));
+    };
+    let foreign = |what| Err(Fault::Foreign(format!("byte {at}: {what} where no field has one")));
+    let head = match marker {
+        0x00..=0x7f | 0xe0..=0xff | 0xc0 | 0xc2 | 0xc3 => Head::Scalar(0),
+        0x90..=0x9f => Head::Array(usize::from(marker & 0x0f)),
+        0xa0..=0xbf => Head::Scalar(usize::from(marker & 0x1f)),
+        0xcc | 0xd0 => Head::Scalar(1),
+        0xcd | 0xd1 => Head::Scalar(2),
+        0xca | 0xce | 0xd2 => Head::Scalar(4),
+        0xcb | 0xcf | 0xd3 => Head::Scalar(8),
+        0xc4 | 0xd9 => return Ok((Head::Scalar(length(bytes, at, 1)?), at + 2)),
+        0xc5 | 0xda => return Ok((Head::Scalar(length(bytes, at, 2)?), at + 3)),
+        0xc6 | 0xdb => return Ok((Head::Scalar(length(bytes, at, 4)?), at + 5)),
+        0xdc => return Ok((Head::Array(length(bytes, at, 2)?), at + 3)),
+        0xdd => return Ok((Head::Array(length(bytes, at, 4)?), at + 5)),
+        0x80..=0x8f | 0xde | 0xdf => return foreign("a map"),
+        0xc7..=0xc9 | 0xd4..=0xd8 => return foreign("an extension"),
+        0xc1 => return Err(Fault::Broken(format!("byte {at}: 0xc1 begins no value"))),
+    };
+    Ok((head, at + 1))
+}
+
+/// The length of `width` bytes that follows the marker at `at`.
+fn length(bytes: &[u8], at: usize, width: usize) -> Result<usize, Fault> {
+    let Some(digits) = bytes.get(at + 1..at + 1 + width) else {
+        return Err(Fault::Broken(format!("byte {at}: the message ends inside a length")));
+    };
+    Ok(digits.iter().fold(0, |n, &b| n << 8 | usize::from(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broken(bytes: &[u8]) -> bool {
+        matches!(check(bytes), Err(Fault::Broken(_)))
+    }
+
+    #[test]
+    fn every_form_that_a_field_has_passes() {
+        let forms: &[&[u8]] = &[
+            &[0x05],
+            &[0xff],
+            &[0xc0],
+            &[0xc2],
+            &[0xcc, 200],
+            &[0xcd, 1, 2],
+            &[0xce, 1, 2, 3, 4],
+            &[0xcf, 1, 2, 3, 4, 5, 6, 7, 8],
+            &[0xd0, 200],
+            &[0xd1, 1, 2],
+            &[0xd2, 1, 2, 3, 4],
+            &[0xd3, 1, 2, 3, 4, 5, 6, 7, 8],
+            &[0xa2, b'h', b'i'],
+            &[0xd9, 2, b'h', b'i'],
+            &[0xda, 0, 2, b'h', b'i'],
+            &[0xdb, 0, 0, 0, 2, b'h', b'i'],
+            &[0xc4, 1, 9],
+            &[0xc5, 0, 1, 9],
+            &[0xc6, 0, 0, 0, 1, 9],
+            &[0x90],
+            &[0x92, 1, 0x91, 2],
+            &[0xdc, 0, 1, 7],
+            &[0xdd, 0, 0, 0, 1, 7],
+        ];
+        for form in forms {
+            let two = [&[0x92][..], form, form].concat();
+            assert_eq!(check(&two), Ok(()), "{form:02x?}");
+            for cut in 1..two.len() {
+                assert!(broken(&two[..cut]), "{form:02x?} cut at {cut}");
+            }
+            assert!(broken(&[&two[..], &[0x00]].concat()), "{form:02x?} and a byte more");
+        }
+    }
+
+    #[test]
+    fn a_length_that_exceeds_the_message_is_refused_whatever_it_claims() {
+        for marker in [0xc6, 0xdb, 0xdd] {
+            assert!(broken(&[0x91, marker, 0xff, 0xff, 0xff, 0xff, 0x00]));
+        }
+        assert!(broken(&[0xdd, 0xff, 0xff, 0xff, 0xff]));
+        assert!(broken(&[0x91, 0xdc, 0xff, 0xff]));
+    }
+
+    #[test]
+    fn maps_and_extensions_are_foreign() {
+        for marker in [0x80, 0x8f, 0xde, 0xdf, 0xc7, 0xc8, 0xc9, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8] {
+            let got = check(&[0x91, marker, 0, 0, 0, 0]);
+            assert!(matches!(got, Err(Fault::Foreign(_))), "{marker:02x} {got:?}");
+        }
+    }
+
+    #[test]
+    fn nesting_ends_at_the_limit() {
+        let nested = |depth: usize| [vec![0x91; depth], vec![0x05]].concat();
+        assert_eq!(check(&nested(MAX_DEPTH)), Ok(()));
+        assert!(broken(&nested(MAX_DEPTH + 1)));
+        assert!(broken(&nested(100_000)));
+    }
+
+    #[test]
+    fn fields_are_an_array() {
+        for bytes in [&[][..], &[0x05], &[0xc0], &[0xa0], &[0xc4, 0], &[0x80], &[0xc1]] {
+            assert!(broken(bytes), "{bytes:02x?}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Messages for tests of the wire: random ones of every type.
+
+use proptest::prelude::*;
+use purview::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
+};
+use purview::wire::client::{
+    Act, Closing, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Welcome,
+};
+use purview::wire::frame::{Acted, InputRefused};
+use purview::wire::{
+    ClientMsg, CloseCode, Entered, ErrorCode, Frame, JoinRules, Moved, PROTOCOL_VERSION, ServerMsg,
+};
+use serde_bytes::ByteBuf;
+
+/// Integers of all magnitudes: MessagePack has a form for each width.
+pub fn any_u64() -> impl Strategy<Value = u64> {
+    (any::<u64>(), 0u32..64).prop_map(|(n, shift)| n >> shift)
+}
+
+/// As [`any_u64`].
+pub fn any_i32() -> impl Strategy<Value = i32> {
+    (any::<i32>(), 0u32..32).prop_map(|(n, shift)| n >> shift)
+}
+
+pub fn any_pos() -> impl Strategy<Value = Pos> {
+    (any_i32(), any_i32(), any_i32()).prop_map(|(x, y, z)| Pos { x, y, z })
+}
+
+pub fn any_blob(max: usize) -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        3 => prop::collection::vec(any::<u8>(), 0..=8),
+        1 => (any::<u8>(), 0..=max).prop_map(|(b, len)| vec![b; len]),
+    ]
+}
+
+fn seq() -> impl Strategy<Value = Seq> {
+    any_u64().prop_map(|n| Seq(n as u32))
+}
+
+fn plane() -> impl Strategy<Value = Plane> {
+    any_i32().prop_filter("reserved", |n| *n != Plane::LIMBO.0).prop_map(Plane)
+}
+
+fn range() -> impl Strategy<Value = RangeSet> {
+    (0u8..8).prop_filter_map("bits", RangeSet::from_bits)
+}
+
+fn bytes(max: usize) -> impl Strategy<Value = ByteBuf> {
+    any_blob(max).prop_map(ByteBuf::from)
+}
+
+fn error_code() -> impl Strategy<Value = ErrorCode> {
+    prop::sample::select(ErrorCode::ALL)
+}
+
+/// Any message that a client may send.
+pub fn any_client_msg() -> impl Strategy<Value = ClientMsg> {
+    use prop::option::of;
+    let hello = ("[a-zA-Z0-9._-]{0,300}", any::<u16>())
+        .prop_map(|(token, version)| Hello { version, token }.into());
+    let join = (".{0,40}", of(plane()), of(any_pos()), of(range()), bytes(256)).prop_map(
+        |(scene, plane, pos, range, look)| Join { scene, plane, pos, range, look }.into(),
+    );
+    let step = (seq(), any_pos()).prop_map(|(seq, pos)| Move { seq, pos }.into());
+    let jump = (seq(), of(".{0,40}"), of(plane()), any_pos())
+        .prop_map(|(seq, scene, plane, pos)| Jump { seq, scene, plane, pos }.into());
+    let act = (seq(), bytes(1_024)).prop_map(|(seq, payload)| Act { seq, payload }.into());
+    let ping = any_u64().prop_map(|nonce| Ping { nonce }.into());
+    prop_oneof![hello, join, step, jump, act, ping, Just(ClientMsg::Leave(Leave {}))]
+}
+
+fn rules() -> impl Strategy<Value = JoinRules> {
+    let visibility = prop_oneof![
+        Just(Visibility::Patches),
+        (any_i32(), any_i32())
+            .prop_map(|(enter_cm, leave_cm)| Visibility::Circle { enter_cm, leave_cm }),
+        Just(Visibility::All),
+    ];
+    let counts = (any::<u32>(), any::<[u32; 3]>());
+    (visibility, range(), counts, any_i32(), any_i32(), any::<[i32; 2]>()).prop_map(
+        |(visibility, range, (view_cap, rates), patch_cm, view_margin_cm, size_cm)| JoinRules {
+            visibility,
+            range,
+            patch_cm,
+            view_cap,
+            view_margin_cm,
+            rates,
+            size_cm,
+        },
+    )
+}
+
+fn frame() -> impl Strategy<Value = Frame> {
+    use prop::collection::vec;
+    let id = || any_u64().prop_map(EntityId);
+    let enters = (id(), any::<u8>(), any_pos(), bytes(256)).prop_map(|(id, kind, p, look)| {
+        Entered { id, kind: Kind(kind), x: p.x, y: p.y, z: p.z, look }
+    });
+    let moves = (id(), any_pos()).prop_map(|(id, p)| Moved { id, x: p.x, y: p.y, z: p.z });
+    let acts = (id(), bytes(300)).prop_map(|(id, payload)| Acted { id, payload });
+    let refused = (seq(), error_code()).prop_map(|(seq, code)| InputRefused { seq, code });
+    let head = (any_u64().prop_map(Tick), seq(), any_u64().prop_map(Epoch), any::<bool>());
+    (
+        head,
+        vec(enters, 0..20),
+        vec(id(), 0..20),
+        vec(moves, 0..70),
+        vec(acts, 0..5),
+        vec(refused, 0..4),
+    )
+        .prop_map(|((tick, ack, epoch, resync), enters, leaves, moves, acts, refused)| Frame {
+            tick,
+            ack,
+            epoch,
+            resync,
+            enters,
+            leaves,
+            moves,
+            acts,
+            refused,
+        })
+}
+
+/// Any message that a server may send.
+pub fn any_server_msg() -> impl Strategy<Value = ServerMsg> {
+    let welcome = (any_u64(), any::<[u32; 4]>(), any_u64()).prop_map(|(session, n, server_ms)| {
+        let session = SessionId(session);
+        let [tick_ms, rate_limit, max_frame, heartbeat_ms] = n;
+        let version = PROTOCOL_VERSION;
+        Welcome { version, session, tick_ms, server_ms, rate_limit, max_frame, heartbeat_ms }.into()
+    });
+    let joined = (any_u64(), ".{0,40}", plane(), any_pos(), any_u64(), rules()).prop_map(
+        |(id, scene, plane, pos, tick, rules)| {
+            Joined { id: EntityId(id), scene, plane, pos, tick: Tick(tick), rules }.into()
+        },
+    );
+    let pong = (any_u64(), any_u64(), any_u64())
+        .prop_map(|(nonce, server_ms, tick)| Pong { nonce, server_ms, tick: Tick(tick) }.into());
+    let refused = (error_code(), prop::option::of(seq()), ".{0,80}")
+        .prop_map(|(code, seq, detail)| Refused { code, seq, detail }.into());
+    let left = any_u64().prop_map(|tick| Left { tick: Tick(tick) }.into());
+    let closing = (prop::sample::select(CloseCode::ALL), ".{0,80}")
+        .prop_map(|(code, detail)| Closing { code, detail }.into());
+    prop_oneof![welcome, joined, frame().prop_map(ServerMsg::from), pong, refused, left, closing]
+}
