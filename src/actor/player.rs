@@ -42,6 +42,8 @@ pub enum FromSocket {
     Unsupported,
     /// A message that is longer than [`MAX_CLIENT_FRAME`].
     TooBig,
+    /// A stream that cannot be cut into messages any more.
+    Unframed,
     /// A sign of life below the protocol.
     Alive,
     /// The connection ended.
@@ -186,6 +188,9 @@ impl PlayerActor {
             Err(e @ DecodeError::BadField { .. }) => {
                 Said::Garbage(Problem::BadField(e.to_string()))
             }
+            Err(e @ DecodeError::ActTooLong { .. }) => {
+                Said::Garbage(Problem::ActTooLong(e.to_string()))
+            }
             Err(DecodeError::TooBig { max, .. }) => Said::TooBig(max),
         }
     }
@@ -303,6 +308,7 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::Malformed(_) => ErrorCode::Malformed,
         Problem::UnknownType(_) => ErrorCode::UnknownType,
         Problem::BadField(_) => ErrorCode::BadField,
+        Problem::ActTooLong(_) => ErrorCode::ActTooLong,
         Problem::Premature { .. } => ErrorCode::Premature,
         Problem::OutOfOrder { .. } => ErrorCode::OutOfOrder,
         Problem::OutOfBounds { .. } => ErrorCode::OutOfBounds,
@@ -350,6 +356,7 @@ impl Handler<FromSocket> for PlayerActor {
             FromSocket::Binary(bytes) => PlayerInput::Said(self.read(&bytes)),
             FromSocket::Unsupported => PlayerInput::Said(Said::Unsupported),
             FromSocket::TooBig => PlayerInput::Said(Said::TooBig(MAX_CLIENT_FRAME)),
+            FromSocket::Unframed => PlayerInput::Said(Said::Unframed),
             FromSocket::Alive => PlayerInput::Said(Said::Alive),
             FromSocket::Gone => PlayerInput::Gone,
             FromSocket::Stop => PlayerInput::Stop,

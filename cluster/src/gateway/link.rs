@@ -29,6 +29,8 @@ pub(super) enum Heard {
     Unsupported,
     /// A message beyond the limit; nothing is heard after it.
     TooBig,
+    /// A stream that has lost its place; nothing is heard after it.
+    Unframed,
     /// A sign of life below the protocol.
     Alive,
     /// The client's end of the connection is closed or broken.
@@ -112,6 +114,7 @@ async fn listen(inbound: &mut impl Inbound, session: &Addr<PlayerActor>, metrics
             }
             Heard::Alive => (FromSocket::Alive, false),
             Heard::Unsupported => (FromSocket::Unsupported, true),
+            Heard::Unframed => (FromSocket::Unframed, true),
             Heard::TooBig => (FromSocket::TooBig, true),
             Heard::End => return,
         };

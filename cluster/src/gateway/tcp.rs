@@ -1,8 +1,9 @@
-//! Messages over TCP, each after its length as a big-endian `u32`.
+//! Messages over TCP, each after its length (`purview::wire::framing`).
 
-use bytes::{BufMut, Bytes, BytesMut};
-use purview::wire::{CloseCode, MAX_CLIENT_FRAME};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use bytes::{Bytes, BytesMut};
+use purview::wire::framing::{self, Framer, FramingError};
+use purview::wire::{CloseCode, MAX_CLIENT_FRAME, MAX_SERVER_FRAME};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
@@ -11,40 +12,60 @@ use super::link::{Broken, Heard, Inbound, Outbound};
 /// Bytes that are gathered before they are written.
 const WRITE_BUFFER: usize = 16 * 1_024;
 
-pub(super) struct TcpIn(BufReader<OwnedReadHalf>);
+pub(super) struct TcpIn {
+    socket: OwnedReadHalf,
+    framer: Framer,
+    /// Bytes that were read and not yet cut.
+    unread: BytesMut,
+}
 
 pub(super) struct TcpOut {
     socket: OwnedWriteHalf,
-    unwritten: BytesMut,
+    unwritten: Vec<u8>,
 }
 
 /// The two halves of a connection.
 pub(super) fn split(socket: TcpStream) -> (TcpIn, TcpOut) {
-    let (read, socket) = socket.into_split();
-    let inbound = TcpIn(BufReader::with_capacity(MAX_CLIENT_FRAME, read));
-    (inbound, TcpOut { socket, unwritten: BytesMut::new() })
+    let (read, write) = socket.into_split();
+    let framer = Framer::new(MAX_CLIENT_FRAME);
+    (
+        TcpIn { socket: read, framer, unread: BytesMut::new() },
+        TcpOut { socket: write, unwritten: Vec::new() },
+    )
 }
 
 /// The socket below.
 pub(super) fn socket(inbound: TcpIn, outbound: TcpOut) -> Option<TcpStream> {
-    inbound.0.into_inner().reunite(outbound.socket).ok()
+    inbound.socket.reunite(outbound.socket).ok()
 }
 
 impl TcpIn {
-    async fn read(&mut self) -> std::io::Result<Heard> {
-        let len = self.0.read_u32().await? as usize;
-        if len > MAX_CLIENT_FRAME {
-            return Ok(Heard::TooBig);
+    fn cut(&mut self) -> Option<Heard> {
+        let mut rest = &self.unread[..];
+        let cut = self.framer.next(&mut rest);
+        let taken = self.unread.len() - rest.len();
+        bytes::Buf::advance(&mut self.unread, taken);
+        match cut {
+            Ok(message) => message.map(|bytes| Heard::Message(Bytes::from(bytes))),
+            Err(FramingError::TooBig { .. }) => Some(Heard::TooBig),
+            Err(FramingError::Empty) => Some(Heard::Unframed),
         }
-        let mut message = vec![0; len];
-        self.0.read_exact(&mut message).await?;
-        Ok(Heard::Message(Bytes::from(message)))
     }
 }
 
 impl Inbound for TcpIn {
     async fn hear(&mut self) -> Heard {
-        self.read().await.unwrap_or(Heard::End)
+        loop {
+            if let Some(heard) = self.cut() {
+                return heard;
+            }
+            // Only what one read brings is kept here; a whole message is kept by the framer.
+            self.unread.reserve(1_024);
+            match self.socket.read_buf(&mut self.unread).await {
+                Ok(0) | Err(_) => return Heard::End,
+                Ok(_) => {}
+            }
+        }
     }
 }
 
@@ -53,14 +74,17 @@ impl Outbound for TcpOut {
         if self.unwritten.len() + message.len() > WRITE_BUFFER {
             self.flush().await?;
         }
-        self.unwritten.put_u32(u32::try_from(message.len()).map_err(|_| Broken)?);
-        self.unwritten.extend_from_slice(&message);
-        Ok(())
+        framing::write(&message, MAX_SERVER_FRAME, &mut self.unwritten).map_err(|e| {
+            tracing::error!(error = %e, "a message for a client cannot be framed");
+            Broken
+        })
     }
 
     async fn flush(&mut self) -> Result<(), Broken> {
         let written = self.socket.write_all(&self.unwritten).await;
         self.unwritten.clear();
+        // One big frame must not cost its memory for the rest of the session.
+        self.unwritten.shrink_to(WRITE_BUFFER);
         written.map_err(|_| Broken)
     }
 

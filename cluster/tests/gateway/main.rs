@@ -83,7 +83,7 @@ async fn what_is_wrong_is_refused_and_the_session_goes_on() {
     assert_eq!(refused(&mut client).await.code, ErrorCode::UnknownType);
     client.say_bytes(b"garbage").await;
     assert_eq!(refused(&mut client).await.code, ErrorCode::Malformed);
-    client.say_bytes(&[0x92, 3, 0xc0]).await;
+    client.say_bytes(&[0x92, 3, 0x91, 0xc0]).await;
     assert_eq!(refused(&mut client).await.code, ErrorCode::BadField);
     client.say(join(None)).await;
     client.hear_until(|msg| matches!(msg, ServerMsg::Joined(_)).then_some(())).await;
@@ -121,8 +121,16 @@ async fn nine_malformed_messages_close_the_session() {
     let world = World::new().await;
     let mut client = world.tcp().await;
     for _ in 0..9 {
-        client.say_bytes(&[]).await;
+        client.say_bytes(b"garbage").await;
     }
+    assert_eq!(client.closed().await, 4000);
+}
+
+#[actix_rt::test]
+async fn a_stream_that_announces_an_empty_message_is_closed() {
+    let world = World::new().await;
+    let mut client = world.tcp().await;
+    client.say_bytes(&[]).await;
     assert_eq!(client.closed().await, 4000);
 }
 

@@ -210,6 +210,9 @@ impl Player {
                 let why = format!("a message may have at most {max} bytes");
                 self.close(now_ms, End::TooBig, why, out);
             }
+            (_, Said::Unframed) => {
+                self.close(now_ms, End::Protocol, "a message of no bytes was announced", out);
+            }
             (_, Said::Garbage(problem)) => self.garbage(now_ms, problem, out),
             (State::Connected, Said::Hello(Ok(()))) => {
                 self.state = State::Greeted;
@@ -242,7 +245,11 @@ impl Player {
             Said::Input(seq, Order::Jump(_)) | Said::Jump(seq, _) => ("jump", Some(*seq)),
             Said::Ping(_) => ("ping", None),
             Said::Leave => ("leave", None),
-            Said::Garbage(_) | Said::Unsupported | Said::TooBig(_) | Said::Alive => ("this", None),
+            Said::Garbage(_)
+            | Said::Unsupported
+            | Said::TooBig(_)
+            | Said::Unframed
+            | Said::Alive => ("this", None),
         };
         refuse(Problem::Premature { what, state: self.state }, seq, out);
     }

@@ -489,6 +489,7 @@ fn what_can_not_be_forgiven_closes_at_once() {
     let bad = |said| Bench::new().say(said);
     assert_eq!(bad(Said::Unsupported), ["close Unsupported", "done"]);
     assert_eq!(bad(Said::TooBig(4_096)), ["close TooBig", "done"]);
+    assert_eq!(bad(Said::Unframed), ["close Protocol", "done"]);
     let hello = |end| Said::Hello(Err((end, String::new())));
     assert_eq!(bad(hello(End::Version)), ["close Version", "done"]);
     assert_eq!(bad(hello(End::Token)), ["close Token", "done"]);

@@ -62,6 +62,8 @@ pub enum Problem {
     UnknownType(String),
     #[error("{0}")]
     BadField(String),
+    #[error("{0}")]
+    ActTooLong(String),
     #[error("{what} is not legal {}", during(.state))]
     Premature { what: &'static str, state: State },
     #[error("the next input must be number {expected}")]
@@ -158,6 +160,8 @@ pub enum Said {
     Unsupported,
     /// A message beyond the size limit, in bytes.
     TooBig(usize),
+    /// The stream cannot be cut into messages any more.
+    Unframed,
     /// A sign of life below the protocol (a WebSocket ping or pong).
     Alive,
 }
