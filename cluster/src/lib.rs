@@ -2,3 +2,4 @@
 //! `purview` command.
 
 pub mod console;
+pub mod gateway;

@@ -5,3 +5,5 @@ pub mod directory;
 pub mod messages;
 pub mod metrics;
 pub mod region;
+pub mod player;
+pub mod sink;

@@ -1,0 +1,195 @@
+//! One connection's work, whatever carries it: what is heard goes to the session, what the session
+//! queues is written.
+
+use std::future::pending;
+use std::time::Duration;
+
+use actix::Addr;
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt};
+use purview::actor::player::{FromSocket, PlayerActor};
+use purview::actor::sink::{ClientOut, ClientQueue};
+use purview::wire::client::Closing;
+use purview::wire::{CloseCode, ServerMsg};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::metrics::GatewayMetrics;
+
+/// Most messages that are written before they are flushed.
+const MAX_BATCH: u64 = 64;
+
+/// What came from a client.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// A binary message.
+    Message(Bytes),
+    /// Data that is no binary message; nothing is heard after it.
+    Unsupported,
+    /// A message beyond the limit; nothing is heard after it.
+    TooBig,
+    /// A stream that has lost its place; nothing is heard after it.
+    Unframed,
+    /// A sign of life below the protocol.
+    Alive,
+    /// The client's end of the connection is closed or broken.
+    End,
+}
+
+/// The connection is broken.
+#[derive(Debug)]
+pub(super) struct Broken;
+
+/// The reading half of a connection.
+pub(super) trait Inbound {
+    /// Waits for the client.
+    async fn hear(&mut self) -> Heard;
+}
+
+/// The writing half of a connection.
+pub(super) trait Outbound {
+    /// Puts a message among those to be written.
+    async fn put(&mut self, message: Bytes) -> Result<(), Broken>;
+    /// Writes what was put.
+    async fn flush(&mut self) -> Result<(), Broken>;
+    /// Says goodbye in the carrier's own way, after the last message.
+    async fn goodbye(&mut self, code: CloseCode, why: &str) -> Result<(), Broken>;
+}
+
+/// What binds a connection to its session.
+pub(super) struct Link<'a> {
+    pub(super) session: Addr<PlayerActor>,
+    pub(super) queue: ClientQueue,
+    pub(super) metrics: &'a GatewayMetrics,
+    pub(super) stop: watch::Receiver<bool>,
+    /// How long a client has to read its last messages.
+    pub(super) close_grace: Duration,
+}
+
+impl Link<'_> {
+    /// Serves the connection until either side ends it; true when the last word was written.
+    pub(super) async fn serve(
+        self,
+        inbound: &mut impl Inbound,
+        outbound: &mut impl Outbound,
+    ) -> bool {
+        let Link { session, mut queue, metrics, mut stop, close_grace } = self;
+        let (closing, closed) = (queue.closing(), queue.closing());
+        let expire = async {
+            if closing.await.is_none() {
+                tracing::debug!("a session ended without a close");
+            }
+            tokio::time::sleep(close_grace).await;
+        };
+        let stopping = async {
+            // An error says that the gateway itself is gone: the same.
+            let _stopped = stop.wait_for(|stop| *stop).await.is_ok();
+            tell(&session, FromSocket::Stop).await;
+            pending::<()>().await;
+        };
+        let said = tokio::select! {
+            said = speak(&mut queue, outbound, metrics) => said,
+            () = listen(inbound, &session, metrics) => false,
+            () = expire => false,
+            () = stopping => false,
+        };
+        metrics.ended(closed.now_or_never().flatten());
+        tell(&session, FromSocket::Gone).await;
+        said
+    }
+}
+
+/// Tells the session; false when it is over.
+async fn tell(session: &Addr<PlayerActor>, what: FromSocket) -> bool {
+    session.send(what).await.is_ok()
+}
+
+async fn listen(inbound: &mut impl Inbound, session: &Addr<PlayerActor>, metrics: &GatewayMetrics) {
+    loop {
+        let (what, last) = match inbound.hear().await {
+            Heard::Message(bytes) => {
+                metrics.heard(bytes.len());
+                (FromSocket::Binary(bytes), false)
+            }
+            Heard::Alive => (FromSocket::Alive, false),
+            Heard::Unsupported => (FromSocket::Unsupported, true),
+            Heard::Unframed => (FromSocket::Unframed, true),
+            Heard::TooBig => (FromSocket::TooBig, true),
+            Heard::End => return,
+        };
+        let alive = tell(session, what).await;
+        if last || !alive {
+            // The session has the last word; the writer ends the connection.
+            return pending().await;
+        }
+    }
+}
+
+/// Writes what the session queues; true when it closed the queue and that was written.
+async fn speak(
+    queue: &mut ClientQueue,
+    outbound: &mut impl Outbound,
+    metrics: &GatewayMetrics,
+) -> bool {
+    loop {
+        let written = match queue.next().await {
+            None => return false,
+            Some(ClientOut::Message(message)) => {
+                write_ready(message, queue, outbound, metrics).await
+            }
+            Some(ClientOut::Close(code, why)) => {
+                return last_word(outbound, code, why).await.is_ok();
+            }
+        };
+        if written.is_err() {
+            return false;
+        }
+    }
+}
+
+async fn write_ready(
+    first: Bytes,
+    queue: &mut ClientQueue,
+    outbound: &mut impl Outbound,
+    metrics: &GatewayMetrics,
+) -> Result<(), Broken> {
+    let (mut messages, mut bytes) = (0, 0);
+    let mut next = Some(first);
+    while let Some(message) = next {
+        messages += 1;
+        bytes += message.len() as u64;
+        outbound.put(message).await?;
+        next = if messages < MAX_BATCH { queue.take_ready() } else { None };
+    }
+    outbound.flush().await?;
+    metrics.sent(messages, bytes);
+    Ok(())
+}
+
+/// Tells a client why its connection ends.
+pub(super) async fn last_word(
+    outbound: &mut impl Outbound,
+    code: CloseCode,
+    why: String,
+) -> Result<(), Broken> {
+    let closing = ServerMsg::from(Closing { code, detail: why.clone() });
+    outbound.put(Bytes::from(closing.encode())).await?;
+    outbound.goodbye(code, &why).await
+}
+
+/// Lets the client read its last messages before the socket goes: closing a socket with unread data
+/// resets the connection, and a reset takes away what the client has not read.
+pub(super) async fn linger(mut socket: TcpStream, patience: Duration) {
+    let drain = async {
+        socket.shutdown().await?;
+        let mut unread = [0; 1_024];
+        while socket.read(&mut unread).await? > 0 {}
+        Ok::<(), std::io::Error>(())
+    };
+    match tokio::time::timeout(patience, drain).await {
+        Ok(Ok(())) => {}
+        Ok(Err(e)) => tracing::trace!(error = %e, "a client broke off"),
+        Err(_) => tracing::trace!("a client did not hang up"),
+    }
+}

@@ -1,0 +1,95 @@
+//! Messages over TCP, each after its length (`purview::wire::framing`).
+
+use bytes::{Bytes, BytesMut};
+use purview::wire::framing::{self, Framer, FramingError};
+use purview::wire::{CloseCode, MAX_CLIENT_FRAME, MAX_SERVER_FRAME};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use super::link::{Broken, Heard, Inbound, Outbound};
+
+/// Bytes that are gathered before they are written.
+const WRITE_BUFFER: usize = 16 * 1_024;
+
+pub(super) struct TcpIn {
+    socket: OwnedReadHalf,
+    framer: Framer,
+    /// Bytes that were read and not yet cut.
+    unread: BytesMut,
+}
+
+pub(super) struct TcpOut {
+    socket: OwnedWriteHalf,
+    unwritten: Vec<u8>,
+}
+
+/// The two halves of a connection.
+pub(super) fn split(socket: TcpStream) -> (TcpIn, TcpOut) {
+    let (read, write) = socket.into_split();
+    let framer = Framer::new(MAX_CLIENT_FRAME);
+    (
+        TcpIn { socket: read, framer, unread: BytesMut::new() },
+        TcpOut { socket: write, unwritten: Vec::new() },
+    )
+}
+
+/// The socket below.
+pub(super) fn socket(inbound: TcpIn, outbound: TcpOut) -> Option<TcpStream> {
+    inbound.socket.reunite(outbound.socket).ok()
+}
+
+impl TcpIn {
+    fn cut(&mut self) -> Option<Heard> {
+        let mut rest = &self.unread[..];
+        let cut = self.framer.next(&mut rest);
+        let taken = self.unread.len() - rest.len();
+        bytes::Buf::advance(&mut self.unread, taken);
+        match cut {
+            Ok(message) => message.map(|bytes| Heard::Message(Bytes::from(bytes))),
+            Err(FramingError::TooBig { .. }) => Some(Heard::TooBig),
+            Err(FramingError::Empty) => Some(Heard::Unframed),
+        }
+    }
+}
+
+impl Inbound for TcpIn {
+    async fn hear(&mut self) -> Heard {
+        loop {
+            if let Some(heard) = self.cut() {
+                return heard;
+            }
+            // Only what one read brings is kept here; a whole message is kept by the framer.
+            self.unread.reserve(1_024);
+            match self.socket.read_buf(&mut self.unread).await {
+                Ok(0) | Err(_) => return Heard::End,
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+impl Outbound for TcpOut {
+    async fn put(&mut self, message: Bytes) -> Result<(), Broken> {
+        if self.unwritten.len() + message.len() > WRITE_BUFFER {
+            self.flush().await?;
+        }
+        framing::write(&message, MAX_SERVER_FRAME, &mut self.unwritten).map_err(|e| {
+            tracing::error!(error = %e, "a message for a client cannot be framed");
+            Broken
+        })
+    }
+
+    async fn flush(&mut self) -> Result<(), Broken> {
+        let written = self.socket.write_all(&self.unwritten).await;
+        self.unwritten.clear();
+        // One big frame must not cost its memory for the rest of the session.
+        self.unwritten.shrink_to(WRITE_BUFFER);
+        written.map_err(|_| Broken)
+    }
+
+    async fn goodbye(&mut self, _code: CloseCode, _why: &str) -> Result<(), Broken> {
+        // The closing message has said it all.
+        self.flush().await
+    }
+}

@@ -1,0 +1,382 @@
+//! The shell of a session: reads the client's bytes, looks names up, and makes deliveries of what
+//! [`Player`] decides.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::dev::SendError;
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, Recipient};
+use bytes::Bytes;
+
+use super::directory::Directory;
+use super::messages::{Delivery, ToRegion};
+use super::sink::{ClientSink, QueueFull};
+use crate::scene::effects::{Destination, Input, Order};
+use crate::scene::player::{
+    Answer, Arrival, End, Leap, Place, Player, PlayerConfig, PlayerEffect, PlayerInput, Problem,
+    Said,
+};
+use crate::scene::{Pos, Scene};
+use crate::wire::client::{Hello, Join, Joined, Jump, Left, Pong, Refused, Welcome};
+use crate::wire::{
+    ClientMsg, CloseCode, DecodeError, EncodedBatch, ErrorCode, JoinRules, MAX_CLIENT_FRAME,
+    PROTOCOL_VERSION, ServerMsg,
+};
+
+/// Messages that may wait in a session's mailbox. When it is full a frame is lost (and a resync
+/// asked for), a notice waits with the region, and the connection reads no further.
+pub const MAILBOX: usize = 32;
+
+/// Judges a client's token: whom it names, or why it does not hold.
+pub type TokenCheck = Arc<dyn Fn(&str) -> Result<String, String> + Send + Sync>;
+
+/// What a client's connection tells its session. A connection that awaits each one's delivery
+/// reads no faster than the session works.
+#[derive(Message, Debug, Clone, PartialEq, Eq)]
+#[rtype(result = "()")]
+pub enum FromSocket {
+    /// A binary message.
+    Binary(Bytes),
+    /// Data that is no binary message.
+    Unsupported,
+    /// A message that is longer than [`MAX_CLIENT_FRAME`].
+    TooBig,
+    /// A stream that cannot be cut into messages any more.
+    Unframed,
+    /// A sign of life below the protocol.
+    Alive,
+    /// The connection ended.
+    Gone,
+    /// The server stops.
+    Stop,
+}
+
+/// What a session is made of.
+pub struct PlayerSetup {
+    /// The process's directory.
+    pub directory: Arc<Directory>,
+    /// Where the client's messages go.
+    pub sink: ClientSink,
+    /// Who is let in.
+    pub tokens: TokenCheck,
+    /// The limits.
+    pub config: PlayerConfig,
+    /// How often deadlines and the client's queue are looked at.
+    pub check_every: Duration,
+}
+
+impl PlayerSetup {
+    /// A client's queue for a session with these limits. Frames fill at most `send_queue` of it;
+    /// the other half is for answers, which a client that does not read cannot ask for without end.
+    pub fn queue(config: &PlayerConfig) -> (ClientSink, super::sink::ClientQueue) {
+        ClientSink::channel(config.send_queue.max(1) * 2)
+    }
+}
+
+/// A session.
+pub struct PlayerActor {
+    player: Player,
+    directory: Arc<Directory>,
+    sink: ClientSink,
+    tokens: TokenCheck,
+    config: PlayerConfig,
+    check_every: Duration,
+    effects: Vec<PlayerEffect>,
+}
+
+impl PlayerActor {
+    /// A session whose client has just connected.
+    pub fn new(setup: PlayerSetup) -> PlayerActor {
+        let PlayerSetup { directory, sink, tokens, config, check_every } = setup;
+        let now_ms = directory.uptime().as_millis() as u64;
+        let player =
+            Player::new(now_ms, directory.new_session(), directory.new_entity(), config.clone());
+        PlayerActor { player, directory, sink, tokens, config, check_every, effects: Vec::new() }
+    }
+
+    /// Hands the machine what happened and does what it wants done.
+    fn handle(
+        &mut self,
+        input: PlayerInput<'_>,
+        frame: Option<(&EncodedBatch, usize)>,
+        ctx: &mut Context<Self>,
+    ) {
+        let now_ms = self.directory.uptime().as_millis() as u64;
+        let mut effects = std::mem::take(&mut self.effects);
+        self.player.handle(now_ms, input, &mut effects);
+        let mut failed: Vec<PlayerInput<'_>> = Vec::new();
+        loop {
+            for effect in effects.drain(..) {
+                failed.extend(self.perform(effect, frame, ctx));
+            }
+            if failed.is_empty() {
+                break;
+            }
+            // The machine answers a failure with silence or with the session's end, so this ends.
+            for failure in failed.drain(..) {
+                self.player.handle(now_ms, failure, &mut effects);
+            }
+        }
+        self.effects = effects;
+    }
+
+    /// Does one thing; says what could not be done.
+    fn perform(
+        &mut self,
+        effect: PlayerEffect,
+        frame: Option<(&EncodedBatch, usize)>,
+        ctx: &mut Context<Self>,
+    ) -> Option<PlayerInput<'static>> {
+        match effect {
+            PlayerEffect::ToRegion(region, input) => {
+                let client = matches!(input, Input::Enter(_))
+                    .then(|| Recipient::<Delivery>::from(ctx.address()));
+                let Some(region) = self.directory.region(region) else {
+                    return Some(PlayerInput::Undelivered(input));
+                };
+                match region.try_send(ToRegion { input, client }) {
+                    Ok(()) => None,
+                    Err(SendError::Full(m) | SendError::Closed(m)) => {
+                        Some(PlayerInput::Undelivered(m.input))
+                    }
+                }
+            }
+            PlayerEffect::Answer(answer) => {
+                let bytes = self.encode(answer)?;
+                self.sink.send(bytes).err().map(|QueueFull| PlayerInput::Choked)
+            }
+            PlayerEffect::Forward => {
+                let (batch, index) = frame?;
+                self.sink.send(frame_bytes(batch, index)).err().map(|QueueFull| PlayerInput::Choked)
+            }
+            PlayerEffect::Take(scene, plane) => {
+                self.directory.take_line(scene, Some(plane));
+                None
+            }
+            PlayerEffect::GiveBack(scene, plane) => {
+                self.directory.give_back_line(scene, plane);
+                None
+            }
+            PlayerEffect::Close(end, why) => {
+                tracing::debug!(session = %self.player.session(), ?end, why, "session closed");
+                self.sink.close(close_code(end), why);
+                None
+            }
+            PlayerEffect::Done => {
+                ctx.stop();
+                None
+            }
+        }
+    }
+
+    fn read(&self, bytes: &[u8]) -> Said {
+        match ClientMsg::decode(bytes) {
+            Ok(ClientMsg::Hello(hello)) => Said::Hello(self.judge(&hello)),
+            Ok(ClientMsg::Join(join)) => Said::Join(self.arrival(join)),
+            Ok(ClientMsg::Move(m)) => Said::Input(m.seq, Order::Move(m.pos)),
+            Ok(ClientMsg::Jump(jump)) => Said::Jump(jump.seq, self.leap(&jump)),
+            Ok(ClientMsg::Act(act)) => {
+                Said::Input(act.seq, Order::Act(Bytes::from(act.payload.into_vec())))
+            }
+            Ok(ClientMsg::Ping(ping)) => Said::Ping(ping.nonce),
+            Ok(ClientMsg::Leave(_)) => Said::Leave,
+            Err(e @ DecodeError::Malformed(_)) => Said::Garbage(Problem::Malformed(e.to_string())),
+            Err(e @ DecodeError::UnknownType(_)) => {
+                Said::Garbage(Problem::UnknownType(e.to_string()))
+            }
+            Err(e @ DecodeError::BadField { .. }) => {
+                Said::Garbage(Problem::BadField(e.to_string()))
+            }
+            Err(e @ DecodeError::ActTooLong { .. }) => {
+                Said::Garbage(Problem::ActTooLong(e.to_string()))
+            }
+            Err(DecodeError::TooBig { max, .. }) => Said::TooBig(max),
+        }
+    }
+
+    fn judge(&self, hello: &Hello) -> Result<(), (End, String)> {
+        if hello.version != PROTOCOL_VERSION {
+            let why = format!("version {}; this is {PROTOCOL_VERSION}", hello.version);
+            return Err((End::Version, why));
+        }
+        let subject = (self.tokens)(&hello.token).map_err(|why| (End::Token, why))?;
+        tracing::debug!(session = %self.player.session(), subject, "hello");
+        Ok(())
+    }
+
+    fn arrival(&self, join: Join) -> Result<Arrival, Problem> {
+        let Some(scene) = self.directory.scene_named(&join.scene) else {
+            return Err(Problem::UnknownScene(join.scene));
+        };
+        let pos = join.pos.unwrap_or(Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm));
+        let region = region_at(scene, pos)?;
+        let plane = self.directory.take_line(scene.id, join.plane).ok_or(Problem::NoRoom)?;
+        Ok(Arrival {
+            to: Destination { scene: scene.id, region, plane, pos },
+            range: join.range.unwrap_or(scene.spec.default_range),
+            look: Bytes::from(join.look.into_vec()),
+        })
+    }
+
+    fn leap(&self, jump: &Jump) -> Result<Leap, Problem> {
+        let here = self.player.place();
+        let scene = match (&jump.scene, here) {
+            (Some(name), _) => self.directory.scene_named(name),
+            (None, Some((scene, _))) => self.directory.scene(scene),
+            (None, None) => None,
+        };
+        let Some(scene) = scene else {
+            return Err(Problem::UnknownScene(jump.scene.clone().unwrap_or_default()));
+        };
+        let region = region_at(scene, jump.pos)?;
+        let stays = |(there, plane): &Place| {
+            *there == scene.id && jump.plane.is_none_or(|wanted| wanted == *plane)
+        };
+        let (plane, takes_place) = match here.filter(stays) {
+            Some((_, plane)) => (plane, false),
+            None => {
+                let taken = self.directory.take_line(scene.id, jump.plane);
+                (taken.ok_or(Problem::NoRoom)?, true)
+            }
+        };
+        let to = Destination { scene: scene.id, region, plane, pos: jump.pos };
+        Ok(Leap { to, takes_place })
+    }
+
+    /// The bytes of an answer; `None` if it names a scene that does not exist.
+    fn encode(&self, answer: Answer) -> Option<Bytes> {
+        let server_ms = self.directory.uptime().as_millis() as u64;
+        let msg: ServerMsg = match answer {
+            Answer::Welcome => Welcome {
+                version: PROTOCOL_VERSION,
+                session: self.player.session(),
+                tick_ms: self.directory.scenes().next().map_or(100, |s| s.tick_ms),
+                server_ms,
+                rate_limit: self.config.rate_limit,
+                max_frame: MAX_CLIENT_FRAME as u32,
+                heartbeat_ms: u32::try_from(self.config.heartbeat_ms).unwrap_or(u32::MAX),
+            }
+            .into(),
+            Answer::Joined { scene, plane, pos, tick, range } => {
+                let Some(scene) = self.directory.scene(scene) else {
+                    tracing::error!(%scene, "a region told of a scene that does not exist");
+                    return None;
+                };
+                let rules = JoinRules {
+                    visibility: scene.spec.visibility,
+                    range,
+                    patch_cm: scene.spec.layers.first().map_or(0, |layer| layer.patch_cm),
+                    view_cap: scene.spec.view_cap as u32,
+                    view_margin_cm: scene.spec.view_margin_cm,
+                    rates: [scene.spec.rates.near, scene.spec.rates.middle, scene.spec.rates.far],
+                    size_cm: [scene.spec.width_cm, scene.spec.depth_cm],
+                };
+                let name = scene.spec.name.clone();
+                Joined { id: self.player.id(), scene: name, plane, pos, tick, rules }.into()
+            }
+            Answer::Pong { nonce, tick } => Pong { nonce, server_ms, tick }.into(),
+            Answer::Refused { problem, seq } => {
+                Refused { code: error_code(&problem), seq, detail: problem.to_string() }.into()
+            }
+            Answer::Left { tick } => Left { tick }.into(),
+        };
+        Some(Bytes::from(msg.encode()))
+    }
+}
+
+/// The frame's bytes in one allocation of the right size.
+fn frame_bytes(batch: &EncodedBatch, index: usize) -> Bytes {
+    thread_local! {
+        static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    SCRATCH.with_borrow_mut(|scratch| {
+        scratch.clear();
+        batch.write_frame(index, scratch);
+        Bytes::copy_from_slice(scratch)
+    })
+}
+
+fn region_at(scene: &Scene, pos: Pos) -> Result<crate::scene::RegionId, Problem> {
+    let (width_cm, depth_cm) = (scene.spec.width_cm, scene.spec.depth_cm);
+    let outside = Problem::OutOfBounds { pos, width_cm, depth_cm };
+    scene.map.at(pos).map(|region| region.id).ok_or(outside)
+}
+
+fn error_code(problem: &Problem) -> ErrorCode {
+    match problem {
+        Problem::Malformed(_) => ErrorCode::Malformed,
+        Problem::UnknownType(_) => ErrorCode::UnknownType,
+        Problem::BadField(_) => ErrorCode::BadField,
+        Problem::ActTooLong(_) => ErrorCode::ActTooLong,
+        Problem::Premature { .. } => ErrorCode::Premature,
+        Problem::OutOfOrder { .. } => ErrorCode::OutOfOrder,
+        Problem::OutOfBounds { .. } => ErrorCode::OutOfBounds,
+        Problem::UnknownScene(_) => ErrorCode::UnknownScene,
+        Problem::NoRoom => ErrorCode::NoRoom,
+        Problem::Jumping => ErrorCode::Busy,
+        Problem::Region(why) => ErrorCode::from(*why),
+    }
+}
+
+fn close_code(end: End) -> CloseCode {
+    match end {
+        End::Normal => CloseCode::Normal,
+        End::GoingAway => CloseCode::GoingAway,
+        End::Unsupported => CloseCode::Unsupported,
+        End::TooBig => CloseCode::TooBig,
+        End::Protocol => CloseCode::Protocol,
+        End::Version => CloseCode::Version,
+        End::Token => CloseCode::Token,
+        End::Handshake => CloseCode::Handshake,
+        End::Heartbeat => CloseCode::Heartbeat,
+        End::Rate => CloseCode::Rate,
+        End::Slow => CloseCode::Slow,
+        End::Overload => CloseCode::Overload,
+    }
+}
+
+impl Actor for PlayerActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        ctx.set_mailbox_capacity(MAILBOX);
+        ctx.run_interval(self.check_every, |actor, ctx| {
+            let queued = actor.sink.queued();
+            actor.handle(PlayerInput::Timer { queued }, None, ctx);
+        });
+    }
+}
+
+impl Handler<FromSocket> for PlayerActor {
+    type Result = ();
+
+    fn handle(&mut self, msg: FromSocket, ctx: &mut Context<Self>) {
+        let input = match msg {
+            FromSocket::Binary(bytes) => PlayerInput::Said(self.read(&bytes)),
+            FromSocket::Unsupported => PlayerInput::Said(Said::Unsupported),
+            FromSocket::TooBig => PlayerInput::Said(Said::TooBig(MAX_CLIENT_FRAME)),
+            FromSocket::Unframed => PlayerInput::Said(Said::Unframed),
+            FromSocket::Alive => PlayerInput::Said(Said::Alive),
+            FromSocket::Gone => PlayerInput::Gone,
+            FromSocket::Stop => PlayerInput::Stop,
+        };
+        self.handle(input, None, ctx);
+    }
+}
+
+impl Handler<Delivery> for PlayerActor {
+    type Result = ();
+
+    fn handle(&mut self, msg: Delivery, ctx: &mut Context<Self>) {
+        match msg {
+            Delivery::Frame(encoded, index) => {
+                let index = index as usize;
+                let queued = self.sink.queued();
+                let input = PlayerInput::Frame { batch: encoded.batch(), index, queued };
+                self.handle(input, Some((&encoded, index)), ctx);
+            }
+            Delivery::Notice(notice) => self.handle(PlayerInput::Notice(notice), None, ctx),
+        }
+    }
+}

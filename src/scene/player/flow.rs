@@ -1,0 +1,113 @@
+//! What to do with a client that reads too slowly: coalesce to the latest state (the region holds),
+//! then tell it everything anew (resync), then close it.
+
+use crate::scene::EntityId;
+use crate::scene::effects::Input;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Resync {
+    No,
+    Due,
+    Asked,
+}
+
+/// Levels, not edges: what the region should be doing and what it was told. The difference is sent
+/// when the region can be reached.
+#[derive(Debug, Clone)]
+pub(super) struct Flow {
+    capacity: usize,
+    held_since_ms: Option<u64>,
+    told_hold: bool,
+    // A release that was lost on the way to a region which has handed the entity off would leave
+    // the client without frames for good: it is repeated to a new region until a frame comes.
+    release_unproven: bool,
+    resync: Resync,
+}
+
+impl Flow {
+    /// For a queue in which `capacity` messages may wait.
+    pub(super) fn new(capacity: usize) -> Flow {
+        Flow {
+            capacity: capacity.max(1),
+            held_since_ms: None,
+            told_hold: false,
+            release_unproven: false,
+            resync: Resync::No,
+        }
+    }
+
+    /// Whether a frame may be passed on while `queued` messages wait.
+    pub(super) fn admit(&mut self, now_ms: u64, queued: usize, is_resync: bool) -> bool {
+        self.release_unproven = false;
+        if (queued + 1) * 2 > self.capacity {
+            self.held_since_ms.get_or_insert(now_ms);
+        }
+        if queued >= self.capacity {
+            self.resync = Resync::Due;
+            return false;
+        }
+        match self.resync {
+            Resync::No => true,
+            // Without the frames that were lost this one makes no sense to the client.
+            Resync::Due | Resync::Asked if !is_resync => false,
+            Resync::Due | Resync::Asked => {
+                self.resync = Resync::No;
+                true
+            }
+        }
+    }
+
+    /// A frame could not be passed on.
+    pub(super) fn lost(&mut self) {
+        self.resync = Resync::Due;
+    }
+
+    /// `queued` messages wait now.
+    pub(super) fn drained(&mut self, queued: usize) {
+        if queued * 4 <= self.capacity {
+            self.held_since_ms = None;
+        }
+    }
+
+    /// For how long the client has been held.
+    pub(super) fn held_for_ms(&self, now_ms: u64) -> Option<u64> {
+        self.held_since_ms.map(|since| now_ms.saturating_sub(since))
+    }
+
+    /// What the region has to be told, if anything; it counts as told from now on.
+    pub(super) fn settle(&mut self, id: EntityId) -> [Option<Input>; 2] {
+        let resync = (self.resync == Resync::Due).then(|| {
+            self.resync = Resync::Asked;
+            Input::Resync(id)
+        });
+        let hold = self.held_since_ms.is_some();
+        if hold == self.told_hold {
+            return [resync, None];
+        }
+        self.told_hold = hold;
+        self.release_unproven = !hold;
+        [resync, Some(if hold { Input::Hold(id) } else { Input::Release(id) })]
+    }
+
+    /// The region's mailbox was full.
+    pub(super) fn undelivered(&mut self, input: &Input) {
+        match input {
+            Input::Hold(_) => self.told_hold = false,
+            Input::Release(_) => self.told_hold = true,
+            Input::Resync(_) => self.resync = Resync::Due,
+            _ => {}
+        }
+    }
+
+    /// The entity lives in another region, which may not know what the old one was told last.
+    pub(super) fn rerouted(&mut self) {
+        if self.release_unproven {
+            self.told_hold = true;
+        } else if self.held_since_ms.is_some() {
+            self.told_hold = false;
+        }
+        if self.resync == Resync::Asked {
+            self.resync = Resync::Due;
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! A client's session as a state machine, sans IO.
+//!
+//! ```text
+//!            hello            join             route               leave           left
+//! Connected ------> Greeted ------> Joining ---------> InWorld -----------> Leaving ----> Closed
+//!     |                ^  |            |  |                |                   |             ^
+//!     |                '--+--refused---'  |                |                   |             |
+//!     |                   |               '----------------+-------------------'             |
+//!     |                   |               client gone or closed: Leave to the region         |
+//!     |                   |                                |                                 |
+//!     |                   |                                v         left, or patience ends  |
+//!     |                   |                             Parting -----------------------------|
+//!     '-------------------'--------- client gone or closed ----------------------------------'
+//! ```
+//!
+//! | state | the client may send | else |
+//! |---|---|---|
+//! | Connected | hello | `Premature` |
+//! | Greeted | join, ping, leave | `Premature` |
+//! | Joining | ping, leave | `Premature` |
+//! | InWorld | move, jump, act, ping, leave | `Premature` |
+//! | Leaving | ping | `Premature` |
+//! | Parting, Closed | nothing: the client is gone | ignored |
+//!
+//! **Numbers.** A client's inputs are numbered from 1 without gaps. An input that the session itself
+//! refuses (answer `Refused` with its number) *consumes no number*: the region never saw it, and the
+//! client's next input carries that number again. An input that the region refuses (in a frame's
+//! `refused`) *consumes its number*: it was the last one plus one, and was applied as "nothing".
+//!
+//! **Delivery.** An input is kept until a frame or a route of the route's epoch or a newer one
+//! acknowledges it, and is sent again after a new route, after a full mailbox and when nothing was
+//! acknowledged for [`PlayerConfig::resend_ms`]. The region applies only the last one plus one, so
+//! sending again is always safe.
+//!
+//! **Places.** Whoever hands the session a place in a line (with a join or a jump to another plane)
+//! hands it over for good: the session gives every place back, kept or not, with
+//! [`PlayerEffect::GiveBack`].
+
+mod budget;
+mod flow;
+mod region_side;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::collections::VecDeque;
+
+pub use self::words::{
+    Answer, Arrival, End, Leap, Place, PlayerConfig, PlayerEffect, PlayerInput, Problem, Said,
+};
+
+use self::budget::Budget;
+use self::flow::Flow;
+use super::effects::{Order, Spawn};
+use super::{EntityId, Epoch, Kind, RangeSet, RegionId, Seq, SessionId, Tick};
+
+/// Where a session stands; see the chart above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Nothing was said yet.
+    Connected,
+    /// The client may join.
+    Greeted,
+    /// The region was asked to add the entity.
+    Joining,
+    /// The entity lives in a region.
+    InWorld,
+    /// The client asked to leave and waits for the region's word.
+    Leaving,
+    /// The client is gone; the region has still to remove the entity.
+    Parting,
+    /// Over.
+    Closed,
+}
+
+/// Where a session's inputs go.
+#[derive(Debug, Clone, Copy)]
+struct Route {
+    region: RegionId,
+    /// Known from the first route on.
+    epoch: Option<Epoch>,
+}
+
+/// The session of one client.
+#[derive(Debug)]
+pub struct Player {
+    session: SessionId,
+    id: EntityId,
+    config: PlayerConfig,
+    state: State,
+    // When the state's patience ends; unused InWorld.
+    deadline_ms: u64,
+    heard_ms: u64,
+    budget: Budget,
+    malformed: u32,
+    last_seq: Seq,
+    unacknowledged: VecDeque<(Seq, Order)>,
+    // The first input that the route was not sent yet.
+    next_send: Seq,
+    progress_ms: u64,
+    route: Option<Route>,
+    // The region's mailbox was full: send nothing before the next frame, notice or timer.
+    blocked: bool,
+    entering: Option<Box<Spawn>>,
+    enter_sent: bool,
+    leave_sent_ms: Option<u64>,
+    flow: Flow,
+    place: Option<Place>,
+    leap: Option<(Seq, Place)>,
+    range: RangeSet,
+    shown: Vec<EntityId>,
+    tick: Tick,
+}
+
+impl Player {
+    /// A session whose client has just connected; `id` is what its entity will be called.
+    pub fn new(now_ms: u64, session: SessionId, id: EntityId, config: PlayerConfig) -> Player {
+        Player {
+            session,
+            id,
+            state: State::Connected,
+            deadline_ms: now_ms.saturating_add(config.handshake_ms),
+            heard_ms: now_ms,
+            budget: Budget::new(now_ms, config.rate_limit, config.rate_burst),
+            malformed: 0,
+            last_seq: Seq(0),
+            unacknowledged: VecDeque::new(),
+            next_send: Seq(1),
+            progress_ms: now_ms,
+            route: None,
+            blocked: false,
+            entering: None,
+            enter_sent: false,
+            leave_sent_ms: None,
+            flow: Flow::new(config.send_queue),
+            place: None,
+            leap: None,
+            range: RangeSet::NONE,
+            shown: Vec::new(),
+            tick: Tick(0),
+            config,
+        }
+    }
+
+    /// Where the session stands.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The session's number.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// The session's entity.
+    pub fn id(&self) -> EntityId {
+        self.id
+    }
+
+    /// Scene and plane of the entity; `None` before the join.
+    pub fn place(&self) -> Option<Place> {
+        self.place
+    }
+
+    /// Whom the client is shown, in the order of their ids.
+    pub fn shown(&self) -> &[EntityId] {
+        &self.shown
+    }
+
+    /// Takes what happened and appends what is to be done, in order.
+    pub fn handle(&mut self, now_ms: u64, input: PlayerInput<'_>, out: &mut Vec<PlayerEffect>) {
+        match input {
+            PlayerInput::Said(said) => self.said(now_ms, said, out),
+            PlayerInput::Gone => self.part(now_ms, out),
+            PlayerInput::Stop => self.close(now_ms, End::GoingAway, "the server stops", out),
+            PlayerInput::Frame { batch, index, queued } => {
+                self.frame(now_ms, batch, index, queued, out);
+            }
+            PlayerInput::Notice(notice) => self.notice(now_ms, notice, out),
+            PlayerInput::Undelivered(input) => self.undelivered(&input),
+            PlayerInput::Choked => {
+                self.close(now_ms, End::Slow, "answers pile up unread", out);
+            }
+            PlayerInput::Timer { queued } => self.timer(now_ms, queued, out),
+        }
+        self.settle(now_ms, out);
+    }
+
+    fn client_is_here(&self) -> bool {
+        !matches!(self.state, State::Parting | State::Closed)
+    }
+
+    fn said(&mut self, now_ms: u64, said: Said, out: &mut Vec<PlayerEffect>) {
+        if !self.client_is_here() {
+            return give_back(&said, out);
+        }
+        self.heard_ms = now_ms;
+        if !self.budget.take(now_ms) {
+            give_back(&said, out);
+            let limit = self.config.rate_limit;
+            let why = format!("more than {limit} messages per second");
+            return self.close(now_ms, End::Rate, why, out);
+        }
+        match (self.state, said) {
+            (_, Said::Alive) => {}
+            (_, Said::Unsupported) => {
+                self.close(now_ms, End::Unsupported, "only binary messages are taken", out);
+            }
+            (_, Said::TooBig(max)) => {
+                let why = format!("a message may have at most {max} bytes");
+                self.close(now_ms, End::TooBig, why, out);
+            }
+            (_, Said::Unframed) => {
+                self.close(now_ms, End::Protocol, "a message of no bytes was announced", out);
+            }
+            (_, Said::Garbage(problem)) => self.garbage(now_ms, problem, out),
+            (State::Connected, Said::Hello(Ok(()))) => {
+                self.state = State::Greeted;
+                out.push(PlayerEffect::Answer(Answer::Welcome));
+            }
+            (State::Connected, Said::Hello(Err((end, why)))) => self.close(now_ms, end, why, out),
+            (State::Connected, said) => self.premature(&said, out),
+            (_, Said::Ping(nonce)) => {
+                out.push(PlayerEffect::Answer(Answer::Pong { nonce, tick: self.tick }));
+            }
+            (State::Greeted, Said::Join(Ok(arrival))) => self.join(now_ms, arrival),
+            (State::Greeted, Said::Join(Err(problem))) => refuse(problem, None, out),
+            (State::Greeted, Said::Leave) => self.close(now_ms, End::Normal, "left", out),
+            (State::Joining | State::InWorld, Said::Leave) => self.leave(now_ms, out),
+            (State::InWorld, Said::Input(seq, order)) => {
+                self.order(now_ms, seq, order, out);
+            }
+            (State::InWorld, Said::Jump(seq, leap)) => self.jump(now_ms, seq, leap, out),
+            (_, said) => self.premature(&said, out),
+        }
+    }
+
+    fn premature(&mut self, said: &Said, out: &mut Vec<PlayerEffect>) {
+        give_back(said, out);
+        let (what, seq) = match said {
+            Said::Hello(_) => ("hello", None),
+            Said::Join(_) => ("join", None),
+            Said::Input(seq, Order::Move(_)) => ("move", Some(*seq)),
+            Said::Input(seq, Order::Act(_)) => ("act", Some(*seq)),
+            Said::Input(seq, Order::Jump(_)) | Said::Jump(seq, _) => ("jump", Some(*seq)),
+            Said::Ping(_) => ("ping", None),
+            Said::Leave => ("leave", None),
+            Said::Garbage(_)
+            | Said::Unsupported
+            | Said::TooBig(_)
+            | Said::Unframed
+            | Said::Alive => ("this", None),
+        };
+        refuse(Problem::Premature { what, state: self.state }, seq, out);
+    }
+
+    fn garbage(&mut self, now_ms: u64, problem: Problem, out: &mut Vec<PlayerEffect>) {
+        self.malformed += 1;
+        if self.malformed > self.config.malformed_allowed {
+            let why = format!("{} malformed messages; the last: {problem}", self.malformed);
+            return self.close(now_ms, End::Protocol, why, out);
+        }
+        refuse(problem, None, out);
+    }
+
+    fn join(&mut self, now_ms: u64, arrival: Arrival) {
+        let Arrival { to, range, look } = arrival;
+        self.state = State::Joining;
+        self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);
+        self.place = Some((to.scene, to.plane));
+        self.range = range;
+        self.route = Some(Route { region: to.region, epoch: None });
+        self.enter_sent = false;
+        self.entering = Some(Box::new(Spawn {
+            id: self.id,
+            kind: Kind::PLAYER,
+            plane: to.plane,
+            pos: to.pos,
+            range,
+            look,
+            session: Some(self.session),
+            bonds: Vec::new(),
+        }));
+    }
+
+    fn leave(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
+        if self.state == State::Joining && !self.enter_sent {
+            return self.close(now_ms, End::Normal, "left", out);
+        }
+        self.state = State::Leaving;
+        self.deadline_ms = now_ms.saturating_add(self.config.leave_ms);
+    }
+
+    fn jump(
+        &mut self,
+        now_ms: u64,
+        seq: Seq,
+        leap: Result<Leap, Problem>,
+        out: &mut Vec<PlayerEffect>,
+    ) {
+        let leap = match leap {
+            Ok(leap) if self.leap.is_none() => leap,
+            Ok(_) => {
+                give_back(&Said::Jump(seq, leap), out);
+                return refuse(Problem::Jumping, Some(seq), out);
+            }
+            Err(problem) => return refuse(problem, Some(seq), out),
+        };
+        if self.order(now_ms, seq, Order::Jump(leap.to), out) {
+            self.leap = leap.takes_place.then_some((seq, (leap.to.scene, leap.to.plane)));
+        } else {
+            give_back(&Said::Jump(seq, Ok(leap)), out);
+        }
+    }
+
+    /// Takes an input in; false when it is not the last one plus one or there is no room for it.
+    fn order(&mut self, now_ms: u64, seq: Seq, order: Order, out: &mut Vec<PlayerEffect>) -> bool {
+        let expected = Seq(self.last_seq.0.saturating_add(1));
+        if seq != expected {
+            refuse(Problem::OutOfOrder { expected }, Some(seq), out);
+            return false;
+        }
+        if self.unacknowledged.len() >= self.config.unacknowledged_max {
+            let why = format!("{} inputs wait for the region", self.unacknowledged.len());
+            self.close(now_ms, End::Overload, why, out);
+            return false;
+        }
+        if self.unacknowledged.is_empty() {
+            self.progress_ms = now_ms;
+        }
+        self.last_seq = seq;
+        self.unacknowledged.push_back((seq, order));
+        true
+    }
+
+    fn close(
+        &mut self,
+        now_ms: u64,
+        end: End,
+        why: impl Into<String>,
+        out: &mut Vec<PlayerEffect>,
+    ) {
+        if self.client_is_here() {
+            out.push(PlayerEffect::Close(end, why.into()));
+            self.part(now_ms, out);
+        }
+    }
+
+    /// The client is no more; what it leaves behind has to go.
+    fn part(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
+        match self.state {
+            State::Parting | State::Closed => {}
+            State::Joining if !self.enter_sent => self.finish(out),
+            State::Connected | State::Greeted => self.finish(out),
+            State::Joining | State::InWorld | State::Leaving => {
+                self.state = State::Parting;
+                self.deadline_ms = now_ms.saturating_add(self.config.part_ms);
+                self.shown = Vec::new();
+            }
+        }
+    }
+
+    fn finish(&mut self, out: &mut Vec<PlayerEffect>) {
+        if self.state == State::Closed {
+            return;
+        }
+        self.state = State::Closed;
+        let places = self.leap.take().map(|(_, place)| place).into_iter().chain(self.place.take());
+        out.extend(places.map(|(scene, plane)| PlayerEffect::GiveBack(scene, plane)));
+        out.push(PlayerEffect::Done);
+    }
+
+    fn timer(&mut self, now_ms: u64, queued: usize, out: &mut Vec<PlayerEffect>) {
+        self.blocked = false;
+        let patience_ends = now_ms >= self.deadline_ms;
+        match self.state {
+            State::Connected | State::Greeted if patience_ends => {
+                let why = format!("no hello and join within {} ms", self.config.handshake_ms);
+                return self.close(now_ms, End::Handshake, why, out);
+            }
+            State::Joining if patience_ends => {
+                return self.close(now_ms, End::Overload, "the region did not answer", out);
+            }
+            State::Leaving if patience_ends => {
+                return self.close(now_ms, End::Normal, "left", out);
+            }
+            State::Parting if patience_ends => return self.finish(out),
+            State::Parting | State::Closed => return,
+            State::Connected
+            | State::Greeted
+            | State::Joining
+            | State::InWorld
+            | State::Leaving => {}
+        }
+        if now_ms.saturating_sub(self.heard_ms) >= self.config.heartbeat_ms {
+            let why = format!("nothing heard for {} ms", self.config.heartbeat_ms);
+            return self.close(now_ms, End::Heartbeat, why, out);
+        }
+        self.flow.drained(queued);
+        if self.flow.held_for_ms(now_ms) >= Some(self.config.slow_close_ms) {
+            let why = format!("did not read for {} ms", self.config.slow_close_ms);
+            return self.close(now_ms, End::Slow, why, out);
+        }
+        self.resend_if_stalled(now_ms);
+    }
+}
+
+fn refuse(problem: Problem, seq: Option<Seq>, out: &mut Vec<PlayerEffect>) {
+    out.push(PlayerEffect::Answer(Answer::Refused { problem, seq }));
+}
+
+/// Gives back the place that comes with a message which is not followed.
+fn give_back(said: &Said, out: &mut Vec<PlayerEffect>) {
+    match said {
+        Said::Join(Ok(Arrival { to, .. })) | Said::Jump(_, Ok(Leap { to, takes_place: true })) => {
+            out.push(PlayerEffect::GiveBack(to.scene, to.plane));
+        }
+        _ => {}
+    }
+}

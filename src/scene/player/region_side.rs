@@ -1,0 +1,239 @@
+//! What regions tell a session, and what it has to tell them.
+
+use super::{Answer, End, Place, Player, PlayerEffect, Problem, Route, State, refuse};
+use crate::scene::effects::{Input, Notice};
+use crate::scene::frames::{FrameBatch, SessionFrame};
+use crate::scene::{Epoch, Plane, Pos, SceneId, Seq, Tick};
+
+impl Player {
+    pub(super) fn frame(
+        &mut self,
+        now_ms: u64,
+        batch: &FrameBatch,
+        index: usize,
+        queued: usize,
+        out: &mut Vec<PlayerEffect>,
+    ) {
+        let Some(part) = batch.sessions.get(index).filter(|s| s.session == self.session) else {
+            return;
+        };
+        self.blocked = false;
+        self.tick = self.tick.max(batch.tick);
+        let late = self.route.and_then(|r| r.epoch).is_none_or(|epoch| part.epoch < epoch);
+        if !matches!(self.state, State::InWorld | State::Leaving) || late {
+            return self.flow.lost();
+        }
+        self.acknowledged(now_ms, part.ack);
+        for refused in batch.refused_of(part) {
+            if let Some((_, (scene, plane))) = self.leap.take_if(|(seq, _)| *seq == refused.seq) {
+                out.push(PlayerEffect::GiveBack(scene, plane));
+            }
+        }
+        if self.flow.admit(now_ms, queued, part.resync) {
+            self.show(batch, part);
+            out.push(PlayerEffect::Forward);
+        }
+    }
+
+    /// Keeps the list of whom the client is shown.
+    fn show(&mut self, batch: &FrameBatch, part: &SessionFrame) {
+        if part.resync {
+            self.shown.clear();
+        }
+        for id in batch.leaves_of(part) {
+            if let Ok(at) = self.shown.binary_search(id) {
+                self.shown.remove(at);
+            }
+        }
+        for &entering in batch.refs_of(part).0 {
+            let id = batch.entering[entering as usize].id;
+            if let Err(at) = self.shown.binary_search(&id) {
+                self.shown.insert(at, id);
+            }
+        }
+    }
+
+    pub(super) fn notice(&mut self, now_ms: u64, notice: Notice, out: &mut Vec<PlayerEffect>) {
+        self.blocked = false;
+        match notice {
+            Notice::Route { scene, region, epoch, last_applied, tick, plane, pos, arrived } => {
+                if !self.reroute(now_ms, Route { region, epoch: Some(epoch) }, epoch, last_applied)
+                {
+                    return;
+                }
+                self.tick = self.tick.max(tick);
+                let joining = self.state == State::Joining;
+                if joining {
+                    self.state = State::InWorld;
+                }
+                if joining || arrived {
+                    self.arrive(scene, plane, pos, tick, last_applied, out);
+                }
+            }
+            Notice::Left { tick } => self.left(now_ms, tick, out),
+            Notice::Refused(why) => self.join_refused(now_ms, Problem::Region(why), out),
+        }
+    }
+
+    /// Adopts a route; false when it is old news.
+    fn reroute(&mut self, now_ms: u64, route: Route, epoch: Epoch, last_applied: Seq) -> bool {
+        let known = match (self.state, self.route) {
+            (State::Connected | State::Greeted | State::Closed, _) | (_, None) => return false,
+            (_, Some(known)) => known.epoch,
+        };
+        if known.is_some_and(|known| epoch < known) {
+            return false;
+        }
+        self.acknowledged(now_ms, last_applied);
+        if known.is_none_or(|known| epoch > known) {
+            self.entering = None;
+            self.route = Some(route);
+            self.next_send = Seq(last_applied.0.saturating_add(1));
+            self.progress_ms = now_ms;
+            self.leave_sent_ms = None;
+            self.flow.rerouted();
+        }
+        true
+    }
+
+    fn arrive(
+        &mut self,
+        scene: SceneId,
+        plane: Plane,
+        pos: Pos,
+        tick: Tick,
+        last_applied: Seq,
+        out: &mut Vec<PlayerEffect>,
+    ) {
+        let leapt = self.leap.take_if(|(seq, _)| *seq <= last_applied).map(|(_, place)| place);
+        self.occupy((scene, plane), leapt, out);
+        if matches!(self.state, State::InWorld | State::Leaving) {
+            let range = self.range;
+            out.push(PlayerEffect::Answer(Answer::Joined { scene, plane, pos, tick, range }));
+        }
+    }
+
+    /// Keeps exactly one place: the one where the entity is now.
+    fn occupy(&mut self, now: Place, leapt: Option<Place>, out: &mut Vec<PlayerEffect>) {
+        let mut held = false;
+        for place in self.place.take().into_iter().chain(leapt) {
+            if place == now && !held {
+                held = true;
+            } else {
+                out.push(PlayerEffect::GiveBack(place.0, place.1));
+            }
+        }
+        if !held {
+            out.push(PlayerEffect::Take(now.0, now.1));
+        }
+        self.place = Some(now);
+    }
+
+    fn left(&mut self, now_ms: u64, tick: Tick, out: &mut Vec<PlayerEffect>) {
+        match self.state {
+            State::Connected | State::Greeted | State::Closed => {}
+            State::Joining | State::InWorld | State::Leaving => {
+                out.push(PlayerEffect::Answer(Answer::Left { tick }));
+                self.close(now_ms, End::Normal, "left", out);
+                self.finish(out);
+            }
+            State::Parting => self.finish(out),
+        }
+    }
+
+    fn join_refused(&mut self, now_ms: u64, problem: Problem, out: &mut Vec<PlayerEffect>) {
+        // Once the entity lives somewhere a refusal is about nothing any more.
+        if self.entering.is_none() {
+            return;
+        }
+        match self.state {
+            State::Joining => {
+                self.state = State::Greeted;
+                self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);
+                self.route = None;
+                self.entering = None;
+                if let Some((scene, plane)) = self.place.take() {
+                    out.push(PlayerEffect::GiveBack(scene, plane));
+                }
+                refuse(problem, None, out);
+            }
+            State::Leaving => {
+                self.close(now_ms, End::Normal, "left", out);
+                self.finish(out);
+            }
+            State::Parting => self.finish(out),
+            State::Connected | State::Greeted | State::InWorld | State::Closed => {}
+        }
+    }
+
+    fn acknowledged(&mut self, now_ms: u64, upto: Seq) {
+        let waiting = self.unacknowledged.len();
+        while self.unacknowledged.front().is_some_and(|(seq, _)| *seq <= upto) {
+            self.unacknowledged.pop_front();
+        }
+        if self.unacknowledged.len() < waiting {
+            self.progress_ms = now_ms;
+        }
+        if self.unacknowledged.is_empty() {
+            // A burst's memory is not kept through a long session.
+            self.unacknowledged.shrink_to(8);
+        }
+        self.next_send = self.next_send.max(Seq(upto.0.saturating_add(1)));
+    }
+
+    pub(super) fn resend_if_stalled(&mut self, now_ms: u64) {
+        if now_ms.saturating_sub(self.progress_ms) < self.config.resend_ms {
+            return;
+        }
+        if let Some((oldest, _)) = self.unacknowledged.front() {
+            self.next_send = *oldest;
+            self.progress_ms = now_ms;
+        }
+    }
+
+    pub(super) fn undelivered(&mut self, input: &Input) {
+        self.blocked = true;
+        match input {
+            Input::Enter(_) => self.enter_sent = false,
+            Input::Client { seq, .. } => self.next_send = self.next_send.min(*seq),
+            Input::Leave(_) => self.leave_sent_ms = None,
+            other => self.flow.undelivered(other),
+        }
+    }
+
+    /// Sends the region everything that it has not been sent yet.
+    pub(super) fn settle(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
+        let Some(Route { region, .. }) = self.route else { return };
+        if self.blocked {
+            return;
+        }
+        let mut tell = |input| out.push(PlayerEffect::ToRegion(region, input));
+        match self.state {
+            State::Connected | State::Greeted | State::Closed => return,
+            State::Joining => {
+                if let Some(spawn) = self.entering.as_ref().filter(|_| !self.enter_sent) {
+                    self.enter_sent = true;
+                    tell(Input::Enter(spawn.clone()));
+                }
+                return;
+            }
+            State::InWorld | State::Leaving => {
+                self.flow.settle(self.id).into_iter().flatten().for_each(&mut tell);
+                let sent = self.unacknowledged.partition_point(|(seq, _)| *seq < self.next_send);
+                for (seq, order) in self.unacknowledged.range(sent..) {
+                    self.next_send = Seq(seq.0.saturating_add(1));
+                    tell(Input::Client { id: self.id, seq: *seq, order: order.clone() });
+                }
+                if self.state == State::InWorld {
+                    return;
+                }
+            }
+            State::Parting => {}
+        }
+        let again = self.config.resend_ms;
+        if self.leave_sent_ms.is_none_or(|sent| now_ms.saturating_sub(sent) >= again) {
+            self.leave_sent_ms = Some(now_ms);
+            tell(Input::Leave(self.id));
+        }
+    }
+}

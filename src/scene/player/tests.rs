@@ -1,0 +1,497 @@
+use super::*;
+use crate::scene::effects::{Destination, Input, Notice};
+use crate::scene::frames::FrameBatch;
+use crate::scene::frames::{Entering, InputRefused, Refusal, SessionFrame};
+use crate::scene::{Plane, Pos, SceneId, Tick};
+
+const SCENE: SceneId = SceneId(0);
+const HOME: RegionId = RegionId(3);
+const NEXT: RegionId = RegionId(4);
+
+/// A session with a clock, whose effects are told in short words.
+struct Bench {
+    player: Player,
+    now_ms: u64,
+    queued: usize,
+}
+
+fn config() -> PlayerConfig {
+    PlayerConfig { send_queue: 8, unacknowledged_max: 6, ..PlayerConfig::default() }
+}
+
+fn word(effect: &PlayerEffect) -> String {
+    match effect {
+        PlayerEffect::ToRegion(region, input) => match input {
+            Input::Enter(spawn) => format!("{region}: enter plane {}", spawn.plane),
+            Input::Client { seq, order: Order::Move(_), .. } => format!("{region}: move {seq}"),
+            Input::Client { seq, order: Order::Act(_), .. } => format!("{region}: act {seq}"),
+            Input::Client { seq, order: Order::Jump(_), .. } => format!("{region}: jump {seq}"),
+            Input::Leave(_) => format!("{region}: leave"),
+            Input::Hold(_) => format!("{region}: hold"),
+            Input::Release(_) => format!("{region}: release"),
+            Input::Resync(_) => format!("{region}: resync"),
+            other => format!("{region}: {other:?}"),
+        },
+        PlayerEffect::Answer(Answer::Refused { problem, seq }) => match seq {
+            Some(seq) => format!("refused {seq}: {problem}"),
+            None => format!("refused: {problem}"),
+        },
+        PlayerEffect::Answer(Answer::Joined { plane, tick, .. }) => {
+            format!("joined plane {plane} tick {tick}")
+        }
+        PlayerEffect::Answer(Answer::Pong { nonce, tick }) => format!("pong {nonce} tick {tick}"),
+        PlayerEffect::Answer(Answer::Left { tick }) => format!("left tick {tick}"),
+        PlayerEffect::Answer(Answer::Welcome) => "welcome".into(),
+        PlayerEffect::Forward => "forward".into(),
+        PlayerEffect::Take(_, plane) => format!("take {plane}"),
+        PlayerEffect::GiveBack(_, plane) => format!("give back {plane}"),
+        PlayerEffect::Close(end, _) => format!("close {end:?}"),
+        PlayerEffect::Done => "done".into(),
+    }
+}
+
+fn to(plane: i32) -> Destination {
+    Destination { scene: SCENE, region: HOME, plane: Plane(plane), pos: Pos::ground(1, 2) }
+}
+
+fn arrival(plane: i32) -> Said {
+    Said::Join(Ok(Arrival { to: to(plane), range: RangeSet::FULL, look: bytes::Bytes::new() }))
+}
+
+fn step(seq: u32) -> Said {
+    Said::Input(Seq(seq), Order::Move(Pos::ground(seq as i32, 0)))
+}
+
+fn leap(seq: u32, plane: i32) -> Said {
+    Said::Jump(Seq(seq), Ok(Leap { to: to(plane), takes_place: true }))
+}
+
+fn route(region: RegionId, epoch: u64, last_applied: u32, arrived: bool) -> Notice {
+    route_to(region, epoch, last_applied, arrived, 1)
+}
+
+fn route_to(region: RegionId, epoch: u64, last: u32, arrived: bool, plane: i32) -> Notice {
+    Notice::Route {
+        scene: SCENE,
+        region,
+        epoch: Epoch(epoch),
+        last_applied: Seq(last),
+        tick: Tick(10),
+        plane: Plane(plane),
+        pos: Pos::ground(1, 2),
+        arrived,
+    }
+}
+
+/// A frame of a region for the session.
+fn frame(tick: u64, epoch: u64, ack: u32, enters: &[u64], leaves: &[u64]) -> FrameBatch {
+    let entering = enters.iter().map(|&id| Entering {
+        id: EntityId(id),
+        kind: Kind::PLAYER,
+        pos: Pos::default(),
+        look: bytes::Bytes::new(),
+    });
+    FrameBatch {
+        tick: Tick(tick),
+        entering: entering.collect(),
+        refs: (0..enters.len() as u32).collect(),
+        leaves: leaves.iter().map(|&id| EntityId(id)).collect(),
+        sessions: vec![SessionFrame {
+            session: SessionId(7),
+            ack: Seq(ack),
+            epoch: Epoch(epoch),
+            enters: enters.len() as u32,
+            leaves: leaves.len() as u32,
+            ..SessionFrame::default()
+        }],
+        ..FrameBatch::default()
+    }
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench::with(config())
+    }
+
+    fn with(config: PlayerConfig) -> Bench {
+        let player = Player::new(1_000, SessionId(7), EntityId(70), config);
+        Bench { player, now_ms: 1_000, queued: 0 }
+    }
+
+    fn in_world() -> Bench {
+        let mut b = Bench::new();
+        b.say(Said::Hello(Ok(())));
+        b.say(arrival(1));
+        b.notice(route(HOME, 1, 0, true));
+        assert_eq!(b.player.state(), State::InWorld);
+        b
+    }
+
+    fn input(&mut self, input: PlayerInput<'_>) -> Vec<String> {
+        let mut out = Vec::new();
+        self.player.handle(self.now_ms, input, &mut out);
+        out.iter().map(word).collect()
+    }
+
+    fn say(&mut self, said: Said) -> Vec<String> {
+        self.input(PlayerInput::Said(said))
+    }
+
+    fn notice(&mut self, notice: Notice) -> Vec<String> {
+        self.input(PlayerInput::Notice(notice))
+    }
+
+    fn frame(&mut self, batch: &FrameBatch) -> Vec<String> {
+        let queued = self.queued;
+        self.input(PlayerInput::Frame { batch, index: 0, queued })
+    }
+
+    fn after(&mut self, ms: u64) -> Vec<String> {
+        self.now_ms += ms;
+        let queued = self.queued;
+        self.input(PlayerInput::Timer { queued })
+    }
+
+    fn undelivered(&mut self, seq: u32) -> Vec<String> {
+        let order = Order::Move(Pos::default());
+        self.input(PlayerInput::Undelivered(Input::Client {
+            id: EntityId(70),
+            seq: Seq(seq),
+            order,
+        }))
+    }
+}
+
+const NOTHING: [&str; 0] = [];
+
+#[test]
+fn a_session_from_hello_to_left() {
+    let mut b = Bench::new();
+    assert_eq!(b.say(Said::Hello(Ok(()))), ["welcome"]);
+    assert_eq!(b.say(arrival(1)), ["3: enter plane 1"]);
+    assert_eq!(b.notice(route(HOME, 1, 0, true)), ["joined plane 1 tick 10"]);
+    assert_eq!(b.say(step(1)), ["3: move 1"]);
+    assert_eq!(b.frame(&frame(12, 1, 1, &[5], &[])), ["forward"]);
+    assert_eq!(b.say(Said::Ping(9)), ["pong 9 tick 12"]);
+    assert_eq!(b.say(Said::Leave), ["3: leave"]);
+    assert_eq!(
+        b.notice(Notice::Left { tick: Tick(14) }),
+        ["left tick 14", "close Normal", "give back 1", "done"]
+    );
+    assert_eq!(b.player.state(), State::Closed);
+    assert_eq!(b.say(step(2)), NOTHING);
+}
+
+#[test]
+fn what_is_said_too_early_is_refused_and_gives_its_place_back() {
+    let mut b = Bench::new();
+    assert_eq!(b.say(arrival(2)), ["give back 2", "refused: join is not legal before the hello"]);
+    assert_eq!(b.say(Said::Ping(1)), ["refused: ping is not legal before the hello"]);
+    b.say(Said::Hello(Ok(())));
+    assert_eq!(b.say(step(1)), ["refused 1: move is not legal between hello and join"]);
+    assert_eq!(b.say(Said::Hello(Ok(()))), ["refused: hello is not legal between hello and join"]);
+    b.say(arrival(1));
+    assert_eq!(b.say(step(1)), ["refused 1: move is not legal before the joined message"]);
+    b.notice(route(HOME, 1, 0, true));
+    assert_eq!(b.say(arrival(3)), ["give back 3", "refused: join is not legal in a scene"]);
+}
+
+#[test]
+fn a_join_that_is_refused_can_be_tried_again() {
+    let mut b = Bench::new();
+    b.say(Said::Hello(Ok(())));
+    assert_eq!(b.say(Said::Join(Err(Problem::NoRoom))), ["refused: no line of the scene has room"]);
+    b.say(arrival(1));
+    assert_eq!(
+        b.notice(Notice::Refused(Refusal::Busy)),
+        ["give back 1", "refused: the region refused: Busy"]
+    );
+    assert_eq!(b.player.place(), None);
+    assert_eq!(b.say(arrival(2)), ["3: enter plane 2"]);
+}
+
+#[test]
+fn an_input_out_of_order_is_refused_and_the_expected_number_told() {
+    let mut b = Bench::in_world();
+    assert_eq!(b.say(step(2)), ["refused 2: the next input must be number 1"]);
+    assert_eq!(b.say(step(1)), ["3: move 1"]);
+    assert_eq!(b.say(step(1)), ["refused 1: the next input must be number 2"]);
+    assert_eq!(b.say(step(2)), ["3: move 2"]);
+}
+
+#[test]
+fn a_jump_that_the_session_refuses_consumes_no_number() {
+    let mut b = Bench::in_world();
+    let nowhere = Said::Jump(Seq(1), Err(Problem::UnknownScene("moon".into())));
+    assert_eq!(b.say(nowhere), ["refused 1: no scene is named \"moon\""]);
+    assert_eq!(b.say(step(1)), ["3: move 1"]);
+}
+
+#[test]
+fn a_new_route_resends_in_order_what_was_not_applied_and_old_routes_are_ignored() {
+    let mut b = Bench::in_world();
+    for seq in 1..=4 {
+        b.say(step(seq));
+    }
+    assert_eq!(b.frame(&frame(12, 1, 1, &[], &[])), ["forward"]);
+    assert_eq!(b.notice(route(NEXT, 2, 2, false)), ["4: move 3", "4: move 4"]);
+    assert_eq!(b.notice(route(HOME, 1, 0, false)), NOTHING);
+    assert_eq!(b.say(step(5)), ["4: move 5"]);
+}
+
+#[test]
+fn a_frame_of_an_older_epoch_acknowledges_nothing_and_leads_to_a_resync() {
+    let mut b = Bench::in_world();
+    b.notice(route(NEXT, 2, 0, false));
+    b.say(step(1));
+    assert_eq!(b.frame(&frame(12, 1, 1, &[5], &[])), ["4: resync"]);
+    assert_eq!(b.player.shown(), []);
+    assert_eq!(b.notice(route(HOME, 3, 0, false)), ["3: resync", "3: move 1"]);
+}
+
+#[test]
+fn a_full_mailbox_delays_inputs_and_keeps_their_order() {
+    let mut b = Bench::in_world();
+    b.say(step(1));
+    b.say(step(2));
+    assert_eq!(b.undelivered(1), NOTHING);
+    assert_eq!(b.undelivered(2), NOTHING);
+    assert_eq!(b.say(step(3)), NOTHING);
+    assert_eq!(
+        b.frame(&frame(12, 1, 0, &[], &[])),
+        ["forward", "3: move 1", "3: move 2", "3: move 3"]
+    );
+    b.undelivered(3);
+    assert_eq!(b.after(250), ["3: move 3"]);
+}
+
+#[test]
+fn inputs_that_nobody_acknowledges_are_sent_again_after_a_while() {
+    let mut b = Bench::in_world();
+    b.say(step(1));
+    b.say(step(2));
+    assert_eq!(b.after(999), NOTHING);
+    assert_eq!(b.after(1), ["3: move 1", "3: move 2"]);
+    assert_eq!(b.after(999), NOTHING);
+}
+
+#[test]
+fn too_many_unacknowledged_inputs_close_the_session() {
+    let mut b = Bench::in_world();
+    for seq in 1..=6 {
+        assert_eq!(b.say(step(seq)), [format!("3: move {seq}")]);
+    }
+    assert_eq!(b.say(step(7)), ["close Overload", "3: leave"]);
+}
+
+#[test]
+fn a_jump_to_another_plane_keeps_both_places_until_it_arrives() {
+    let mut b = Bench::in_world();
+    assert_eq!(b.say(leap(1, 5)), ["3: jump 1"]);
+    assert_eq!(
+        b.say(leap(2, 6)),
+        ["give back 6", "refused 2: a jump is under way: wait for its joined message"]
+    );
+    assert_eq!(b.say(step(2)), ["3: move 2"]);
+    assert_eq!(
+        b.notice(route_to(NEXT, 2, 1, true, 5)),
+        ["give back 1", "joined plane 5 tick 10", "4: move 2"]
+    );
+    assert_eq!(b.player.place(), Some((SCENE, Plane(5))));
+}
+
+#[test]
+fn a_jump_inside_a_region_is_told_without_a_new_epoch() {
+    let mut b = Bench::in_world();
+    b.say(leap(1, 5));
+    assert_eq!(b.notice(route_to(HOME, 1, 1, true, 5)), ["give back 1", "joined plane 5 tick 10"]);
+}
+
+#[test]
+fn a_jump_that_the_region_refuses_gives_its_place_back_and_consumes_its_number() {
+    let mut b = Bench::in_world();
+    b.say(leap(1, 5));
+    let mut batch = frame(12, 1, 1, &[], &[]);
+    batch.refused = vec![InputRefused { seq: Seq(1), why: Refusal::OutOfBounds }];
+    batch.sessions[0].refused = 1;
+    assert_eq!(b.frame(&batch), ["give back 5", "forward"]);
+    assert_eq!(b.say(leap(2, 6)), ["3: jump 2"]);
+}
+
+#[test]
+fn a_player_that_the_servers_logic_moves_to_another_plane_takes_a_place_there() {
+    let mut b = Bench::in_world();
+    assert_eq!(
+        b.notice(route_to(NEXT, 2, 0, true, 9)),
+        ["give back 1", "take 9", "joined plane 9 tick 10"]
+    );
+}
+
+#[test]
+fn a_client_that_goes_away_is_removed_and_gives_its_places_back() {
+    let mut b = Bench::in_world();
+    b.say(leap(1, 5));
+    assert_eq!(b.input(PlayerInput::Gone), ["3: leave"]);
+    assert_eq!(b.player.state(), State::Parting);
+    assert_eq!(b.notice(route_to(NEXT, 2, 1, true, 5)), ["give back 1", "4: leave"]);
+    assert_eq!(b.notice(Notice::Left { tick: Tick(14) }), ["give back 5", "done"]);
+}
+
+#[test]
+fn a_leave_that_finds_the_mailbox_full_is_sent_again() {
+    let mut b = Bench::in_world();
+    b.input(PlayerInput::Gone);
+    assert_eq!(b.input(PlayerInput::Undelivered(Input::Leave(EntityId(70)))), NOTHING);
+    assert_eq!(b.after(250), ["3: leave"]);
+    assert_eq!(b.after(250), NOTHING);
+    assert_eq!(b.after(1_000), ["3: leave"]);
+    assert_eq!(b.after(60_000), ["give back 1", "done"]);
+}
+
+#[test]
+fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
+    let full = |b: &mut Bench| {
+        b.say(Said::Hello(Ok(())));
+        b.say(arrival(1));
+        let entering = b.player.entering.clone().unwrap();
+        b.input(PlayerInput::Undelivered(Input::Enter(entering)))
+    };
+    let mut b = Bench::new();
+    assert_eq!(full(&mut b), NOTHING);
+    assert_eq!(b.after(250), ["3: enter plane 1"]);
+    let mut b = Bench::new();
+    full(&mut b);
+    assert_eq!(b.input(PlayerInput::Gone), ["give back 1", "done"]);
+}
+
+#[test]
+fn a_client_that_leaves_before_it_arrived_is_removed_when_it_does() {
+    let mut b = Bench::new();
+    b.say(Said::Hello(Ok(())));
+    b.say(arrival(1));
+    assert_eq!(b.input(PlayerInput::Gone), ["3: leave"]);
+    assert_eq!(b.notice(route(HOME, 1, 0, true)), ["3: leave"]);
+    assert_eq!(b.notice(Notice::Left { tick: Tick(1) }), ["give back 1", "done"]);
+}
+
+#[test]
+fn the_view_list_follows_the_frames_that_the_client_got() {
+    let mut b = Bench::in_world();
+    b.frame(&frame(12, 1, 0, &[9, 5, 6], &[]));
+    assert_eq!(b.player.shown(), [EntityId(5), EntityId(6), EntityId(9)]);
+    b.frame(&frame(13, 1, 0, &[4], &[6]));
+    assert_eq!(b.player.shown(), [EntityId(4), EntityId(5), EntityId(9)]);
+    let mut anew = frame(14, 1, 0, &[8], &[]);
+    anew.sessions[0].resync = true;
+    b.frame(&anew);
+    assert_eq!(b.player.shown(), [EntityId(8)]);
+}
+
+#[test]
+fn a_half_full_queue_holds_and_a_quarter_releases() {
+    let mut b = Bench::in_world();
+    b.queued = 3;
+    assert_eq!(b.frame(&frame(12, 1, 0, &[], &[])), ["forward"]);
+    b.queued = 4;
+    assert_eq!(b.frame(&frame(13, 1, 0, &[], &[])), ["forward", "3: hold"]);
+    b.queued = 5;
+    assert_eq!(b.frame(&frame(14, 1, 0, &[], &[])), ["forward"]);
+    b.queued = 3;
+    assert_eq!(b.after(250), NOTHING);
+    b.queued = 2;
+    assert_eq!(b.after(250), ["3: release"]);
+}
+
+#[test]
+fn a_lost_frame_leads_to_a_resync_before_which_no_frame_is_passed_on() {
+    let mut b = Bench::in_world();
+    b.queued = 8;
+    assert_eq!(b.frame(&frame(12, 1, 0, &[5], &[])), ["3: resync", "3: hold"]);
+    b.queued = 0;
+    assert_eq!(b.after(250), ["3: release"]);
+    assert_eq!(b.frame(&frame(13, 1, 0, &[6], &[])), NOTHING);
+    let mut anew = frame(14, 1, 0, &[5, 6], &[]);
+    anew.sessions[0].resync = true;
+    assert_eq!(b.frame(&anew), ["forward"]);
+    assert_eq!(b.frame(&frame(15, 1, 0, &[], &[])), ["forward"]);
+}
+
+#[test]
+fn a_release_that_may_have_been_lost_in_a_handoff_is_told_to_the_new_region() {
+    let mut b = Bench::in_world();
+    b.queued = 4;
+    b.frame(&frame(12, 1, 0, &[], &[]));
+    b.queued = 0;
+    assert_eq!(b.after(250), ["3: release"]);
+    assert_eq!(b.notice(route(NEXT, 2, 0, false)), ["4: release"]);
+    assert_eq!(b.frame(&frame(13, 2, 0, &[], &[])), ["forward"]);
+    assert_eq!(b.notice(route(HOME, 3, 0, false)), NOTHING);
+}
+
+#[test]
+fn a_client_that_does_not_read_is_closed() {
+    let mut b = Bench::in_world();
+    b.queued = 6;
+    b.frame(&frame(12, 1, 0, &[], &[]));
+    assert_eq!(b.after(9_999), NOTHING);
+    assert_eq!(b.after(1), ["close Slow", "3: leave"]);
+    let mut b = Bench::in_world();
+    assert_eq!(b.input(PlayerInput::Choked), ["close Slow", "3: leave"]);
+}
+
+#[test]
+fn deadlines_close_a_session_that_waits_for_its_client() {
+    let mut b = Bench::new();
+    assert_eq!(b.after(4_999), NOTHING);
+    assert_eq!(b.after(1), ["close Handshake", "done"]);
+
+    let mut b = Bench::new();
+    b.say(Said::Hello(Ok(())));
+    assert_eq!(b.after(5_000), ["close Handshake", "done"]);
+
+    let mut b = Bench::new();
+    b.say(Said::Hello(Ok(())));
+    b.say(arrival(1));
+    assert_eq!(b.after(5_000), ["close Overload", "3: leave"]);
+
+    let mut b = Bench::in_world();
+    assert_eq!(b.after(29_999), NOTHING);
+    assert_eq!(b.say(Said::Alive), NOTHING);
+    assert_eq!(b.after(29_999), NOTHING);
+    assert_eq!(b.after(1), ["close Heartbeat", "3: leave"]);
+
+    let mut b = Bench::in_world();
+    b.say(Said::Leave);
+    assert_eq!(b.after(5_000), ["close Normal", "3: leave"]);
+}
+
+#[test]
+fn a_flood_closes_the_session() {
+    let mut b = Bench::with(PlayerConfig { rate_burst: 3, ..config() });
+    b.say(Said::Hello(Ok(())));
+    b.say(Said::Ping(1));
+    b.say(Said::Ping(2));
+    assert_eq!(b.say(arrival(1)), ["give back 1", "close Rate", "done"]);
+}
+
+#[test]
+fn garbage_is_forgiven_eight_times() {
+    let mut b = Bench::in_world();
+    let garbage = || Said::Garbage(Problem::Malformed("no".into()));
+    for _ in 0..8 {
+        assert_eq!(b.say(garbage()), ["refused: no"]);
+    }
+    assert_eq!(b.say(garbage()), ["close Protocol", "3: leave"]);
+}
+
+#[test]
+fn what_can_not_be_forgiven_closes_at_once() {
+    let bad = |said| Bench::new().say(said);
+    assert_eq!(bad(Said::Unsupported), ["close Unsupported", "done"]);
+    assert_eq!(bad(Said::TooBig(4_096)), ["close TooBig", "done"]);
+    assert_eq!(bad(Said::Unframed), ["close Protocol", "done"]);
+    let hello = |end| Said::Hello(Err((end, String::new())));
+    assert_eq!(bad(hello(End::Version)), ["close Version", "done"]);
+    assert_eq!(bad(hello(End::Token)), ["close Token", "done"]);
+    assert_eq!(Bench::in_world().input(PlayerInput::Stop), ["close GoingAway", "3: leave"]);
+}
