@@ -1,2 +1,6 @@
 //! The Purview server, from one process to many machines: gateway, console, bots, replay and the
 //! `purview` command.
+
+pub mod cli;
+pub mod config;
+pub mod logs;
