@@ -1,7 +1,6 @@
 //! The `purview` command: what it understands, and how it says that something went wrong.
 
-use std::fmt::Write;
-use std::io::Read;
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -141,16 +140,26 @@ pub fn run(cli: Cli) -> ExitCode {
     ExitCode::from(error.code())
 }
 
+/// Writes to standard output. A reader that has heard enough (`| head`) is no error.
+fn say(text: &str) -> Result<(), CliError> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(e).context("standard output cannot be written").into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// `purview config`: prints the configuration in force.
 fn config(args: &ConfigArgs) -> Result<(), CliError> {
     let text = args.common.load()?.to_toml();
     if !args.json {
-        print!("{text}");
-        return Ok(());
+        return say(&text);
     }
     let table: toml::Table = text.parse().map_err(anyhow::Error::from)?;
-    println!("{}", serde_json::to_string(&table).map_err(anyhow::Error::from)?);
-    Ok(())
+    let json = serde_json::to_string(&table).map_err(anyhow::Error::from)?;
+    say(&format!("{json}\n"))
 }
 
 /// `purview check`: tells what a file says, or everything that is wrong with it.
@@ -165,15 +174,14 @@ fn check(args: &CheckArgs) -> Result<(), CliError> {
         Config::load(Some(&args.file), [], &[])
     };
     match loaded {
-        Ok(config) if args.json => println!("{}", summary_json(&config)?),
-        Ok(config) => print!("{}", summary(&args.file, &config)?),
+        Ok(config) if args.json => say(&format!("{}\n", summary_json(&config)?)),
+        Ok(config) => say(&summary(&args.file, &config)?),
         Err(errors) if args.json => {
-            println!("{}", errors_json(&errors));
-            return Err(CliError::Told);
+            say(&format!("{}\n", errors_json(&errors)))?;
+            Err(CliError::Told)
         }
-        Err(errors) => return Err(errors.into()),
+        Err(errors) => Err(errors.into()),
     }
-    Ok(())
 }
 
 /// What a legal file says, for people.
@@ -183,9 +191,9 @@ fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
         let s = &scene.spec;
         let metres = |cm: i32| f64::from(cm) / 100.0;
         let (regions, lands) = (scene.map.regions.len(), s.land_cm);
-        let line = format!(
+        out += &format!(
             "scene {:?}: {} m x {} m; {regions} region(s) of {} x {} lands of {} m; {:?}, range {} m; \
-             band {} m; {} line(s) of {} players",
+             band {} m; {} line(s) of {} players\n",
             s.name,
             metres(s.width_cm),
             metres(s.depth_cm),
@@ -198,9 +206,6 @@ fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
             s.lines,
             s.line_capacity,
         );
-        if writeln!(out, "{line}").is_err() {
-            unreachable!("a String takes everything");
-        }
     }
     if let Err(e) = config.token.secret() {
         out += &format!("note: {e}\n");

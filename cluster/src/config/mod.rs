@@ -25,7 +25,7 @@ pub mod units;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use purview::scene::{RegionId, Scene, SceneId, SceneSpec};
@@ -111,7 +111,7 @@ impl Config {
         set: &[Override],
     ) -> Result<Config, ConfigErrors> {
         let mut root = match file {
-            Some((path, text)) => Node::parse(text, &path.to_path_buf()).map_err(ConfigErrors)?,
+            Some((path, text)) => Node::parse(text, path).map_err(ConfigErrors)?,
             None => Node::table(Origin::Default),
         };
         let mut problems = Vec::new();
@@ -126,8 +126,8 @@ impl Config {
             let origin = Origin::Flag(format!("{path}={value}"));
             problems.extend(root.set(path, value, &origin).err());
         }
-        let folder = file.and_then(|(path, _)| path.parent()).map(Path::to_path_buf);
-        let (config, more) = read_all(&root, &folder.unwrap_or_default());
+        let folder = file.and_then(|(path, _)| path.parent());
+        let (config, more) = read_all(&root, folder.unwrap_or(Path::new("")));
         problems.extend(more);
         if problems.is_empty() {
             return Ok(config);
@@ -168,7 +168,7 @@ impl Config {
     }
 }
 
-fn read_all(root: &Node, folder: &PathBuf) -> (Config, Vec<ConfigError>) {
+fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     let d = Config::default();
     let mut s = Section::new("", Some(root));
     let tick_ms = s.quantity(&keys::TICK, d.tick_ms.into()) as u32;

@@ -68,14 +68,13 @@ fn band(s: &mut Section<'_>) -> i32 {
 
 fn region(s: &mut Section<'_>, default: (i32, i32)) -> (i32, i32) {
     let Some(node) = s.get(&keys::REGION) else { return default };
-    if let Item::Array(list) = &node.item {
-        if let [Item::Integer(x), Item::Integer(z)] =
-            list.iter().map(|n| &n.item).collect::<Vec<_>>()[..]
-        {
-            if (1..=1_000_000).contains(x) && (1..=1_000_000).contains(z) {
-                return (*x as i32, *z as i32);
-            }
-        }
+    if let Item::Array(list) = &node.item
+        && let [x, z] = &list[..]
+        && let (Item::Integer(x), Item::Integer(z)) = (&x.item, &z.item)
+        && (1..=1_000_000).contains(x)
+        && (1..=1_000_000).contains(z)
+    {
+        return (*x as i32, *z as i32);
     }
     s.wrong("region", node, format!("must be {}: lands along x and z", keys::REGION.form.rule()));
     default
@@ -84,14 +83,14 @@ fn region(s: &mut Section<'_>, default: (i32, i32)) -> (i32, i32) {
 fn pair(s: &mut Section<'_>, key: &Key, default: (i32, i32)) -> (i32, i32) {
     let Some(node) = s.get(key) else { return default };
     let mut rule = format!("must be {}", key.form.rule());
-    if let Item::Array(list) = &node.item {
-        if let [x, z] = &list[..] {
-            let fits = |v: i64| i32::try_from(v).map_err(|_| format!("at most {:?}", "1000km"));
-            let read = |n| quantity_of(n, Length).and_then(fits);
-            match (read(x), read(z)) {
-                (Ok(x), Ok(z)) => return (x, z),
-                (Err(e), _) | (_, Err(e)) => rule = e,
-            }
+    if let Item::Array(list) = &node.item
+        && let [x, z] = &list[..]
+    {
+        let fits = |v: i64| i32::try_from(v).map_err(|_| "must be at most \"1000km\"".to_string());
+        let read = |n| quantity_of(n, Length).and_then(fits);
+        match (read(x), read(z)) {
+            (Ok(x), Ok(z)) => return (x, z),
+            (Err(e), _) | (_, Err(e)) => rule = e,
         }
     }
     s.wrong(key.name, node, rule);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use toml::de::{DeTable, DeValue};
@@ -96,12 +96,12 @@ impl Node {
     }
 
     /// The tree of a file's text.
-    pub fn parse(text: &str, file: &PathBuf) -> Result<Node, Vec<ConfigError>> {
+    pub fn parse(text: &str, file: &Path) -> Result<Node, Vec<ConfigError>> {
         let line = |at: usize| text.bytes().take(at).filter(|b| *b == b'\n').count() + 1;
-        let origin = |at: usize| Origin::File(file.clone(), line(at));
+        let origin = |at: usize| Origin::File(file.to_path_buf(), line(at));
         let (table, errors) = DeTable::parse_recoverable(text);
         if errors.is_empty() {
-            let root = Origin::File(file.clone(), 0);
+            let root = Origin::File(file.to_path_buf(), 0);
             return Ok(Node {
                 item: from_table(table.get_ref(), &origin),
                 origin: root,
@@ -148,10 +148,8 @@ impl Node {
     /// The child to set: found, or made where the path leads on.
     fn child(&mut self, segment: &str, origin: &Origin) -> Result<&mut Node, String> {
         let index = segment.parse::<usize>().ok();
-        if let (Some(_), Item::Table(table)) = (index, &mut self.item) {
-            if table.is_empty() {
-                self.item = Item::Array(Vec::new());
-            }
+        if index.is_some() && self.item == Item::Table(BTreeMap::new()) {
+            self.item = Item::Array(Vec::new());
         }
         match &mut self.item {
             Item::Table(table) => {
