@@ -3,3 +3,6 @@
 
 pub mod console;
 pub mod gateway;
+pub mod cli;
+pub mod config;
+pub mod logs;

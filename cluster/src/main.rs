@@ -1,1 +1,10 @@
-fn main() {}
+//! The `purview` command.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use purview_cluster::cli::{Cli, run};
+
+fn main() -> ExitCode {
+    run(Cli::parse())
+}

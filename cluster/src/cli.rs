@@ -1,0 +1,303 @@
+//! The `purview` command: what it understands, and how it says that something went wrong.
+
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use serde_json::json;
+
+use crate::config::{Config, ConfigErrors, Override};
+
+/// A seamless scene cluster for massively multiplayer worlds.
+#[derive(Debug, Parser)]
+#[command(
+    name = "purview",
+    version,
+    after_help = "Examples:\n  \
+        purview check deploy/dev.toml\n  \
+        purview config --set tick=50ms > purview.toml\n\n\
+        Exit codes: 0 done, 1 failed, 2 not understood."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the command can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Validate a configuration file and tell everything that is wrong with it.
+    Check(CheckArgs),
+    /// Print the whole configuration in force as TOML, each key explained.
+    Config(ConfigArgs),
+}
+
+/// The flags that every command with a configuration has.
+#[derive(Debug, Clone, Default, Args)]
+pub struct CommonArgs {
+    /// The configuration file; without one every default counts.
+    #[arg(
+        long = "config",
+        visible_aliases = ["scene", "file"],
+        value_name = "FILE",
+        env = "PURVIEW_CONFIG"
+    )]
+    pub file: Option<PathBuf>,
+    /// Override one key, for example `gateway.ws=127.0.0.1:0`; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<Override>,
+    /// Level of log lines, for example `debug`; short for `--set log.level=LEVEL`.
+    #[arg(long, value_name = "LEVEL")]
+    pub log: Option<String>,
+}
+
+impl CommonArgs {
+    /// The configuration in force: file, environment, flags.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load(&self) -> Result<Config, ConfigErrors> {
+        let log = self.log.iter().map(|l| Override { path: "log.level".into(), value: l.clone() });
+        let set: Vec<_> = self.set.iter().cloned().chain(log).collect();
+        Config::load(self.file.as_deref(), environment(), &set)
+    }
+}
+
+/// The environment, save what is not text and so is no setting.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+}
+
+/// `purview check`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    purview check deploy/station.toml\n  \
+    purview check purview.toml --json\n\n\
+    Exits with 0 and a summary, or with 1 and every error. The environment and flags do not count: \
+    the file is what is checked.")]
+pub struct CheckArgs {
+    /// The file; - is standard input.
+    pub file: PathBuf,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `purview config`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    purview config > purview.toml\n  \
+    purview config --file deploy/station.toml --set scene.0.view_cap=20\n  \
+    PURVIEW_GATEWAY__WS=0.0.0.0:7711 purview config --json")]
+pub struct ConfigArgs {
+    /// File, overrides and log level.
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Why a command did not do what it should.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The command line asks for something that does not fit together. Nothing was done.
+    #[error("{0}")]
+    Usage(String),
+    /// The configuration is wrong. Nothing was done.
+    #[error("{0}")]
+    Config(#[from] ConfigErrors),
+    /// The command ran and found a failure that its own output has told already.
+    #[error("")]
+    Told,
+    /// Something else went wrong on the way.
+    #[error("{0:#}")]
+    Failed(#[from] anyhow::Error),
+}
+
+impl CliError {
+    /// The exit code: 2 for what was not understood, 1 for what failed.
+    pub fn code(&self) -> u8 {
+        match self {
+            CliError::Usage(_) => 2,
+            CliError::Config(_) | CliError::Told | CliError::Failed(_) => 1,
+        }
+    }
+}
+
+/// Runs a command line to its end.
+pub fn run(cli: Cli) -> ExitCode {
+    let done = match cli.command {
+        Command::Check(args) => check(&args),
+        Command::Config(args) => config(&args),
+    };
+    let Err(error) = done else { return ExitCode::SUCCESS };
+    for line in error.to_string().lines() {
+        eprintln!("error: {line}");
+    }
+    ExitCode::from(error.code())
+}
+
+/// Writes to standard output. A reader that has heard enough (`| head`) is no error.
+fn say(text: &str) -> Result<(), CliError> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(e).context("standard output cannot be written").into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `purview config`: prints the configuration in force.
+fn config(args: &ConfigArgs) -> Result<(), CliError> {
+    let text = args.common.load()?.to_toml();
+    if !args.json {
+        return say(&text);
+    }
+    let table: toml::Table = text.parse().map_err(anyhow::Error::from)?;
+    let json = serde_json::to_string(&table).map_err(anyhow::Error::from)?;
+    say(&format!("{json}\n"))
+}
+
+/// `purview check`: tells what a file says, or everything that is wrong with it.
+fn check(args: &CheckArgs) -> Result<(), CliError> {
+    let loaded = if args.file == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|e| anyhow::Error::new(e).context("standard input cannot be read"))?;
+        Config::parse(&text)
+    } else {
+        Config::load(Some(&args.file), [], &[])
+    };
+    match loaded {
+        Ok(config) if args.json => say(&format!("{}\n", summary_json(&config)?)),
+        Ok(config) => say(&summary(&args.file, &config)?),
+        Err(errors) if args.json => {
+            say(&format!("{}\n", errors_json(&errors)))?;
+            Err(CliError::Told)
+        }
+        Err(errors) => Err(errors.into()),
+    }
+}
+
+/// What a legal file says, for people.
+fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
+    let mut out = format!("{}: in order, a tick every {} ms\n", file.display(), config.tick_ms);
+    for scene in config.build_scenes()? {
+        let s = &scene.spec;
+        let metres = |cm: i32| f64::from(cm) / 100.0;
+        let (regions, lands) = (scene.map.regions.len(), s.land_cm);
+        out += &format!(
+            "scene {:?}: {} m x {} m; {regions} region(s) of {} x {} lands of {} m; {:?}, range {} m; \
+             band {} m; {} line(s) of {} players\n",
+            s.name,
+            metres(s.width_cm),
+            metres(s.depth_cm),
+            s.region_lands_x,
+            s.region_lands_z,
+            metres(lands),
+            s.visibility,
+            metres(scene.reach_cm),
+            metres(scene.band_cm),
+            s.lines,
+            s.line_capacity,
+        );
+    }
+    if let Err(e) = config.token.secret() {
+        out += &format!("note: {e}\n");
+    }
+    Ok(out)
+}
+
+/// What a legal file says, for machines.
+fn summary_json(config: &Config) -> Result<serde_json::Value, ConfigErrors> {
+    let scenes: Vec<_> = config
+        .build_scenes()?
+        .iter()
+        .map(|scene| {
+            json!({
+                "name": scene.spec.name,
+                "width_cm": scene.spec.width_cm,
+                "depth_cm": scene.spec.depth_cm,
+                "regions": scene.map.regions.len(),
+                "range_cm": scene.reach_cm,
+                "band_cm": scene.band_cm,
+                "lines": scene.spec.lines,
+                "line_capacity": scene.spec.line_capacity,
+            })
+        })
+        .collect();
+    Ok(json!({ "ok": true, "tick_ms": config.tick_ms, "scenes": scenes }))
+}
+
+fn errors_json(errors: &ConfigErrors) -> serde_json::Value {
+    let tell = |e: &crate::config::ConfigError| {
+        json!({
+            "at": e.origin.to_string(),
+            "key": e.key,
+            "found": e.found,
+            "rule": e.rule,
+            "message": e.to_string(),
+        })
+    };
+    json!({ "ok": false, "errors": errors.0.iter().map(tell).collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_set_without_a_value_is_a_usage_error_with_an_example() {
+        let error = Cli::try_parse_from(["purview", "config", "--set", "tick"]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("for example gateway.ws=127.0.0.1:0"), "{error}");
+    }
+
+    #[test]
+    fn scene_and_file_are_other_names_of_config() {
+        for flag in ["--config", "--scene", "--file"] {
+            let cli = Cli::try_parse_from(["purview", "config", flag, "a.toml"]).unwrap();
+            let Command::Config(args) = cli.command else { panic!("{flag}") };
+            assert_eq!(args.common.file, Some("a.toml".into()));
+        }
+    }
+
+    #[test]
+    fn the_log_flag_overrides_the_level() {
+        let cli = Cli::try_parse_from(["purview", "config", "--log", "debug"]).unwrap();
+        let Command::Config(args) = cli.command else { panic!("not config") };
+        assert_eq!(args.common.load().unwrap().log.level, "debug");
+    }
+
+    #[test]
+    fn the_summary_tells_regions_band_and_range() {
+        let config = Config::default();
+        assert_eq!(
+            summary(Path::new("a.toml"), &config).unwrap(),
+            "a.toml: in order, a tick every 100 ms\n\
+             scene \"meadow\": 2048 m x 2048 m; 4 region(s) of 2 x 2 lands of 512 m; Patches, range \
+             96 m; band 100 m; 4 line(s) of 2000 players\n"
+        );
+        assert_eq!(summary_json(&config).unwrap()["scenes"][0]["regions"], 4);
+    }
+
+    #[test]
+    fn errors_are_told_to_machines_with_key_and_place() {
+        let errors = Config::parse("[[scene]]\nland = 3").unwrap_err();
+        let told = errors_json(&errors);
+        assert_eq!(told["errors"][0]["key"], "scene.0.land");
+        assert_eq!(told["errors"][0]["at"], "config:2");
+    }
+}

@@ -1,0 +1,53 @@
+//! What is wrong with a configuration: where it was said, the key, the value, and what would be
+//! right.
+
+use std::fmt;
+
+use super::Origin;
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The key's path, as `--set` names it; empty when the file as a whole is meant.
+    pub key: String,
+    /// What the key says, as written.
+    pub found: Option<String>,
+    /// What is wrong with it, and what would be right.
+    pub rule: String,
+    /// Where it was said.
+    pub origin: Origin,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.origin != Origin::Default {
+            write!(f, "{}: ", self.origin)?;
+        }
+        if !self.key.is_empty() {
+            write!(f, "{}", self.key)?;
+            if let Some(found) = &self.found {
+                write!(f, " = {found}")?;
+            }
+            write!(f, ": ")?;
+        }
+        write!(f, "{}", self.rule)
+    }
+}
+
+/// Everything that is wrong with a configuration, a line each, in the order of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigErrors(pub Vec<ConfigError>);
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, error) in self.0.iter().enumerate() {
+            if i > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigErrors {}

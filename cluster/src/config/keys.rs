@@ -1,0 +1,184 @@
+//! Every key of the configuration: its name, what it says, and what it may say. Reading, printing
+//! and error messages all go by this table.
+
+use super::units::Quantity::{self, Length, Size, Speed, Time};
+
+/// What a key may say.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Form {
+    /// A quantity, from and to these figures in its smallest unit.
+    Quantity(Quantity, i64, i64),
+    /// A whole number, from and to.
+    Count(i64, i64),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// An address and port on which to listen.
+    Address,
+    /// An address and port on which to listen, or "off".
+    AddressOrOff,
+    /// Anything else: what it is, with an example.
+    Text(&'static str),
+}
+
+/// A key.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub name: &'static str,
+    /// What it is, one sentence.
+    pub says: &'static str,
+    pub form: Form,
+}
+
+impl Form {
+    /// What would be right, for comments and messages.
+    pub fn rule(self) -> String {
+        match self {
+            Form::Quantity(q, min, max) => {
+                format!("{} from {:?} to {:?}", q.a(), q.text(min), q.text(max))
+            }
+            Form::Count(min, i64::MAX) => format!("a whole number from {min}"),
+            Form::Count(min, max) => format!("a whole number from {min} to {max}"),
+            Form::Choice(words) => {
+                let words: Vec<_> = words.iter().map(|w| format!("{w:?}")).collect();
+                format!("one of {}", words.join(", "))
+            }
+            Form::Address => "an address and port such as \"127.0.0.1:7711\" (port 0: any)".into(),
+            Form::AddressOrOff => {
+                "an address and port such as \"127.0.0.1:7712\" (port 0: any), or \"off\"".into()
+            }
+            Form::Text(what) => what.into(),
+        }
+    }
+}
+
+pub(super) const KM_1000: i64 = 100_000_000;
+const HOUR: i64 = 3_600_000;
+
+macro_rules! keys {
+    ($($id:ident: $name:literal, $form:expr, $says:literal;)*) => {
+        $(pub(super) const $id: Key = Key { name: $name, says: $says, form: $form };)*
+    };
+}
+
+keys! {
+    TICK: "tick", Form::Quantity(Time, 10, 10_000), "Time between two ticks of every scene.";
+
+    ARBITERS: "arbiters", Form::Count(0, 1_024),
+        "Threads over which the regions are spread; 0 = one per core.";
+
+    WS: "ws", Form::Address, "Where WebSocket clients connect.";
+    TCP: "tcp", Form::AddressOrOff, "Where clients with length-prefixed frames over TCP connect.";
+    RATE_LIMIT: "rate_limit", Form::Count(1, 100_000),
+        "Messages a second that a session may send in the long run.";
+    BURST: "burst", Form::Count(1, 1_000_000), "Messages that a session may send at once.";
+    HEARTBEAT: "heartbeat", Form::Quantity(Time, 100, HOUR),
+        "A session silent for this long is closed.";
+    HANDSHAKE_TIMEOUT: "handshake_timeout", Form::Quantity(Time, 100, 10 * 60_000),
+        "A connection that has not said hello by then is closed.";
+    SEND_QUEUE: "send_queue", Form::Count(2, 65_536),
+        "Frames that wait for a slow client before they are merged into its latest state.";
+    SLOW_CLOSE: "slow_close", Form::Quantity(Time, 100, HOUR),
+        "A client that takes nothing for this long is closed.";
+    MAX_SESSIONS: "max_sessions", Form::Count(1, 1_000_000), "Sessions at once.";
+
+    LISTEN: "listen", Form::AddressOrOff, "Where the console, metrics and health are served.";
+
+    SECRET_FILE: "secret_file", Form::Text("the path of a file, from this file's folder"),
+        "File with the secret, at least 32 bytes, that signs tokens. `dev` makes its own.";
+
+    LEVEL: "level",
+        Form::Text("\"error\", \"warn\", \"info\", \"debug\", \"trace\" or \"off\", also by module: \
+                    \"info,purview_cluster::gateway=debug\""),
+        "Least level of log lines.";
+    FORMAT: "format", Form::Choice(&["text", "json"]), "Form of log lines.";
+
+    NAME: "name", Form::Text("1 to 64 bytes"), "The scene's name, unique in a server.";
+    WIDTH: "width", Form::Quantity(Length, 100, KM_1000), "Extent along x, whole lands.";
+    DEPTH: "depth", Form::Quantity(Length, 100, KM_1000), "Extent along z, whole lands.";
+    LAND: "land", Form::Quantity(Length, 100, KM_1000),
+        "Side of a land, a power of two times the patch.";
+    REGION: "region", Form::Text("two whole numbers from 1, for example [2, 2]"),
+        "Size of a region in lands, along x and z.";
+    PATCH: "patch", Form::Quantity(Length, 1, KM_1000),
+        "Side of a patch, where one layer is enough. Default: a sixteenth of the land.";
+    LAYER: "layer", Form::Text("a list of { name, patch }"),
+        "Patch grids; the first is that of players. In place of `patch`.";
+    KIND: "kind", Form::Text("a list of { name, layer }"),
+        "Kinds of entities; the first is \"player\", in the first layer.";
+    VISIBILITY: "visibility", Form::Choice(&["patches", "circle", "all"]),
+        "Who is in range: rings of patches, a circle, or everybody (a single region only).";
+    ENTER: "enter", Form::Quantity(Length, 1, KM_1000),
+        "Circle only: what is this near comes into range.";
+    LEAVE: "leave", Form::Quantity(Length, 1, KM_1000),
+        "Circle only: what is farther goes out of range; greater than `enter`.";
+    RANGE: "range", Form::Text("\"full\", or a list of \"near\", \"middle\", \"far\""),
+        "Patches only: the rings that an entity sees if it asks for none.";
+    VIEW_CAP: "view_cap", Form::Count(1, 1_000), "Most players in one player's view list.";
+    VIEW_MARGIN: "view_margin", Form::Quantity(Length, 0, 100_000),
+        "How much nearer a stranger must be to replace somebody in a view list.";
+    RATES: "rates", Form::Text("{ near, middle, far }, each a time of whole ticks"),
+        "Time between two updates of something seen, by its ring; whole ticks.";
+    NEAR: "near", Form::Quantity(Time, 10, HOUR / 4), "In the patch one stands in.";
+    MIDDLE: "middle", Form::Quantity(Time, 10, HOUR / 4), "In the ring around it.";
+    FAR: "far", Form::Quantity(Time, 10, HOUR / 4), "In the ring around that.";
+    FRAME_BUDGET: "frame_budget", Form::Quantity(Size, 64, 1 << 20),
+        "Most bytes of moves in one frame; what does not fit waits a tick.";
+    HANDOFF_MARGIN: "handoff_margin", Form::Quantity(Length, 0, KM_1000),
+        "How far past a border an entity goes before it is handed off.";
+    TOP_SPEED: "top_speed", Form::Quantity(Speed, 1, 10_000_000), "Top speed of entities.";
+    BAND: "band", Form::Quantity(Length, 0, KM_1000),
+        "Width of the band that a region mirrors to its neighbours; \"auto\" = the least that is enough.";
+    LINES: "lines", Form::Count(1, 1_000_000), "Planes that automatic joins fill.";
+    LINE_CAPACITY: "line_capacity", Form::Count(1, 1_000_000), "Players for which a line has room.";
+    SPAWN: "spawn", Form::Text("two lengths, for example [\"10m\", \"20m\"]"),
+        "Where a player that names no place appears, x and z. Default: the middle of the map.";
+}
+
+/// The word of `known` next to `word`, if one is near enough to be what was meant.
+pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let lower = word.to_lowercase().replace('-', "_");
+    let limit = (lower.chars().count() / 3).max(2);
+    known
+        .iter()
+        .map(|k| (distance(&lower, k), *k))
+        .filter(|(d, k)| *d <= limit && *d < k.len())
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, k)| k)
+}
+
+/// Edits between two words (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let cost = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = cost.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_found() {
+        let known = ["heartbeat", "burst", "ws", "tcp"];
+        assert_eq!(nearest("heart_beat", &known), Some("heartbeat"));
+        assert_eq!(nearest("brust", &known), Some("burst"));
+        assert_eq!(nearest("wss", &known), Some("ws"));
+        assert_eq!(nearest("elephant", &known), None);
+    }
+
+    #[test]
+    fn edits_are_counted() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("same", "same"), 0);
+    }
+}

@@ -1,0 +1,185 @@
+//! Prints a configuration as TOML, with what each key says, may say, and says by default.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use purview::scene::{RangeSet, SceneSpec, Visibility};
+
+use super::keys::{self, Key};
+use super::units::Quantity;
+use super::{Config, GatewaySettings, LogFormat};
+
+/// The text of `config`.
+pub(super) fn print(config: &Config) -> String {
+    let d = Config::default();
+    let mut out = Page::default();
+    out.key(&keys::TICK, &ms(config.tick_ms.into()), &ms(d.tick_ms.into()));
+    out.section("[server]");
+    out.key(&keys::ARBITERS, &config.server.arbiters, &d.server.arbiters);
+    gateway(&mut out, &config.gateway, &d.gateway);
+    out.section("[console]");
+    out.key(&keys::LISTEN, &address(config.console.listen), &address(d.console.listen));
+    out.section("[token]");
+    match &config.token.secret_file {
+        Some(path) => out.key(&keys::SECRET_FILE, &text(&path.to_string_lossy()), &"none"),
+        None => {
+            out.about(&keys::SECRET_FILE, &"none");
+            out.0.push_str("# secret_file = \"purview.secret\"\n");
+        }
+    }
+    out.section("[log]");
+    out.key(&keys::LEVEL, &text(&config.log.level), &text(&d.log.level));
+    let format = |f| match f {
+        LogFormat::Text => text("text"),
+        LogFormat::Json => text("json"),
+    };
+    out.key(&keys::FORMAT, &format(config.log.format), &format(d.log.format));
+    for spec in &config.scenes {
+        scene(&mut out, spec, &SceneSpec::default(), config.tick_ms);
+    }
+    out.0
+}
+
+fn gateway(out: &mut Page, g: &GatewaySettings, d: &GatewaySettings) {
+    let time = |t: Duration| ms(t.as_millis() as i64);
+    out.section("[gateway]");
+    out.key(&keys::WS, &address(Some(g.ws)), &address(Some(d.ws)));
+    out.key(&keys::TCP, &address(g.tcp), &address(d.tcp));
+    out.key(&keys::RATE_LIMIT, &g.rate_limit, &d.rate_limit);
+    out.key(&keys::BURST, &g.burst, &d.burst);
+    out.key(&keys::HEARTBEAT, &time(g.heartbeat), &time(d.heartbeat));
+    out.key(&keys::HANDSHAKE_TIMEOUT, &time(g.handshake_timeout), &time(d.handshake_timeout));
+    out.key(&keys::SEND_QUEUE, &g.send_queue, &d.send_queue);
+    out.key(&keys::SLOW_CLOSE, &time(g.slow_close), &time(d.slow_close));
+    out.key(&keys::MAX_SESSIONS, &g.max_sessions, &d.max_sessions);
+}
+
+fn scene(out: &mut Page, s: &SceneSpec, d: &SceneSpec, tick_ms: u32) {
+    out.section("[[scene]]");
+    out.key(&keys::NAME, &text(&s.name), &text(&d.name));
+    out.key(&keys::WIDTH, &cm(s.width_cm), &cm(d.width_cm));
+    out.key(&keys::DEPTH, &cm(s.depth_cm), &cm(d.depth_cm));
+    out.key(&keys::LAND, &cm(s.land_cm), &cm(d.land_cm));
+    let region = |s: &SceneSpec| format!("[{}, {}]", s.region_lands_x, s.region_lands_z);
+    out.key(&keys::REGION, &region(s), &region(d));
+    layers_and_kinds(out, s, d);
+    visibility(out, s, d);
+    out.key(&keys::VIEW_CAP, &s.view_cap, &d.view_cap);
+    out.key(&keys::VIEW_MARGIN, &cm(s.view_margin_cm), &cm(d.view_margin_cm));
+    let rates = |s: &SceneSpec, tick: u32| {
+        let time = |ticks: u32| ms(i64::from(ticks) * i64::from(tick));
+        let (near, middle, far) = (time(s.rates.near), time(s.rates.middle), time(s.rates.far));
+        format!("{{ near = {near}, middle = {middle}, far = {far} }}")
+    };
+    out.key(&keys::RATES, &rates(s, tick_ms), &"every tick, 1s, 4s");
+    let size = |bytes: usize| text(&Quantity::Size.text(bytes as i64));
+    out.key(&keys::FRAME_BUDGET, &size(s.frame_budget_bytes), &size(d.frame_budget_bytes));
+    out.key(&keys::HANDOFF_MARGIN, &cm(s.handoff_margin_cm), &cm(d.handoff_margin_cm));
+    let speed = |v: i32| text(&Quantity::Speed.text(v.into()));
+    out.key(&keys::TOP_SPEED, &speed(s.top_speed_cm_s), &speed(d.top_speed_cm_s));
+    let band = |v: i32| if v == 0 { text("auto") } else { cm(v) };
+    out.key(&keys::BAND, &band(s.band_cm), &band(d.band_cm));
+    out.key(&keys::LINES, &s.lines, &d.lines);
+    out.key(&keys::LINE_CAPACITY, &s.line_capacity, &d.line_capacity);
+    let spawn = format!("[{}, {}]", cm(s.spawn_x_cm), cm(s.spawn_z_cm));
+    out.key(&keys::SPAWN, &spawn, &"");
+}
+
+fn layers_and_kinds(out: &mut Page, s: &SceneSpec, d: &SceneSpec) {
+    match &s.layers[..] {
+        [only] if only.name == "common" => out.key(&keys::PATCH, &cm(only.patch_cm), &""),
+        layers => {
+            let entry = |l: &purview::scene::spec::LayerSpec| {
+                format!("{{ name = {}, patch = {} }}", text(&l.name), cm(l.patch_cm))
+            };
+            out.list(&keys::LAYER, layers.iter().map(entry), "one layer, \"common\"");
+        }
+    }
+    let entry = |k: &purview::scene::spec::KindSpec| {
+        let layer = s.layers.get(k.layer).map_or("", |l| &l.name);
+        format!("{{ name = {}, layer = {} }}", text(&k.name), text(layer))
+    };
+    let names: Vec<_> = d.kinds.iter().map(|k| k.name.as_str()).collect();
+    out.list(&keys::KIND, s.kinds.iter().map(entry), &names.join(", "));
+}
+
+fn visibility(out: &mut Page, s: &SceneSpec, d: &SceneSpec) {
+    let word = match s.visibility {
+        Visibility::Patches => "patches",
+        Visibility::Circle { .. } => "circle",
+        Visibility::All => "all",
+    };
+    out.key(&keys::VISIBILITY, &text(word), &text("patches"));
+    if let Visibility::Circle { enter_cm, leave_cm } = s.visibility {
+        out.key(&keys::ENTER, &cm(enter_cm), &text("80m"));
+        out.key(&keys::LEAVE, &cm(leave_cm), &text("85m"));
+    }
+    if s.visibility == Visibility::Patches {
+        out.key(&keys::RANGE, &range(s.default_range), &range(d.default_range));
+    }
+}
+
+fn range(range: RangeSet) -> String {
+    if range == RangeSet::FULL {
+        return text("full");
+    }
+    let rings = ["near", "middle", "far"].into_iter().zip(0..);
+    let rings: Vec<_> = rings.filter(|(_, r)| range.has_ring(*r)).map(|(n, _)| text(n)).collect();
+    format!("[{}]", rings.join(", "))
+}
+
+fn cm(value: i32) -> String {
+    text(&Quantity::Length.text(value.into()))
+}
+
+fn ms(value: i64) -> String {
+    text(&Quantity::Time.text(value))
+}
+
+fn address(address: Option<SocketAddr>) -> String {
+    text(&address.map_or("off".into(), |a| a.to_string()))
+}
+
+/// A text as TOML quotes it.
+fn text(value: &str) -> String {
+    toml::Value::String(value.into()).to_string()
+}
+
+/// The page being written.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        self.0.push_str(&line.to_string());
+        self.0.push('\n');
+    }
+
+    fn section(&mut self, header: &str) {
+        self.line(format_args!("\n{header}"));
+    }
+
+    fn about(&mut self, key: &Key, default: &dyn std::fmt::Display) {
+        let default = default.to_string();
+        let default = if default.is_empty() { default } else { format!(" Default: {default}.") };
+        let rule = key.form.rule();
+        let mut chars = rule.chars();
+        let rule: String =
+            chars.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(chars).collect();
+        self.line(format_args!("# {}\n# {rule}.{default}", key.says));
+    }
+
+    fn key(&mut self, key: &Key, value: &dyn std::fmt::Display, default: &dyn std::fmt::Display) {
+        self.about(key, default);
+        self.line(format_args!("{} = {value}", key.name));
+    }
+
+    fn list(&mut self, key: &Key, entries: impl Iterator<Item = String>, default: &str) {
+        self.about(key, &default);
+        self.line(format_args!("{} = [", key.name));
+        for entry in entries {
+            self.line(format_args!("    {entry},"));
+        }
+        self.line(format_args!("]"));
+    }
+}

@@ -1,0 +1,237 @@
+//! Reads typed values out of the tree. Each section notes the keys that it was asked for, so that
+//! what is left over is unknown, and gathers what is wrong instead of stopping at it.
+
+use std::net::SocketAddr;
+
+use super::error::ConfigError;
+use super::keys::{Form, Key, nearest};
+use super::tree::{Item, Node, Origin};
+use super::units::Quantity;
+
+/// A table of the tree being read.
+#[derive(Debug)]
+pub(super) struct Section<'a> {
+    /// The path of the section, empty for the file itself.
+    pub path: String,
+    node: Option<&'a Node>,
+    known: Vec<&'static str>,
+    /// What is wrong so far.
+    pub problems: Vec<ConfigError>,
+}
+
+impl<'a> Section<'a> {
+    /// The section at `path`; one that is not there says nothing and has every default.
+    pub fn new(path: impl Into<String>, node: Option<&'a Node>) -> Section<'a> {
+        let mut section = Section { path: path.into(), node, known: vec![], problems: vec![] };
+        if let Some(node) = node.filter(|n| !matches!(n.item, Item::Table(_))) {
+            section.problems.push(ConfigError {
+                key: section.path.clone(),
+                found: Some(node.item.text()),
+                rule: "must be a section with keys of its own".into(),
+                origin: node.origin.clone(),
+            });
+            section.node = None;
+        }
+        section
+    }
+
+    /// The path of a key of this section.
+    pub fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.into() } else { format!("{}.{key}", self.path) }
+    }
+
+    /// Where a key was said, or the section if it was not.
+    pub fn origin_of(&self, key: &str) -> Origin {
+        let node = self.node.and_then(|n| n.at(key).or(Some(n)));
+        node.map_or(Origin::Default, |n| n.origin.clone())
+    }
+
+    /// Whether the key says anything.
+    pub fn says(&self, key: &Key) -> bool {
+        self.node.is_some_and(|n| n.at(key.name).is_some())
+    }
+
+    /// What the key says.
+    pub fn get(&mut self, key: &Key) -> Option<&'a Node> {
+        self.known.push(key.name);
+        match &self.node?.item {
+            Item::Table(table) => table.get(key.name),
+            _ => None,
+        }
+    }
+
+    /// A section of this one; its problems are to be given back with [`Section::close`].
+    pub fn section(&mut self, name: &'static str) -> Section<'a> {
+        self.known.push(name);
+        Section::new(self.path_of(name), self.node.and_then(|n| n.at(name)))
+    }
+
+    /// The entries of a list of sections; `None` if the key is not there.
+    pub fn list(&mut self, name: &'static str) -> Option<Vec<Section<'a>>> {
+        self.known.push(name);
+        let node = self.node?.at(name)?;
+        let path = self.path_of(name);
+        let Item::Array(list) = &node.item else {
+            self.wrong(name, node, format!("must be a list of sections: write [[{path}]]"));
+            return None;
+        };
+        let entry = |(i, n)| Section::new(format!("{path}.{i}"), Some(n));
+        Some(list.iter().enumerate().map(entry).collect())
+    }
+
+    /// Notes that what `key` says is wrong.
+    pub fn wrong(&mut self, key: &str, node: &Node, rule: impl Into<String>) {
+        self.problems.push(ConfigError {
+            key: self.path_of(key),
+            found: Some(
+                node.raw.as_ref().map_or_else(|| node.item.text(), |raw| format!("{raw:?}")),
+            ),
+            rule: rule.into(),
+            origin: node.origin.clone(),
+        });
+    }
+
+    /// Refuses a key that must not be said at all, without repeating what it says.
+    pub fn forbid(&mut self, name: &'static str, rule: &str) {
+        let Some(node) = self.node.and_then(|n| n.at(name)) else { return };
+        self.known.push(name);
+        let origin = match &node.origin {
+            Origin::Flag(_) => Origin::Flag(format!("{}=...", self.path_of(name))),
+            origin => origin.clone(),
+        };
+        let (key, rule) = (self.path_of(name), rule.into());
+        self.problems.push(ConfigError { key, found: None, rule, origin });
+    }
+
+    /// Whether something is wrong with the key or below it.
+    pub fn is_wrong(&self, key: &str) -> bool {
+        let path = self.path_of(key);
+        let below = |p: &ConfigError| {
+            p.key.strip_prefix(&path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        self.problems.iter().any(below)
+    }
+
+    /// A quantity in its smallest unit.
+    pub fn quantity(&mut self, key: &Key, default: i64) -> i64 {
+        let Some(node) = self.get(key) else { return default };
+        let Form::Quantity(quantity, min, max) = key.form else { return default };
+        match quantity_of(node, quantity) {
+            Ok(value) if (min..=max).contains(&value) => return value,
+            Ok(_) => {
+                let (min, max) = (quantity.text(min), quantity.text(max));
+                self.wrong(key.name, node, format!("must lie between {min:?} and {max:?}"));
+            }
+            Err(rule) => self.wrong(key.name, node, rule),
+        }
+        default
+    }
+
+    /// A whole number.
+    pub fn count(&mut self, key: &Key, default: i64) -> i64 {
+        let Some(node) = self.get(key) else { return default };
+        let Form::Count(min, max) = key.form else { return default };
+        match node.item {
+            Item::Integer(value) if (min..=max).contains(&value) => return value,
+            Item::Integer(_) => {
+                self.wrong(key.name, node, format!("must lie between {min} and {max}"));
+            }
+            _ => {
+                let rule = format!("must be {}, for example {default}", key.form.rule());
+                self.wrong(key.name, node, rule);
+            }
+        }
+        default
+    }
+
+    /// A text.
+    pub fn text(&mut self, key: &Key, default: &str) -> String {
+        let Some(node) = self.get(key) else { return default.into() };
+        match text_of(node) {
+            Some(text) => text.into(),
+            None => {
+                self.wrong(
+                    key.name,
+                    node,
+                    format!("must be a text in quotes: {}", key.form.rule()),
+                );
+                default.into()
+            }
+        }
+    }
+
+    /// The place of one of the key's words.
+    pub fn choice(&mut self, key: &Key, default: usize) -> usize {
+        let Some(node) = self.get(key) else { return default };
+        let Form::Choice(words) = key.form else { return default };
+        let text = text_of(node).unwrap_or_default();
+        if let Some(place) = words.iter().position(|w| *w == text) {
+            return place;
+        }
+        let mut rule = format!("must be {}", key.form.rule());
+        if let Some(near) = nearest(text, words) {
+            rule += &format!("; did you mean {near:?}?");
+        }
+        self.wrong(key.name, node, rule);
+        default
+    }
+
+    /// An address on which to listen; `None` is "off".
+    pub fn address(&mut self, key: &Key, default: Option<SocketAddr>) -> Option<SocketAddr> {
+        let Some(node) = self.get(key) else { return default };
+        let text = text_of(node).unwrap_or_default();
+        if text == "off" && matches!(key.form, Form::AddressOrOff) {
+            return None;
+        }
+        match text.parse() {
+            Ok(address) => Some(address),
+            Err(_) => {
+                self.wrong(key.name, node, format!("must be {}", key.form.rule()));
+                default
+            }
+        }
+    }
+
+    /// Takes over what is wrong in a section of this one.
+    pub fn close(&mut self, section: Section<'a>) {
+        self.problems.extend(section.finish());
+    }
+
+    /// Everything that is wrong, unknown keys included.
+    pub fn finish(mut self) -> Vec<ConfigError> {
+        let Some(Node { item: Item::Table(table), .. }) = self.node else { return self.problems };
+        for (name, node) in table {
+            if self.known.contains(&name.as_str()) {
+                continue;
+            }
+            let rule = match nearest(name, &self.known) {
+                Some(near) => format!("unknown key; did you mean {near:?}?"),
+                None => format!("unknown key; known here: {}", self.known.join(", ")),
+            };
+            let key = self.path_of(name);
+            self.problems.push(ConfigError { key, found: None, rule, origin: node.origin.clone() });
+        }
+        self.problems
+    }
+}
+
+/// The text that a node says; an override is one without quotes too.
+pub(super) fn text_of(node: &Node) -> Option<&str> {
+    match &node.item {
+        Item::Text(text) => Some(text),
+        _ => node.raw.as_deref(),
+    }
+}
+
+/// The quantity that a node says, in its smallest unit.
+pub(super) fn quantity_of(node: &Node, quantity: Quantity) -> Result<i64, String> {
+    let text = match &node.item {
+        Item::Text(text) => text.clone(),
+        Item::Integer(value) => value.to_string(),
+        Item::Odd(text) => text.clone(),
+        Item::Array(_) | Item::Table(_) => {
+            return Err(format!("must be {}, for example {}", quantity.a(), quantity.examples()));
+        }
+    };
+    quantity.parse(&text).map_err(|e| e.to_string())
+}

@@ -1,0 +1,289 @@
+//! The `[[scene]]` sections: from keys with units to a [`SceneSpec`], and the rules of
+//! [`Scene::new`] told in the words of the file.
+
+use purview::scene::spec::{KindSpec, LayerSpec, Rates, SpecError};
+use purview::scene::{RangeSet, RegionId, Scene, SceneId, SceneSpec, Visibility};
+
+use super::error::ConfigError;
+use super::keys::{self, Key};
+use super::read::{Section, quantity_of, text_of};
+use super::tree::{Item, Node};
+use super::units::Quantity::{self, Length};
+
+/// Most lands of a scene, and most regions: what one server lays out in an instant.
+const MOST_LANDS: i64 = 262_144;
+const MOST_REGIONS: i64 = 4_096;
+
+/// Enter and leave radius of a circle that names none.
+const CIRCLE: (i32, i32) = (8_000, 8_500);
+
+/// Reads one scene. What the section lacks has its default.
+pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
+    let d = SceneSpec::default();
+    let land_cm = cm(s, &keys::LAND, d.land_cm);
+    let (width_cm, depth_cm) = (cm(s, &keys::WIDTH, d.width_cm), cm(s, &keys::DEPTH, d.depth_cm));
+    let (region_lands_x, region_lands_z) = region(s, (d.region_lands_x, d.region_lands_z));
+    let layers = layers(s, land_cm);
+    let kinds = kinds(s, &layers, d.kinds);
+    let visibility = visibility(s);
+    let (spawn_x_cm, spawn_z_cm) = pair(s, &keys::SPAWN, (width_cm / 2, depth_cm / 2));
+    let spec = SceneSpec {
+        name: s.text(&keys::NAME, &d.name),
+        width_cm,
+        depth_cm,
+        land_cm,
+        region_lands_x,
+        region_lands_z,
+        layers,
+        kinds,
+        visibility,
+        default_range: range(s, visibility, d.default_range),
+        view_cap: s.count(&keys::VIEW_CAP, d.view_cap as i64) as usize,
+        view_margin_cm: cm(s, &keys::VIEW_MARGIN, d.view_margin_cm),
+        rates: rates(s, tick_ms),
+        frame_budget_bytes: s.quantity(&keys::FRAME_BUDGET, d.frame_budget_bytes as i64) as usize,
+        handoff_margin_cm: cm(s, &keys::HANDOFF_MARGIN, d.handoff_margin_cm),
+        top_speed_cm_s: s.quantity(&keys::TOP_SPEED, d.top_speed_cm_s.into()) as i32,
+        band_cm: band(s),
+        lines: s.count(&keys::LINES, d.lines.into()) as i32,
+        line_capacity: s.count(&keys::LINE_CAPACITY, d.line_capacity.into()) as u32,
+        spawn_x_cm,
+        spawn_z_cm,
+    };
+    check(s, &spec, tick_ms);
+    spec
+}
+
+/// A length that fits the scene's integers; the key's range sees to it.
+fn cm(s: &mut Section<'_>, key: &Key, default: i32) -> i32 {
+    s.quantity(key, default.into()) as i32
+}
+
+fn band(s: &mut Section<'_>) -> i32 {
+    match s.get(&keys::BAND).and_then(text_of) {
+        Some("auto") => 0,
+        _ => cm(s, &keys::BAND, 0),
+    }
+}
+
+fn region(s: &mut Section<'_>, default: (i32, i32)) -> (i32, i32) {
+    let Some(node) = s.get(&keys::REGION) else { return default };
+    if let Item::Array(list) = &node.item
+        && let [x, z] = &list[..]
+        && let (Item::Integer(x), Item::Integer(z)) = (&x.item, &z.item)
+        && (1..=1_000_000).contains(x)
+        && (1..=1_000_000).contains(z)
+    {
+        return (*x as i32, *z as i32);
+    }
+    s.wrong("region", node, format!("must be {}: lands along x and z", keys::REGION.form.rule()));
+    default
+}
+
+fn pair(s: &mut Section<'_>, key: &Key, default: (i32, i32)) -> (i32, i32) {
+    let Some(node) = s.get(key) else { return default };
+    let mut rule = format!("must be {}", key.form.rule());
+    if let Item::Array(list) = &node.item
+        && let [x, z] = &list[..]
+    {
+        let fits = |v: i64| i32::try_from(v).map_err(|_| "must be at most \"1000km\"".to_string());
+        let read = |n| quantity_of(n, Length).and_then(fits);
+        match (read(x), read(z)) {
+            (Ok(x), Ok(z)) => return (x, z),
+            (Err(e), _) | (_, Err(e)) => rule = e,
+        }
+    }
+    s.wrong(key.name, node, rule);
+    default
+}
+
+/// A sixteenth of the land, or the nearest to it that divides evenly.
+fn default_patch(land_cm: i32) -> i32 {
+    [16, 8, 4, 2].into_iter().find(|n| land_cm % n == 0).map_or(land_cm, |n| land_cm / n)
+}
+
+fn layers(s: &mut Section<'_>, land_cm: i32) -> Vec<LayerSpec> {
+    let patch_cm = cm(s, &keys::PATCH, default_patch(land_cm));
+    let common = || vec![LayerSpec { name: "common".into(), patch_cm }];
+    let patch = s.get(&keys::PATCH);
+    let Some(list) = s.list("layer") else { return common() };
+    if let Some(patch) = patch {
+        s.wrong("patch", patch, "stands beside `layer`; write one of the two");
+    }
+    let mut layers = Vec::new();
+    for mut entry in list {
+        let name = entry.text(&keys::NAME, "common");
+        let patch_cm = cm(&mut entry, &keys::PATCH, default_patch(land_cm));
+        layers.push(LayerSpec { name, patch_cm });
+        s.close(entry);
+    }
+    if layers.is_empty() { common() } else { layers }
+}
+
+fn kinds(s: &mut Section<'_>, layers: &[LayerSpec], default: Vec<KindSpec>) -> Vec<KindSpec> {
+    let Some(list) = s.list("kind") else { return default };
+    let names: Vec<&str> = layers.iter().map(|l| l.name.as_str()).collect();
+    let mut kinds = Vec::new();
+    for mut entry in list {
+        let name = entry.text(&keys::NAME, "");
+        let layer = match entry.get(&keys::LAYER) {
+            None => 0,
+            Some(wanted) => {
+                names.iter().position(|n| Some(*n) == text_of(wanted)).unwrap_or_else(|| {
+                    entry.wrong("layer", wanted, format!("must name one of the layers {names:?}"));
+                    0
+                })
+            }
+        };
+        kinds.push(KindSpec { name, layer });
+        s.close(entry);
+    }
+    kinds
+}
+
+fn visibility(s: &mut Section<'_>) -> Visibility {
+    let enter_cm = cm(s, &keys::ENTER, CIRCLE.0);
+    let leave_cm = cm(s, &keys::LEAVE, CIRCLE.1);
+    let choice = s.choice(&keys::VISIBILITY, 0);
+    if choice != 1 && !s.is_wrong("visibility") {
+        for key in [&keys::ENTER, &keys::LEAVE] {
+            only_with(s, key, "circle");
+        }
+    }
+    match choice {
+        0 => Visibility::Patches,
+        1 => Visibility::Circle { enter_cm, leave_cm },
+        _ => Visibility::All,
+    }
+}
+
+fn only_with(s: &mut Section<'_>, key: &Key, visibility: &str) {
+    if let Some(node) = s.get(key) {
+        s.wrong(key.name, node, format!("has an effect only with visibility = {visibility:?}"));
+    }
+}
+
+fn range(s: &mut Section<'_>, visibility: Visibility, default: RangeSet) -> RangeSet {
+    if visibility != Visibility::Patches && !s.is_wrong("visibility") {
+        only_with(s, &keys::RANGE, "patches");
+    }
+    let Some(node) = s.get(&keys::RANGE) else { return default };
+    let rings = match &node.item {
+        Item::Array(list) => list.iter().map(ring).collect::<Option<Vec<_>>>(),
+        _ => (text_of(node) == Some("full")).then(|| vec![RangeSet::FULL]),
+    };
+    match rings {
+        Some(rings) => rings.into_iter().fold(RangeSet::NONE, RangeSet::or),
+        None => {
+            s.wrong("range", node, format!("must be {}", keys::RANGE.form.rule()));
+            default
+        }
+    }
+}
+
+fn ring(node: &Node) -> Option<RangeSet> {
+    match text_of(node)? {
+        "near" => Some(RangeSet::NEAR),
+        "middle" => Some(RangeSet::MIDDLE),
+        "far" => Some(RangeSet::FAR),
+        "full" => Some(RangeSet::FULL),
+        _ => None,
+    }
+}
+
+fn rates(s: &mut Section<'_>, tick_ms: u32) -> Rates {
+    let mut section = s.section("rates");
+    let ticks = |ms: u32| (ms / tick_ms).max(1);
+    let rates = Rates {
+        near: rate(&mut section, &keys::NEAR, tick_ms, 1),
+        middle: rate(&mut section, &keys::MIDDLE, tick_ms, ticks(1_000)),
+        far: rate(&mut section, &keys::FAR, tick_ms, ticks(4_000)),
+    };
+    s.close(section);
+    rates
+}
+
+/// A time that is a whole number of ticks, in ticks.
+fn rate(s: &mut Section<'_>, key: &Key, tick_ms: u32, default: u32) -> u32 {
+    let tick = i64::from(tick_ms);
+    let ms = s.quantity(key, i64::from(default) * tick);
+    if ms >= tick && ms % tick == 0 {
+        return (ms / tick) as u32;
+    }
+    if let Some(node) = s.get(key) {
+        let text = |ms| Quantity::Time.text(ms);
+        let (below, above) = ((ms / tick).max(1) * tick, (ms / tick + 1) * tick);
+        let examples = match below == above {
+            true => format!("{:?}", text(below)),
+            false => format!("{:?} or {:?}", text(below), text(above)),
+        };
+        let rule =
+            format!("must be a multiple of the tick of {}, for example {examples}", text(tick));
+        s.wrong(key.name, node, rule);
+    }
+    default
+}
+
+/// Tells the scene rules that the spec breaks, save those that follow from what is wrong already.
+fn check(s: &mut Section<'_>, spec: &SceneSpec, tick_ms: u32) {
+    let sizes_wrong = ["width", "depth", "land", "region"].iter().any(|k| s.is_wrong(k));
+    if sizes_wrong || !check_counts(s, spec) {
+        return;
+    }
+    let all_read = s.problems.is_empty();
+    let Err(errors) = Scene::new(SceneId(0), spec.clone(), tick_ms, RegionId(0)) else { return };
+    for error in errors {
+        let key = key_of(s, &error);
+        let follows = matches!(error.key, "band" | "region side" | "regions") && !all_read;
+        if !follows && !s.is_wrong(key) {
+            let problem = ConfigError {
+                key: s.path_of(key),
+                found: Some(error.found),
+                rule: error.rule,
+                origin: s.origin_of(key),
+            };
+            s.problems.push(problem);
+        }
+    }
+}
+
+/// Keeps lands and regions to numbers that can be laid out.
+fn check_counts(s: &mut Section<'_>, spec: &SceneSpec) -> bool {
+    let land = i64::from(spec.land_cm);
+    let lands = |side: i32| i64::from(side) / land;
+    let regions = |side: i32, per: i32| (lands(side) + i64::from(per) - 1) / i64::from(per);
+    let n_lands = lands(spec.width_cm) * lands(spec.depth_cm);
+    let n_regions =
+        regions(spec.width_cm, spec.region_lands_x) * regions(spec.depth_cm, spec.region_lands_z);
+    let widest = keys::KM_1000 / land;
+    let region = i64::from(spec.region_lands_x.max(spec.region_lands_z));
+    for (key, found, what, most) in [
+        ("land", n_lands, "lands on the map: choose larger lands; at most", MOST_LANDS),
+        ("region", n_regions, "regions on the map: choose larger regions; at most", MOST_REGIONS),
+        ("region", region, "lands along a side: more than any map has; at most", widest),
+    ] {
+        if found > most {
+            let problem = ConfigError {
+                key: s.path_of(key),
+                found: None,
+                rule: format!("makes {found} {what} {most}"),
+                origin: s.origin_of(key),
+            };
+            s.problems.push(problem);
+            return false;
+        }
+    }
+    true
+}
+
+/// The key of the file that a scene rule is about.
+fn key_of(s: &Section<'_>, error: &SpecError) -> &'static str {
+    match error.key {
+        "region_lands_x" | "region_lands_z" | "region side" | "regions" => "region",
+        "spawn_x" | "spawn_z" => "spawn",
+        "kinds" | "kinds.layer" => "kind",
+        "layers" => "layer",
+        "patch" if s.says(&keys::LAYER) => "layer",
+        key => key,
+    }
+}

@@ -1,0 +1,253 @@
+//! The sections beside the scenes, as plain structs, and how they are read.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::keys::{self, Key, nearest};
+use super::read::Section;
+use super::tree::Origin;
+
+/// The process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// Threads over which the regions are spread; 0 = one per core.
+    pub arbiters: usize,
+}
+
+/// Where clients connect, and what a session may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewaySettings {
+    /// Where WebSocket clients connect.
+    pub ws: SocketAddr,
+    /// Where clients with length-prefixed frames over TCP connect; `None` = nowhere.
+    pub tcp: Option<SocketAddr>,
+    /// Messages a second that a session may send in the long run.
+    pub rate_limit: u32,
+    /// Messages that a session may send at once.
+    pub burst: u32,
+    /// A session silent for this long is closed.
+    pub heartbeat: Duration,
+    /// A connection that has not said hello by then is closed.
+    pub handshake_timeout: Duration,
+    /// Frames that wait for a slow client before they are merged into its latest state.
+    pub send_queue: usize,
+    /// A client that takes nothing for this long is closed.
+    pub slow_close: Duration,
+    /// Sessions at once.
+    pub max_sessions: usize,
+}
+
+impl Default for GatewaySettings {
+    fn default() -> Self {
+        GatewaySettings {
+            ws: local(7711),
+            tcp: Some(local(7712)),
+            rate_limit: 60,
+            burst: 120,
+            heartbeat: Duration::from_secs(30),
+            handshake_timeout: Duration::from_secs(5),
+            send_queue: 32,
+            slow_close: Duration::from_secs(10),
+            max_sessions: 20_000,
+        }
+    }
+}
+
+/// Console, metrics and health.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsoleSettings {
+    /// Where they are served; `None` = nowhere.
+    pub listen: Option<SocketAddr>,
+}
+
+impl Default for ConsoleSettings {
+    fn default() -> Self {
+        ConsoleSettings { listen: Some(local(7780)) }
+    }
+}
+
+/// How clients prove who they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TokenSettings {
+    /// File with the secret that signs tokens; `None` = none, as in `dev`, which makes its own.
+    pub secret_file: Option<PathBuf>,
+}
+
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogSettings {
+    /// A level, or levels by module: `info,purview_cluster::gateway=debug`.
+    pub level: String,
+    /// The form of the lines.
+    pub format: LogFormat,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        LogSettings { level: "info".into(), format: LogFormat::Text }
+    }
+}
+
+/// A secret. It is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Vec<u8>);
+
+impl Secret {
+    /// The bytes, at least 32.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(...)")
+    }
+}
+
+/// Why a secret cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// The file cannot be read.
+    #[error(
+        "token.secret_file = {path:?}: cannot be read: {source}; make one with \
+         `head -c 32 /dev/urandom | base64 > {path}`"
+    )]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The file says too little to be a secret.
+    #[error("token.secret_file = {path:?}: has {bytes} bytes; a secret has at least 32")]
+    TooShort {
+        /// The file.
+        path: String,
+        /// What it holds, white space at its ends not counted.
+        bytes: usize,
+    },
+}
+
+impl TokenSettings {
+    /// Reads the secret; white space at its ends does not count. `None` when no file is configured.
+    ///
+    /// # Errors
+    /// [`SecretError`] when the file cannot be read or holds fewer than 32 bytes.
+    pub fn secret(&self) -> Result<Option<Secret>, SecretError> {
+        let Some(file) = &self.secret_file else { return Ok(None) };
+        let path = file.display().to_string();
+        let bytes = match std::fs::read(file) {
+            Ok(bytes) => bytes.trim_ascii().to_vec(),
+            Err(source) => return Err(SecretError::Unreadable { path, source }),
+        };
+        if bytes.len() < 32 {
+            return Err(SecretError::TooShort { path, bytes: bytes.len() });
+        }
+        Ok(Some(Secret(bytes)))
+    }
+}
+
+/// This machine alone: a server is not open to the world unless told to be.
+const fn local(port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
+}
+
+pub(super) fn server(root: &mut Section<'_>) -> ServerSettings {
+    let mut s = root.section("server");
+    let settings = ServerSettings { arbiters: s.count(&keys::ARBITERS, 0) as usize };
+    root.close(s);
+    settings
+}
+
+pub(super) fn gateway(root: &mut Section<'_>) -> GatewaySettings {
+    let mut s = root.section("gateway");
+    let d = GatewaySettings::default();
+    let settings = GatewaySettings {
+        ws: s.address(&keys::WS, Some(d.ws)).unwrap_or(d.ws),
+        tcp: s.address(&keys::TCP, d.tcp),
+        rate_limit: s.count(&keys::RATE_LIMIT, d.rate_limit.into()) as u32,
+        burst: s.count(&keys::BURST, d.burst.into()) as u32,
+        heartbeat: time(&mut s, &keys::HEARTBEAT, d.heartbeat),
+        handshake_timeout: time(&mut s, &keys::HANDSHAKE_TIMEOUT, d.handshake_timeout),
+        send_queue: s.count(&keys::SEND_QUEUE, d.send_queue as i64) as usize,
+        slow_close: time(&mut s, &keys::SLOW_CLOSE, d.slow_close),
+        max_sessions: s.count(&keys::MAX_SESSIONS, d.max_sessions as i64) as usize,
+    };
+    root.close(s);
+    settings
+}
+
+pub(super) fn console(root: &mut Section<'_>) -> ConsoleSettings {
+    let mut s = root.section("console");
+    let listen = s.address(&keys::LISTEN, ConsoleSettings::default().listen);
+    root.close(s);
+    ConsoleSettings { listen }
+}
+
+/// The token section; a file named in the configuration is meant from the folder of that file.
+pub(super) fn token(root: &mut Section<'_>, folder: &Path) -> TokenSettings {
+    let mut s = root.section("token");
+    s.forbid(
+        "secret",
+        "a secret does not stand in a configuration; put it into a file and name that file in \
+         token.secret_file",
+    );
+    let text = s.text(&keys::SECRET_FILE, "");
+    let from_file = matches!(s.origin_of("secret_file"), Origin::File(..));
+    let secret_file = (!text.is_empty()).then(|| {
+        let path = if from_file { folder.join(&text) } else { PathBuf::from(&text) };
+        std::path::absolute(&path).unwrap_or(path)
+    });
+    root.close(s);
+    TokenSettings { secret_file }
+}
+
+pub(super) fn log(root: &mut Section<'_>) -> LogSettings {
+    let mut s = root.section("log");
+    let d = LogSettings::default();
+    let mut level = s.text(&keys::LEVEL, &d.level);
+    if let (Err(rule), Some(node)) = (check_level(&level), s.get(&keys::LEVEL)) {
+        s.wrong("level", node, rule);
+        level = d.level;
+    }
+    let format = match s.choice(&keys::FORMAT, 0) {
+        0 => LogFormat::Text,
+        _ => LogFormat::Json,
+    };
+    root.close(s);
+    LogSettings { level, format }
+}
+
+/// Whether a text is a level, or a list of levels by module.
+pub(crate) fn check_level(text: &str) -> Result<(), String> {
+    const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
+    for part in text.split(',') {
+        let level = part.rsplit_once('=').map_or(part, |(_, level)| level).trim();
+        if !LEVELS.contains(&level) {
+            let near = nearest(level, &LEVELS).map(|near| format!("; did you mean {near:?}?"));
+            let rule = keys::LEVEL.form.rule();
+            return Err(format!("{level:?} is no level: write {rule}{}", near.unwrap_or_default()));
+        }
+    }
+    match tracing_subscriber::EnvFilter::try_new(text) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(format!("is no list of levels: {e}")),
+    }
+}
+
+fn time(s: &mut Section<'_>, key: &Key, default: Duration) -> Duration {
+    Duration::from_millis(s.quantity(key, default.as_millis() as i64) as u64)
+}

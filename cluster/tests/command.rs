@@ -1,0 +1,66 @@
+//! The `purview` command as its user meets it: output, errors, exit codes.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+fn purview(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
+    command.args(args).env_remove("PURVIEW_CONFIG");
+    command
+}
+
+fn out(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+fn check_stdin(text: &str, more: &[&str]) -> (i32, String, String) {
+    let mut command = purview(&["check", "-"]);
+    command.args(more).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    out(&child.wait_with_output().unwrap())
+}
+
+#[test]
+fn check_tells_every_error_and_exits_with_1() {
+    let (code, stdout, stderr) = check_stdin("[gatway]\n[[scene]]\nlines = 0\n", &[]);
+    assert_eq!((code, stdout.as_str()), (1, ""));
+    assert_eq!(
+        stderr,
+        "error: config:1: gatway: unknown key; did you mean \"gateway\"?\n\
+         error: config:3: scene.0.lines = 0: must lie between 1 and 1000000\n"
+    );
+}
+
+#[test]
+fn check_tells_machines_in_one_object() {
+    let (code, stdout, stderr) = check_stdin("[[scene]]\nlines = 0\n", &["--json"]);
+    assert_eq!((code, stderr.as_str()), (1, ""));
+    let told: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(told["errors"][0]["key"], "scene.0.lines");
+    let (code, stdout, _) = check_stdin("", &["--json"]);
+    assert_eq!(code, 0);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&stdout).unwrap()["ok"], true);
+}
+
+#[test]
+fn what_config_prints_is_a_legal_file_that_says_the_same() {
+    let printed = purview(&["config", "--set", "scene.0.view_cap=7"])
+        .env("PURVIEW_GATEWAY__BURST", "9")
+        .output()
+        .unwrap();
+    let (code, text, stderr) = out(&printed);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(text.contains("view_cap = 7\n") && text.contains("burst = 9\n"), "{text}");
+    let (code, stdout, _) = check_stdin(&text, &[]);
+    assert_eq!(code, 0, "{stdout}");
+}
+
+#[test]
+fn what_is_not_understood_exits_with_2() {
+    for args in [&["fly"][..], &["config", "--set", "tick"], &["check"]] {
+        let (code, _, stderr) = out(&purview(args).output().unwrap());
+        assert_eq!(code, 2, "{args:?}: {stderr}");
+    }
+}

@@ -1,0 +1,35 @@
+//! What the tests of the house itself share: the files of the project.
+
+use std::path::{Path, PathBuf};
+
+/// The project's root.
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All files below `folder` (a path from the root) whose names end in `end`; none if it is absent.
+/// Built and hidden folders are passed over.
+pub fn files(folder: &str, end: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let skip = name.starts_with('.') || name == "target" || name == "output";
+            if path.is_dir() && !skip {
+                folders.push(path);
+            } else if path.is_file() && name.ends_with(end) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A path as seen from the root, for messages.
+pub fn short(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
