@@ -1,2 +1,3 @@
-//! The Purview server, from one process to many machines: gateway, console, bots, replay and the
-//! `purview` command.
+//! The Purview server as a library.
+
+pub mod oracle;
