@@ -6,3 +6,8 @@ pub mod gateway;
 pub mod cli;
 pub mod config;
 pub mod logs;
+//! The Purview server as a library.
+
+pub mod oracle;
+pub mod report;
+pub mod trace;

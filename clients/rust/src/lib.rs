@@ -1,1 +1,77 @@
-//! c
+//! Client library for Purview servers: connect, join, walk, act, and keep the world as the server
+//! shows it.
+//!
+//! [`Client`] is one session over WebSocket (`ws://host:port/`) or length-prefixed TCP
+//! (`tcp://host:port`). It splits into a [`Sender`] and a [`Receiver`] that work side by side, and
+//! [`View`] keeps who is in view, frame by frame, and refuses frames that break the protocol.
+//!
+//! ```no_run
+//! # async fn walk() -> Result<(), Box<dyn std::error::Error>> {
+//! use purview::scene::Pos;
+//! use purview_client::{Client, Event, View, join_at};
+//!
+//! let mut client = Client::connect("ws://127.0.0.1:7000/", "token").await?;
+//! let joined = client.join(join_at("meadow", Pos::ground(100, 100))).await?;
+//! client.send_move(Pos::ground(joined.pos.x + 50, joined.pos.z)).await?;
+//! let mut view = View::default();
+//! if let Event::Frame(frame) = client.next().await? {
+//!     view.apply(&frame)?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod session;
+mod transport;
+mod view;
+
+pub use session::{Client, Event, Receiver, Sender, join_at};
+pub use view::{Seen, View, ViewError};
+
+use purview::wire::DecodeError;
+use purview::wire::client::Refused;
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The URL is not one of the two kinds that a server speaks.
+    #[error("cannot connect to {url:?}: want ws://host:port/ or tcp://host:port")]
+    BadUrl {
+        /// What was given.
+        url: String,
+    },
+    /// The network failed; the session is over.
+    #[error("network: {0}")]
+    Io(#[from] std::io::Error),
+    /// The WebSocket layer failed; the session is over.
+    #[error("websocket: {0}")]
+    WebSocket(#[from] Box<tokio_tungstenite::tungstenite::Error>),
+    /// The server sent bytes that are no message; nothing was changed by them.
+    #[error("the server sent no valid message: {0}")]
+    Decode(#[from] DecodeError),
+    /// The server sent something that is not legal now.
+    #[error("want {want} from the server, got {got}")]
+    Unexpected {
+        /// What the protocol says comes now.
+        want: &'static str,
+        /// What came.
+        got: String,
+    },
+    /// The server refused the request; the session goes on.
+    #[error("refused, {}: {}", .0.code, .0.detail)]
+    Refused(Refused),
+    /// The session was closed before the answer came.
+    #[error("session closed{}: {detail}", match .code { Some(c) => format!(", {c}"), None => String::new() })]
+    Closed {
+        /// The server's reason; `None` when it gave none or one unknown to this version.
+        code: Option<purview::wire::CloseCode>,
+        /// For people.
+        detail: String,
+    },
+}
+
+impl From<tokio_tungstenite::tungstenite::Error> for ClientError {
+    fn from(e: tokio_tungstenite::tungstenite::Error) -> Self {
+        ClientError::WebSocket(Box::new(e))
+    }
+}

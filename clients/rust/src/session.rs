@@ -1,0 +1,350 @@
+//! One session of a client.
+//!
+//! ```text
+//! connect: Hello -> Welcome       join: Join -> Joined       leave: Leave -> Left
+//!           │                            │                           │
+//!       [greeted] ───────────────── [in scene] ──────────────── [greeted] ─ server closes
+//! ```
+
+use std::collections::VecDeque;
+
+use purview::scene::{Plane, Pos, Seq};
+use purview::wire::client::{
+    Act, ClientMsg, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, ServerMsg,
+    Welcome,
+};
+use purview::wire::{CloseCode, Frame, PROTOCOL_VERSION};
+
+use crate::ClientError;
+use crate::transport::{self, Incoming, Reader, Writer};
+
+/// What a server tells a client that has been welcomed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// What the player sees in a tick.
+    Frame(Box<Frame>),
+    /// The player is in a scene: answer to a join, or after a jump to another scene or plane.
+    Joined(Box<Joined>),
+    /// Answer to a ping.
+    Pong(Pong),
+    /// A message was refused; the session goes on.
+    Refused(Refused),
+    /// The player has left its scene.
+    Left(Left),
+    /// The session is over; every later call of `next` says so again.
+    Closed {
+        /// The server's reason; `None` when it gave none or one unknown to this version.
+        code: Option<CloseCode>,
+        /// For people.
+        detail: String,
+    },
+}
+
+impl Event {
+    /// The event's name, for messages to people.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Event::Frame(_) => "Frame",
+            Event::Joined(_) => "Joined",
+            Event::Pong(_) => "Pong",
+            Event::Refused(_) => "Refused",
+            Event::Left(_) => "Left",
+            Event::Closed { .. } => "Closed",
+        }
+    }
+}
+
+/// A join of a scene at a place, on a plane of the server's choice, with nothing else wished.
+pub fn join_at(scene: impl Into<String>, pos: Pos) -> Join {
+    Join { scene: scene.into(), plane: None, pos: Some(pos), range: None, look: Vec::new().into() }
+}
+
+/// A session: connected and welcomed.
+pub struct Client {
+    welcome: Welcome,
+    sender: Sender,
+    receiver: Receiver,
+}
+
+impl Client {
+    /// Connects to `ws://host:port/` or `tcp://host:port` and says hello with `token`.
+    ///
+    /// # Errors
+    /// A bad URL, a failed connection, or a server that does not welcome the client (its reason is
+    /// in [`ClientError::Closed`]).
+    pub async fn connect(url: &str, token: &str) -> Result<Client, ClientError> {
+        let (writer, reader) = transport::open(url).await?;
+        let mut sender = Sender { writer, last: Seq(0) };
+        let mut receiver =
+            Receiver { reader, early: VecDeque::new(), closed: None, bytes: 0, messages: 0 };
+        let hello = Hello { version: PROTOCOL_VERSION, token: token.into() };
+        sender.send(hello).await?;
+        match receiver.message().await? {
+            Told::Welcome(welcome) => Ok(Client { welcome, sender, receiver }),
+            Told::Event(Event::Closed { code, detail }) => {
+                Err(ClientError::Closed { code, detail })
+            }
+            Told::Event(Event::Refused(r)) => Err(ClientError::Refused(r)),
+            Told::Event(e) => {
+                Err(ClientError::Unexpected { want: "Welcome", got: e.word().into() })
+            }
+        }
+    }
+
+    /// What the server said at the door: its limits and the length of its tick.
+    pub fn welcome(&self) -> &Welcome {
+        &self.welcome
+    }
+
+    /// Enters a scene and waits for the answer; what else comes meanwhile is kept for `next`.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] when the server says no (the session goes on), or the session's end.
+    pub async fn join(&mut self, join: Join) -> Result<Joined, ClientError> {
+        self.sender.join(join).await?;
+        self.receiver.joined().await
+    }
+
+    /// The two halves, to be used side by side.
+    pub fn split(self) -> (Sender, Receiver) {
+        (self.sender, self.receiver)
+    }
+
+    /// See [`Sender::send_move`].
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn send_move(&mut self, pos: Pos) -> Result<Seq, ClientError> {
+        self.sender.send_move(pos).await
+    }
+
+    /// See [`Sender::jump`].
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn jump(
+        &mut self,
+        scene: Option<String>,
+        plane: Option<Plane>,
+        pos: Pos,
+    ) -> Result<Seq, ClientError> {
+        self.sender.jump(scene, plane, pos).await
+    }
+
+    /// See [`Sender::act`].
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn act(&mut self, payload: Vec<u8>) -> Result<Seq, ClientError> {
+        self.sender.act(payload).await
+    }
+
+    /// See [`Sender::ping`].
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn ping(&mut self, nonce: u64) -> Result<(), ClientError> {
+        self.sender.ping(nonce).await
+    }
+
+    /// See [`Sender::leave`].
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn leave(&mut self) -> Result<(), ClientError> {
+        self.sender.leave().await
+    }
+
+    /// See [`Receiver::next`].
+    ///
+    /// # Errors
+    /// The network failed, or the server broke the protocol.
+    pub async fn next(&mut self) -> Result<Event, ClientError> {
+        self.receiver.next().await
+    }
+}
+
+/// The sending half of a session. Numbers inputs from 1, without gaps.
+pub struct Sender {
+    writer: Writer,
+    last: Seq,
+}
+
+impl Sender {
+    /// The number that the next input will carry.
+    pub fn next_seq(&self) -> Seq {
+        self.last.next()
+    }
+
+    /// Asks to enter a scene; the answer is [`Event::Joined`] or [`Event::Refused`].
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn join(&mut self, join: Join) -> Result<(), ClientError> {
+        self.send(join).await
+    }
+
+    /// Walks to `pos` (centimetres). Returns the input's number, which a frame's `ack` reaches once
+    /// it was applied.
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn send_move(&mut self, pos: Pos) -> Result<Seq, ClientError> {
+        let seq = self.take_seq();
+        self.send(Move { seq, pos }).await?;
+        Ok(seq)
+    }
+
+    /// Teleports; `None` keeps the scene or plane. Returns the input's number.
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn jump(
+        &mut self,
+        scene: Option<String>,
+        plane: Option<Plane>,
+        pos: Pos,
+    ) -> Result<Seq, ClientError> {
+        let seq = self.take_seq();
+        self.send(Jump { seq, scene, plane, pos }).await?;
+        Ok(seq)
+    }
+
+    /// Does something that everybody who sees the player is told; at most
+    /// [`MAX_ACT`](purview::wire::codec::MAX_ACT) bytes. Returns the input's number.
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn act(&mut self, payload: Vec<u8>) -> Result<Seq, ClientError> {
+        let seq = self.take_seq();
+        self.send(Act { seq, payload: payload.into() }).await?;
+        Ok(seq)
+    }
+
+    /// Asks for a pong; also keeps the session alive.
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn ping(&mut self, nonce: u64) -> Result<(), ClientError> {
+        self.send(Ping { nonce }).await
+    }
+
+    /// Leaves the scene and ends the session; [`Event::Left`] and [`Event::Closed`] follow.
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn leave(&mut self) -> Result<(), ClientError> {
+        self.send(Leave {}).await
+    }
+
+    /// Closes the connection in order, without leaving first.
+    ///
+    /// # Errors
+    /// The network failed; the session is over either way.
+    pub async fn close(&mut self) -> Result<(), ClientError> {
+        self.writer.close().await
+    }
+
+    fn take_seq(&mut self) -> Seq {
+        self.last = self.last.next();
+        self.last
+    }
+
+    async fn send(&mut self, message: impl Into<ClientMsg>) -> Result<(), ClientError> {
+        self.writer.send(message.into().encode()).await
+    }
+}
+
+/// The receiving half of a session.
+pub struct Receiver {
+    reader: Reader,
+    /// What came while `join` waited for its answer.
+    early: VecDeque<Event>,
+    closed: Option<(Option<CloseCode>, String)>,
+    bytes: u64,
+    messages: u64,
+}
+
+enum Told {
+    Welcome(Welcome),
+    Event(Event),
+}
+
+impl Receiver {
+    /// What the server says next. May be dropped while it waits without losing anything.
+    ///
+    /// # Errors
+    /// The network failed, or the server broke the protocol.
+    pub async fn next(&mut self) -> Result<Event, ClientError> {
+        if let Some(event) = self.early.pop_front() {
+            return Ok(event);
+        }
+        self.fresh().await
+    }
+
+    /// Waits for the answer to a join; what else comes meanwhile is kept for `next`.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] when the server says no (the session goes on), or the session's end.
+    pub async fn joined(&mut self) -> Result<Joined, ClientError> {
+        loop {
+            match self.fresh().await? {
+                Event::Joined(joined) => return Ok(*joined),
+                Event::Refused(r) => return Err(ClientError::Refused(r)),
+                Event::Closed { code, detail } => return Err(ClientError::Closed { code, detail }),
+                other => self.early.push_back(other),
+            }
+        }
+    }
+
+    /// Bytes of messages received so far, without the transport's own.
+    pub fn bytes_received(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Messages received so far.
+    pub fn messages_received(&self) -> u64 {
+        self.messages
+    }
+
+    async fn fresh(&mut self) -> Result<Event, ClientError> {
+        match self.message().await? {
+            Told::Event(event) => Ok(event),
+            Told::Welcome(_) => {
+                Err(ClientError::Unexpected { want: "no second Welcome", got: "Welcome".into() })
+            }
+        }
+    }
+
+    async fn message(&mut self) -> Result<Told, ClientError> {
+        if let Some((code, detail)) = self.closed.clone() {
+            return Ok(Told::Event(Event::Closed { code, detail }));
+        }
+        let bytes = match self.reader.next().await? {
+            Incoming::Message(bytes) => bytes,
+            Incoming::Closed { code, detail } => return Ok(self.close(code, detail)),
+        };
+        self.bytes += bytes.len() as u64;
+        self.messages += 1;
+        Ok(Told::Event(match ServerMsg::decode(&bytes)? {
+            ServerMsg::Welcome(m) => return Ok(Told::Welcome(m)),
+            ServerMsg::Joined(m) => Event::Joined(Box::new(m)),
+            ServerMsg::Frame(m) => Event::Frame(Box::new(m)),
+            ServerMsg::Pong(m) => Event::Pong(m),
+            ServerMsg::Refused(m) => Event::Refused(m),
+            ServerMsg::Left(m) => Event::Left(m),
+            ServerMsg::Closing(m) => return Ok(self.close(Some(m.code), m.detail)),
+        }))
+    }
+
+    fn close(&mut self, code: Option<CloseCode>, detail: String) -> Told {
+        self.closed = Some((code, detail.clone()));
+        Told::Event(Event::Closed { code, detail })
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("welcome", &self.welcome).finish_non_exhaustive()
+    }
+}

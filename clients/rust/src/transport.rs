@@ -1,0 +1,158 @@
+//! Messages over WebSocket, or over TCP with a length before each (`u32`, big-endian).
+
+use std::io;
+
+use bytes::{Buf, Bytes, BytesMut};
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt, StreamExt};
+use purview::wire::{CloseCode, DecodeError, MAX_SERVER_FRAME};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+
+use crate::ClientError;
+
+/// What comes in.
+pub(crate) enum Incoming {
+    /// The bytes of a message.
+    Message(Bytes),
+    /// The other side has closed, with a code where it gave one.
+    Closed { code: Option<CloseCode>, detail: String },
+}
+
+pub(crate) enum Reader {
+    Ws(SplitStream<WebSocketStream<TcpStream>>),
+    Tcp { half: OwnedReadHalf, buf: BytesMut },
+}
+
+pub(crate) enum Writer {
+    Ws(SplitSink<WebSocketStream<TcpStream>, Message>),
+    Tcp(OwnedWriteHalf),
+}
+
+/// Opens a connection to `ws://host:port/...` or `tcp://host:port`.
+pub(crate) async fn open(url: &str) -> Result<(Writer, Reader), ClientError> {
+    let bad = || ClientError::BadUrl { url: url.into() };
+    let (scheme, rest) = url.split_once("://").ok_or_else(bad)?;
+    let host = rest.split(['/', '?']).next().unwrap_or(rest);
+    if !host.contains(':') {
+        return Err(bad());
+    }
+    match scheme {
+        "tcp" => {
+            let (read, write) = connect(host).await?.into_split();
+            Ok((Writer::Tcp(write), Reader::Tcp { half: read, buf: BytesMut::new() }))
+        }
+        "ws" => {
+            let config = WebSocketConfig::default()
+                .max_message_size(Some(MAX_SERVER_FRAME))
+                .max_frame_size(Some(MAX_SERVER_FRAME))
+                .read_buffer_size(16 * 1024);
+            let stream = connect(host).await?;
+            let (ws, _) =
+                tokio_tungstenite::client_async_with_config(url, stream, Some(config)).await?;
+            let (write, read) = ws.split();
+            Ok((Writer::Ws(write), Reader::Ws(read)))
+        }
+        _ => Err(bad()),
+    }
+}
+
+async fn connect(host: &str) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(host).await?;
+    // One small message per input: waiting to fill a segment would only add delay.
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+impl Writer {
+    pub(crate) async fn send(&mut self, message: Vec<u8>) -> Result<(), ClientError> {
+        match self {
+            Writer::Ws(ws) => ws.send(Message::Binary(message.into())).await?,
+            Writer::Tcp(tcp) => {
+                let mut out = Vec::with_capacity(message.len() + 4);
+                out.extend_from_slice(&(message.len() as u32).to_be_bytes());
+                out.extend_from_slice(&message);
+                tcp.write_all(&out).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the sending side in order.
+    pub(crate) async fn close(&mut self) -> Result<(), ClientError> {
+        match self {
+            Writer::Ws(ws) => ws.close().await?,
+            Writer::Tcp(tcp) => tcp.shutdown().await?,
+        }
+        Ok(())
+    }
+}
+
+impl Reader {
+    /// The next message. May be dropped while it waits without losing anything.
+    pub(crate) async fn next(&mut self) -> Result<Incoming, ClientError> {
+        match self {
+            Reader::Ws(ws) => next_ws(ws).await,
+            Reader::Tcp { half, buf } => next_tcp(half, buf).await,
+        }
+    }
+}
+
+fn ended() -> Incoming {
+    Incoming::Closed { code: None, detail: "the connection ended without a reason given".into() }
+}
+
+async fn next_ws(
+    ws: &mut SplitStream<WebSocketStream<TcpStream>>,
+) -> Result<Incoming, ClientError> {
+    loop {
+        match ws.next().await {
+            None => return Ok(ended()),
+            Some(Err(e)) => return Err(e.into()),
+            Some(Ok(Message::Binary(bytes))) => return Ok(Incoming::Message(bytes)),
+            Some(Ok(Message::Close(None))) => return Ok(ended()),
+            Some(Ok(Message::Close(Some(frame)))) => {
+                let number = u16::from(frame.code);
+                let code = CloseCode::try_from(number).ok();
+                let detail = match code {
+                    Some(_) => frame.reason.to_string(),
+                    None => format!("close code {number}: {}", frame.reason),
+                };
+                return Ok(Incoming::Closed { code, detail });
+            }
+            Some(Ok(Message::Text(text))) => {
+                return Err(ClientError::Unexpected {
+                    want: "a binary message",
+                    got: format!("a text of {} bytes", text.len()),
+                });
+            }
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+        }
+    }
+}
+
+async fn next_tcp(half: &mut OwnedReadHalf, buf: &mut BytesMut) -> Result<Incoming, ClientError> {
+    loop {
+        if let Some(head) = buf.first_chunk::<4>() {
+            let len = u32::from_be_bytes(*head) as usize;
+            if len > MAX_SERVER_FRAME {
+                return Err(DecodeError::TooBig { len, max: MAX_SERVER_FRAME }.into());
+            }
+            if buf.len() >= 4 + len {
+                buf.advance(4);
+                return Ok(Incoming::Message(buf.split_to(len).freeze()));
+            }
+            buf.reserve(4 + len - buf.len());
+        }
+        if half.read_buf(buf).await? == 0 {
+            return match buf.len() {
+                0 => Ok(ended()),
+                _ => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            };
+        }
+    }
+}

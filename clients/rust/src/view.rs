@@ -1,0 +1,279 @@
+//! The world as the server shows it to one client.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use purview::scene::{EntityId, Epoch, Kind, Pos, Seq, Tick};
+use purview::wire::Frame;
+
+/// Somebody in view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// Its kind.
+    pub kind: Kind,
+    /// Where it was last said to be, centimetres.
+    pub pos: Pos,
+    /// Its opaque appearance.
+    pub look: Bytes,
+}
+
+/// A frame that contradicts those before it. The view is as it was before the frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ViewError {
+    /// One who is in view already comes into view.
+    #[error("tick {tick}: {id} enters who is in view already")]
+    EnterTwice {
+        /// The frame's tick.
+        tick: Tick,
+        /// Who.
+        id: EntityId,
+    },
+    /// One who is not in view goes out of view.
+    #[error("tick {tick}: {id} leaves who is not in view")]
+    LeaveUnseen {
+        /// The frame's tick.
+        tick: Tick,
+        /// Who.
+        id: EntityId,
+    },
+    /// One who is not in view moves.
+    #[error("tick {tick}: {id} moves who is not in view")]
+    MoveUnseen {
+        /// The frame's tick.
+        tick: Tick,
+        /// Who.
+        id: EntityId,
+    },
+    /// One who is not in view acts.
+    #[error("tick {tick}: {id} acts who is not in view")]
+    ActUnseen {
+        /// The frame's tick.
+        tick: Tick,
+        /// Who.
+        id: EntityId,
+    },
+    /// The frame is not later than the last one.
+    #[error("a frame for tick {tick} after one for {last}")]
+    TickBack {
+        /// The frame's tick.
+        tick: Tick,
+        /// The last frame's tick.
+        last: Tick,
+    },
+}
+
+/// Who is in view, kept frame by frame: leaves first, then enters, then moves.
+///
+/// A `Joined` after a jump does not change it: the frames that follow do, by leaves or a resync.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    seen: HashMap<EntityId, Seen>,
+    tick: Option<Tick>,
+    ack: Seq,
+    epoch: Epoch,
+}
+
+impl View {
+    /// Takes in a frame.
+    ///
+    /// # Errors
+    /// The first contradiction; the view is then unchanged.
+    pub fn apply(&mut self, frame: &Frame) -> Result<(), ViewError> {
+        self.check(frame)?;
+        if frame.resync {
+            self.seen.clear();
+        }
+        for id in &frame.leaves {
+            self.seen.remove(id);
+        }
+        for e in &frame.enters {
+            let pos = Pos { x: e.x, y: e.y, z: e.z };
+            let look = Bytes::copy_from_slice(&e.look);
+            self.seen.insert(e.id, Seen { kind: e.kind, pos, look });
+        }
+        for m in &frame.moves {
+            if let Some(seen) = self.seen.get_mut(&m.id) {
+                seen.pos = Pos { x: m.x, y: m.y, z: m.z };
+            }
+        }
+        self.tick = Some(frame.tick);
+        self.ack = frame.ack;
+        self.epoch = frame.epoch;
+        Ok(())
+    }
+
+    /// Somebody in view.
+    pub fn get(&self, id: EntityId) -> Option<&Seen> {
+        self.seen.get(&id)
+    }
+
+    /// Everybody in view, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = (EntityId, &Seen)> {
+        self.seen.iter().map(|(id, seen)| (*id, seen))
+    }
+
+    /// How many are in view.
+    pub fn len(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// Whether nobody is in view.
+    pub fn is_empty(&self) -> bool {
+        self.seen.is_empty()
+    }
+
+    /// The tick of the last frame.
+    pub fn tick(&self) -> Option<Tick> {
+        self.tick
+    }
+
+    /// The last own input that was applied.
+    pub fn ack(&self) -> Seq {
+        self.ack
+    }
+
+    /// The player's epoch; it grows with each handoff.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    fn check(&self, frame: &Frame) -> Result<(), ViewError> {
+        let tick = frame.tick;
+        if let Some(last) = self.tick
+            && tick <= last
+        {
+            return Err(ViewError::TickBack { tick, last });
+        }
+        let before = |id: &EntityId| !frame.resync && self.seen.contains_key(id);
+        let entering = |id: &EntityId| frame.enters.iter().any(|e| e.id == *id);
+        for (i, &id) in frame.leaves.iter().enumerate() {
+            if !before(&id) || frame.leaves[..i].contains(&id) {
+                return Err(ViewError::LeaveUnseen { tick, id });
+            }
+        }
+        for (i, e) in frame.enters.iter().enumerate() {
+            let in_view = before(&e.id) && !frame.leaves.contains(&e.id);
+            if in_view || frame.enters[..i].iter().any(|other| other.id == e.id) {
+                return Err(ViewError::EnterTwice { tick, id: e.id });
+            }
+        }
+        let after = |id: &EntityId| (before(id) && !frame.leaves.contains(id)) || entering(id);
+        if let Some(m) = frame.moves.iter().find(|m| !after(&m.id)) {
+            return Err(ViewError::MoveUnseen { tick, id: m.id });
+        }
+        // One who acts and goes out of view in the same tick may still be told of.
+        if let Some(a) = frame.acts.iter().find(|a| !before(&a.id) && !entering(&a.id)) {
+            return Err(ViewError::ActUnseen { tick, id: a.id });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use purview::wire::{Entered, Moved, frame::Acted};
+
+    use super::*;
+
+    fn frame(tick: u64) -> Frame {
+        Frame {
+            tick: Tick(tick),
+            ack: Seq(0),
+            epoch: Epoch(1),
+            resync: false,
+            enters: vec![],
+            leaves: vec![],
+            moves: vec![],
+            acts: vec![],
+            refused: vec![],
+        }
+    }
+
+    fn enter(id: u64) -> Entered {
+        let look = vec![7].into();
+        Entered { id: EntityId(id), kind: Kind::PLAYER, x: 1, y: 2, z: 3, look }
+    }
+
+    fn moved(id: u64) -> Moved {
+        Moved { id: EntityId(id), x: 4, y: 5, z: 6 }
+    }
+
+    fn seeing(ids: &[u64]) -> View {
+        let mut view = View::default();
+        let enters = ids.iter().map(|&id| enter(id)).collect();
+        view.apply(&Frame { enters, ..frame(1) }).unwrap();
+        view
+    }
+
+    #[test]
+    fn enters_moves_and_leaves_are_followed() {
+        let mut view = seeing(&[1, 2]);
+        view.apply(&Frame {
+            leaves: vec![EntityId(1)],
+            moves: vec![moved(2)],
+            ack: Seq(9),
+            epoch: Epoch(3),
+            ..frame(2)
+        })
+        .unwrap();
+        let pos = Pos { x: 4, y: 5, z: 6 };
+        let seen = Seen { kind: Kind::PLAYER, pos, look: Bytes::from_static(&[7]) };
+        assert_eq!(view.iter().collect::<Vec<_>>(), [(EntityId(2), &seen)]);
+        assert_eq!((view.tick(), view.ack(), view.epoch()), (Some(Tick(2)), Seq(9), Epoch(3)));
+    }
+
+    #[test]
+    fn a_resync_forgets_everybody_else() {
+        let mut view = seeing(&[1, 2]);
+        view.apply(&Frame { resync: true, enters: vec![enter(2), enter(3)], ..frame(2) }).unwrap();
+        let mut ids: Vec<_> = view.iter().map(|(id, _)| id.0).collect();
+        ids.sort();
+        assert_eq!(ids, [2, 3]);
+    }
+
+    #[test]
+    fn a_contradiction_is_named_and_changes_nothing() {
+        let (tick, id) = (Tick(2), EntityId(1));
+        let unseen = EntityId(5);
+        let acted = Acted { id: unseen, payload: vec![].into() };
+        let twice = vec![EntityId(1), EntityId(1)];
+        for (bad, want) in [
+            (Frame { enters: vec![enter(1)], ..frame(2) }, ViewError::EnterTwice { tick, id }),
+            (
+                Frame { enters: vec![enter(5), enter(5)], ..frame(2) },
+                ViewError::EnterTwice { tick, id: unseen },
+            ),
+            (
+                Frame { leaves: vec![unseen], ..frame(2) },
+                ViewError::LeaveUnseen { tick, id: unseen },
+            ),
+            (Frame { leaves: twice, ..frame(2) }, ViewError::LeaveUnseen { tick, id }),
+            (
+                Frame { moves: vec![moved(5)], ..frame(2) },
+                ViewError::MoveUnseen { tick, id: unseen },
+            ),
+            (
+                Frame { leaves: vec![id], moves: vec![moved(1)], ..frame(2) },
+                ViewError::MoveUnseen { tick, id },
+            ),
+            (
+                Frame { resync: true, moves: vec![moved(1)], ..frame(2) },
+                ViewError::MoveUnseen { tick, id },
+            ),
+            (Frame { acts: vec![acted], ..frame(2) }, ViewError::ActUnseen { tick, id: unseen }),
+            (frame(1), ViewError::TickBack { tick: Tick(1), last: Tick(1) }),
+        ] {
+            let mut view = seeing(&[1]);
+            assert_eq!(view.apply(&bad), Err(want));
+            assert_eq!((view.len(), view.tick()), (1, Some(Tick(1))));
+        }
+    }
+
+    #[test]
+    fn one_who_acts_and_leaves_in_one_tick_is_heard() {
+        let mut view = seeing(&[1]);
+        let acts = vec![Acted { id: EntityId(1), payload: vec![1].into() }];
+        view.apply(&Frame { leaves: vec![EntityId(1)], acts, ..frame(2) }).unwrap();
+        assert!(view.is_empty());
+    }
+}

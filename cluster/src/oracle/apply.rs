@@ -1,0 +1,209 @@
+//! What a frame does to what a client is shown.
+
+use purview::scene::{EntityId, Kind, Pos};
+use purview::wire::{Entered, Frame, Moved};
+use rustc_hash::FxHashMap;
+
+use super::acts::Acts;
+use super::findings::{Fault, Log};
+use super::pairs::{Waiting, pair};
+use super::player::{Entry, NOBODY, Parted, Player};
+use super::rules::interval;
+use super::track::Track;
+use super::{ClientId, Options};
+
+/// What there is to look at beside the client itself.
+pub(super) struct Scope<'a> {
+    pub t: u64,
+    pub me: &'a Track,
+    pub tracks: &'a [Track],
+    pub by_id: &'a FxHashMap<EntityId, u32>,
+    /// The others; the client itself is taken out.
+    pub players: &'a mut [Option<Player>],
+    pub waiting: &'a Waiting,
+    pub acts: &'a mut Acts,
+    pub log: &'a mut Log,
+    pub options: &'a Options,
+}
+
+impl Scope<'_> {
+    fn track(&self, id: EntityId) -> Option<(u32, &Track)> {
+        let slot = *self.by_id.get(&id)?;
+        let track = &self.tracks[slot as usize];
+        (track.id == id).then_some((slot, track))
+    }
+
+    fn contradiction(&mut self, client: ClientId, id: EntityId, what: &str) {
+        self.log.fault(Fault::Lost, self.t, || format!("client {client}: {id} {what}"));
+    }
+}
+
+/// Applies a frame: leaves, enters, moves, acts. A contradiction is counted and then made the best
+/// of.
+pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
+    let acting_last: Vec<EntityId> =
+        frame.leaves.iter().filter(|id| player.shown.contains_key(id)).copied().collect();
+    let before =
+        if frame.resync { std::mem::take(&mut player.shown) } else { FxHashMap::default() };
+    for id in &frame.leaves {
+        match player.shown.remove(id) {
+            Some(entry) => leave(player, *id, &entry, scope),
+            None => scope.contradiction(player.client, *id, "leaves who is not in view"),
+        }
+    }
+    for e in &frame.enters {
+        enter(player, e, before.get(&e.id), scope);
+    }
+    for (id, entry) in &before {
+        if !player.shown.contains_key(id) {
+            leave(player, *id, entry, scope);
+        }
+    }
+    for m in &frame.moves {
+        moved(player, m, scope);
+    }
+    for a in &frame.acts {
+        if !player.shown.contains_key(&a.id) && !acting_last.contains(&a.id) {
+            scope.contradiction(player.client, a.id, "acts who is not in view");
+        }
+        let actor = scope.track(a.id).map(|(slot, _)| slot);
+        if let Some(actor) = actor.and_then(|slot| scope.players[slot as usize].as_mut()) {
+            scope.acts.heard(player.client, actor, &a.payload, scope.t, scope.log);
+        }
+    }
+}
+
+fn leave(player: &mut Player, id: EntityId, entry: &Entry, scope: &mut Scope<'_>) {
+    let slack = scope.options.slack_ticks;
+    if entry.extra <= slack {
+        scope.log.findings.updates.came();
+    }
+    if entry.kind != Kind::PLAYER {
+        return;
+    }
+    let (t, me) = (scope.t, scope.me);
+    let since = t.saturating_sub(slack);
+    let calm = scope.track(id).is_some_and(|(_, other)| {
+        me.might_see_throughout(other, since, t)
+            && !me.was_full_since(since)
+            && !other.was_full_since(since)
+    });
+    player.parted.retain(|p| p.id != id);
+    if calm {
+        player.parted.push(Parted { id, at: t });
+    }
+}
+
+fn enter(player: &mut Player, e: &Entered, before: Option<&Entry>, scope: &mut Scope<'_>) {
+    let t = scope.t;
+    let pos = Pos { x: e.x, y: e.y, z: e.z };
+    if player.shown.contains_key(&e.id) {
+        scope.contradiction(player.client, e.id, "enters who is in view already");
+    }
+    if before.is_none() && e.kind == Kind::PLAYER {
+        let wait = scope.waiting.get(&pair(player.id, e.id));
+        scope.log.findings.latency.record(wait.map_or(0, |w| w.since.map_or(0, |since| t - since)));
+        if !wait.is_some_and(|w| w.counted) {
+            scope.log.findings.updates.came();
+        }
+        if player.parted.iter().any(|p| p.id == e.id) {
+            player.parted.retain(|p| p.id != e.id);
+            let (me, id) = (player.id, e.id);
+            scope
+                .log
+                .fault(Fault::Flicker, t, || format!("{id} left the view of {me} and came back"));
+        }
+    } else if before.is_none() {
+        scope.log.findings.updates.came();
+    }
+    let mut entry = Entry {
+        kind: e.kind,
+        slot: NOBODY,
+        pos,
+        since: before.map_or(t, |b| b.since),
+        told: t,
+        fresh: t,
+        span: 1,
+        due: None,
+        stale: false,
+        extra: before.map_or(0, |b| b.extra),
+        alone: before.map_or(0, |b| b.alone),
+    };
+    told(player, e.id, &mut entry, scope);
+    player.shown.insert(e.id, entry);
+}
+
+fn moved(player: &mut Player, m: &Moved, scope: &mut Scope<'_>) {
+    let Some(mut entry) = player.shown.get(&m.id).copied() else {
+        scope.contradiction(player.client, m.id, "moves who is not in view");
+        return;
+    };
+    let pos = Pos { x: m.x, y: m.y, z: m.z };
+    if let Some((_, other)) = scope.track(m.id) {
+        let rate = interval(&scope.me.rules, scope.me.ring(other));
+        let differs = entry.pos != other.pos || entry.pos != pos;
+        if entry.due.is_some() || (differs && scope.t >= entry.told + rate) {
+            scope.log.findings.updates.came();
+        }
+    }
+    (entry.pos, entry.told, entry.due) = (pos, scope.t, None);
+    told(player, m.id, &mut entry, scope);
+    player.shown.insert(m.id, entry);
+}
+
+/// Finds out how old the place is that a client was just told.
+fn told(player: &Player, id: EntityId, entry: &mut Entry, scope: &mut Scope<'_>) {
+    let t = scope.t;
+    let Some((slot, other)) = scope.track(id) else { return };
+    entry.slot = slot;
+    entry.span = interval(&scope.me.rules, scope.me.ring(other));
+    let unsure =
+        other.place.is_none() || other.was_held_since(t.saturating_sub(scope.options.ack_ticks));
+    match other.was_at(entry.pos, t) {
+        Some(at) => (entry.fresh, entry.stale) = (at, false),
+        None if unsure => (entry.fresh, entry.stale) = (t, false),
+        None => {
+            entry.fresh = t;
+            let (client, pos, truth) = (player.client, entry.pos, other.pos);
+            if !entry.stale {
+                scope.log.fault(Fault::Stale, t, || {
+                    format!("client {client}: {id} told at {pos:?}, where it was not; it is at {truth:?}")
+                });
+            }
+            entry.stale = true;
+        }
+    }
+}
+
+/// Checks that somebody shown is where it is shown, or was lately, and that updates come in time.
+pub(super) fn check_fresh(
+    (client, id): (ClientId, EntityId),
+    entry: &mut Entry,
+    me: &Track,
+    other: &Track,
+    (t, slack): (u64, u64),
+    log: &mut Log,
+) {
+    let rate = interval(&me.rules, me.ring(other));
+    if entry.pos == other.pos {
+        (entry.fresh, entry.span, entry.due, entry.stale) = (t, rate, None, false);
+        return;
+    }
+    entry.span = entry.span.max(rate);
+    let age = t - entry.fresh;
+    if age > entry.span + slack && !entry.stale {
+        entry.stale = true;
+        let (shown, truth) = (entry.pos, other.pos);
+        log.fault(Fault::Stale, t, || {
+            format!("client {client}: {id} shown at {shown:?} for {age} ticks; it is at {truth:?}")
+        });
+    }
+    match entry.due {
+        None if t >= entry.told + rate => entry.due = Some(t),
+        Some(due) if t > due + slack => {
+            log.findings.updates.expected += 1;
+            (entry.due, entry.told) = (None, t);
+        }
+        _ => {}
+    }
+}

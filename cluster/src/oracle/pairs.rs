@@ -1,0 +1,222 @@
+//! Brute force over all pairs of a plane: who must be shown to each other.
+//!
+//! The key of a pair is (distance in whole centimetres, less the margin if it is linked; the smaller
+//! id; the larger id), smaller is better. A pair in range is *blocking* when each of the two has
+//! room, or shows somebody with a worse key. Lists without blocking pairs are the one stable
+//! assignment, which is what the greedy rule gives.
+
+use purview::scene::{EntityId, Kind};
+use rustc_hash::FxHashMap;
+
+use super::findings::Fault;
+use super::player::Player;
+use super::rules::{self, Range};
+use super::track::{Place, Track};
+use super::{Options, Oracle};
+
+/// Ids of a pair, the smaller first.
+pub(super) type Pair = (EntityId, EntityId);
+
+/// The name of a pair.
+pub(super) fn pair(a: EntityId, b: EntityId) -> Pair {
+    (a.min(b), a.max(b))
+}
+
+/// A pair that ought to be shown and is not.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wait {
+    /// Since when both have room for each other and are near enough.
+    pub since: Option<u64>,
+    /// For how many ticks it has been blocking.
+    ticks: u64,
+    /// Counted as missing already.
+    pub counted: bool,
+    at: u64,
+}
+
+/// The pairs that ought to be shown and are not.
+pub(super) type Waiting = FxHashMap<Pair, Wait>;
+
+/// A square table of bits: who shows whom, by slot.
+#[derive(Debug, Default)]
+pub(super) struct Bits {
+    words: usize,
+    bits: Vec<u64>,
+}
+
+impl Bits {
+    pub fn clear(&mut self, n: usize) {
+        self.words = n.div_ceil(64);
+        self.bits.clear();
+        self.bits.resize(n * self.words, 0);
+    }
+
+    pub fn set(&mut self, row: usize, column: usize) {
+        self.bits[row * self.words + column / 64] |= 1 << (column % 64);
+    }
+
+    #[inline]
+    pub fn has(&self, row: usize, column: usize) -> bool {
+        (self.bits[row * self.words + column / 64] >> (column % 64)) & 1 == 1
+    }
+}
+
+/// Distance less margin, in centimetres, then ids.
+type Key = (i64, Pair);
+
+/// One of a plane, laid out for the inner loop.
+struct Stand {
+    x: i32,
+    z: i32,
+    patch: (i32, i32),
+    /// Nobody at this squared distance or beyond is wanted.
+    wanted2: u64,
+    slot: u32,
+}
+
+/// Checks all pairs at tick `t`.
+pub(super) fn check(oracle: &mut Oracle, t: u64) {
+    let mut planes: FxHashMap<Place, Vec<u32>> = FxHashMap::default();
+    let mut worst: Vec<Option<Key>> = vec![None; oracle.players.len()];
+    for (slot, player) in oracle.players.iter().enumerate() {
+        let track = &oracle.tracks[slot];
+        let (Some(player), Some(place)) = (player, track.place) else { continue };
+        if player.is_live(t) {
+            planes.entry(place).or_default().push(slot as u32);
+            worst[slot] = worst_shown(player, track, &oracle.tracks, t, &oracle.options);
+        }
+    }
+    let mut found = Vec::new();
+    for slots in planes.values() {
+        unshown(oracle, slots, &worst, &mut found);
+    }
+    // In a fixed order, so that a run can be repeated to the letter.
+    found.sort_unstable();
+    for (a, b) in found {
+        consider(oracle, a as usize, b as usize, &worst, t);
+    }
+    oracle.waiting.retain(|_, wait| wait.at == t);
+}
+
+/// The worst key in a full list, at its best of the places that the server may know; `None` when
+/// there is room.
+fn worst_shown(
+    player: &Player,
+    me: &Track,
+    tracks: &[Track],
+    t: u64,
+    options: &Options,
+) -> Option<Key> {
+    if me.has_room() {
+        return None;
+    }
+    let margin = i64::from(me.rules.view_margin_cm);
+    let then = t.saturating_sub(options.mirror_ticks);
+    let keys = player.shown.iter().filter(|(_, e)| e.kind == Kind::PLAYER).map(|(id, entry)| {
+        let other = tracks.get(entry.slot as usize).filter(|track| track.id == *id);
+        let d2 = match other {
+            Some(o) => me.pos.dist2(o.pos).min(me.pos.dist2(o.at(then))),
+            None => me.pos.dist2(entry.pos),
+        };
+        (d2.isqrt() as i64 - margin, pair(me.id, *id))
+    });
+    keys.max()
+}
+
+/// Finds the pairs of a plane that are in range, not shown to each other, and wanted by both.
+fn unshown(oracle: &Oracle, slots: &[u32], worst: &[Option<Key>], found: &mut Vec<(u32, u32)>) {
+    let Some(&first) = slots.first() else { return };
+    let range = oracle.tracks[first as usize].range;
+    let stands: Vec<Stand> = slots
+        .iter()
+        .map(|&slot| {
+            let track = &oracle.tracks[slot as usize];
+            let wanted2 = match worst[slot as usize] {
+                None => u64::MAX,
+                Some((cm, _)) if cm < 0 => 0,
+                Some((cm, _)) => ((cm + 1) * (cm + 1)) as u64,
+            };
+            Stand { x: track.pos.x, z: track.pos.z, patch: track.patch, wanted2, slot }
+        })
+        .collect();
+    for (i, a) in stands.iter().enumerate() {
+        for b in &stands[i + 1..] {
+            let d2 = purview::scene::geo::dist2(a.x, a.z, b.x, b.z);
+            if d2 >= a.wanted2 || d2 >= b.wanted2 {
+                continue;
+            }
+            let ring = rules::ring(a.patch, b.patch);
+            if matches!(range, Range::Rings) && ring > 2 {
+                continue;
+            }
+            let (sa, sb) = (a.slot as usize, b.slot as usize);
+            if oracle.shows.has(sa, sb) && oracle.shows.has(sb, sa) {
+                continue;
+            }
+            let both = oracle.tracks[sa].rules.range.and(oracle.tracks[sb].rules.range);
+            if range.may(both, ring, d2) {
+                found.push((a.slot, b.slot));
+            }
+        }
+    }
+}
+
+/// Counts a pair that is in range and not shown to each other.
+fn consider(oracle: &mut Oracle, a: usize, b: usize, worst: &[Option<Key>], t: u64) {
+    let (one, two) = (&oracle.tracks[a], &oracle.tracks[b]);
+    let name = pair(one.id, two.id);
+    let known = oracle.waiting.get(&name).copied();
+    if one.is_held(t) || two.is_held(t) {
+        if let Some(wait) = oracle.waiting.get_mut(&name) {
+            wait.at = t;
+        }
+        return;
+    }
+    let must = one.range.must(one.pos.dist2(two.pos)) || known.is_some() || parted(oracle, a, b, t);
+    if !must || !blocking(oracle, a, b, worst, t) {
+        return;
+    }
+    let room = |x: usize, y: usize| oracle.tracks[x].has_room() || oracle.shows.has(x, y);
+    let mut wait = known.unwrap_or(Wait { since: None, ticks: 0, counted: false, at: t });
+    if room(a, b) && room(b, a) {
+        wait.since = wait.since.or(Some(t));
+    }
+    wait.at = t;
+    wait.ticks += 1;
+    if wait.ticks > oracle.options.slack_ticks && !wait.counted {
+        wait.counted = true;
+        let sides = 2 - u64::from(oracle.shows.has(a, b)) - u64::from(oracle.shows.has(b, a));
+        oracle.log.findings.updates.expected += sides;
+        let cm = one.pos.dist2(two.pos).isqrt();
+        let (listed, of) = ((one.listed, two.listed), (one.id, two.id));
+        oracle.log.fault(Fault::Missing, t, || {
+            format!("{} and {}, {cm} cm apart, lists of {} and {}", of.0, of.1, listed.0, listed.1)
+        });
+    }
+    oracle.waiting.insert(name, wait);
+}
+
+/// Whether the two were shown to each other until this tick and not out of range since, so that they
+/// are still in range where the enter range alone would not make them so.
+fn parted(oracle: &Oracle, a: usize, b: usize, t: u64) -> bool {
+    let (one, two) = (&oracle.tracks[a], &oracle.tracks[b]);
+    let left = |x: usize, id: EntityId| {
+        oracle.players[x]
+            .as_ref()
+            .is_some_and(|p| p.parted.iter().any(|parted| parted.id == id && parted.at == t))
+    };
+    let since = t.saturating_sub(oracle.options.slack_ticks);
+    (left(a, two.id) || left(b, one.id)) && one.might_see_throughout(two, since, t)
+}
+
+/// Whether both want each other, at the worst of the places that the server may know.
+fn blocking(oracle: &Oracle, a: usize, b: usize, worst: &[Option<Key>], t: u64) -> bool {
+    let (one, two) = (&oracle.tracks[a], &oracle.tracks[b]);
+    let then = t.saturating_sub(oracle.options.mirror_ticks);
+    let d2 =
+        one.pos.dist2(two.pos).max(one.at(then).dist2(two.pos)).max(one.pos.dist2(two.at(then)));
+    let key: Key = (d2.isqrt() as i64, pair(one.id, two.id));
+    let wants =
+        |x: usize, y: usize| oracle.shows.has(x, y) || worst[x].is_none_or(|worst| key < worst);
+    wants(a, b) && wants(b, a)
+}

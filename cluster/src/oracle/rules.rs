@@ -1,0 +1,61 @@
+//! The rules of range and rate, as a client is told them in [`JoinRules`].
+
+use purview::scene::{Pos, RangeSet, Visibility};
+use purview::wire::JoinRules;
+
+/// Ring of patches in which the two places see each other: 0 the same patch, 1 the next, ...
+#[inline]
+pub(super) fn ring(a: (i32, i32), b: (i32, i32)) -> u32 {
+    a.0.abs_diff(b.0).max(a.1.abs_diff(b.1))
+}
+
+/// The patch of a place.
+pub(super) fn patch(pos: Pos, rules: &JoinRules) -> (i32, i32) {
+    let side = rules.patch_cm.max(1);
+    (pos.x.div_euclid(side), pos.z.div_euclid(side))
+}
+
+/// Ticks between two updates of one who is seen in `ring`.
+pub(super) fn interval(rules: &JoinRules, ring: u32) -> u64 {
+    u64::from(rules.rates[ring.min(2) as usize]).max(1)
+}
+
+/// What makes two of a plane in range of each other.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Range {
+    Rings,
+    Circle { enter2: u64, leave2: u64 },
+    All,
+}
+
+impl Range {
+    pub fn of(rules: &JoinRules) -> Range {
+        match rules.visibility {
+            Visibility::Patches => Range::Rings,
+            Visibility::Circle { enter_cm, leave_cm } => {
+                let square = |cm: i32| (i64::from(cm) * i64::from(cm)) as u64;
+                Range::Circle { enter2: square(enter_cm), leave2: square(leave_cm) }
+            }
+            Visibility::All => Range::All,
+        }
+    }
+
+    /// Whether the two may be shown to each other: within the leave range.
+    #[inline]
+    pub fn may(self, both: RangeSet, ring: u32, d2: u64) -> bool {
+        match self {
+            Range::Rings => both.has_ring(ring),
+            Range::Circle { leave2, .. } => d2 <= leave2,
+            Range::All => true,
+        }
+    }
+
+    /// Whether two that `may` also must, having been apart: within the enter range.
+    #[inline]
+    pub fn must(self, d2: u64) -> bool {
+        match self {
+            Range::Circle { enter2, .. } => d2 <= enter2,
+            Range::Rings | Range::All => true,
+        }
+    }
+}

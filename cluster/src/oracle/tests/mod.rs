@@ -1,0 +1,4 @@
+mod bench;
+mod faults;
+mod perfect;
+mod server;
