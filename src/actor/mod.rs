@@ -4,6 +4,6 @@
 pub mod directory;
 pub mod messages;
 pub mod metrics;
-pub mod region;
 pub mod player;
+pub mod region;
 pub mod sink;
