@@ -1,0 +1,83 @@
+//! Walkers of a benchmark: random waypoints at a steady speed, from a seed.
+
+use purview::scene::Pos;
+
+/// A small seeded generator (SplitMix64): the same seed, the same walk, on every machine.
+#[derive(Debug, Clone)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// A generator that starts from `seed`.
+    pub fn new(seed: u64) -> Rng {
+        Rng(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number from 0 to below 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Walker {
+    x: f64,
+    z: f64,
+    to_x: f64,
+    to_z: f64,
+}
+
+/// People who walk from one random place to the next.
+#[derive(Debug, Clone)]
+pub struct Crowd {
+    walkers: Vec<Walker>,
+    side_cm: f64,
+    step_cm: f64,
+    rng: Rng,
+}
+
+impl Crowd {
+    /// `n` people on a square of `side_cm`, who walk `step_cm` in a tick.
+    pub fn new(n: usize, side_cm: f64, step_cm: f64, seed: u64) -> Crowd {
+        let mut rng = Rng::new(seed);
+        let mut somewhere = || rng.unit() * side_cm;
+        let walkers = (0..n)
+            .map(|_| Walker {
+                x: somewhere(),
+                z: somewhere(),
+                to_x: somewhere(),
+                to_z: somewhere(),
+            })
+            .collect();
+        Crowd { walkers, side_cm, step_cm, rng }
+    }
+
+    /// Everybody walks for a tick.
+    pub fn step(&mut self) {
+        for w in &mut self.walkers {
+            let (dx, dz) = (w.to_x - w.x, w.to_z - w.z);
+            let left = dx.hypot(dz);
+            if left <= self.step_cm {
+                (w.x, w.z) = (w.to_x, w.to_z);
+                w.to_x = self.rng.unit() * self.side_cm;
+                w.to_z = self.rng.unit() * self.side_cm;
+            } else {
+                w.x += dx / left * self.step_cm;
+                w.z += dz / left * self.step_cm;
+            }
+        }
+    }
+
+    /// Where walker `i` is.
+    pub fn pos(&self, i: usize) -> Pos {
+        let w = &self.walkers[i];
+        Pos::ground(w.x as i32, w.z as i32)
+    }
+}

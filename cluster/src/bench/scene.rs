@@ -1,0 +1,302 @@
+//! `purview bench scene`: players who all walk, one region on one core, frames to a counting sink.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use clap::Args;
+use purview::scene::effects::{Effect, Input, Order, Spawn};
+use purview::scene::spec::Rates;
+use purview::scene::{
+    EntityId, Kind, Plane, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
+    Tick, Visibility,
+};
+use purview::wire::EncodedBatch;
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+use super::crowd::Crowd;
+use super::ledger::Ledger;
+
+/// `purview bench scene`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview bench scene --players 10000 --density 60 --ticks 200\n  \
+    purview bench scene --players 1000 --mode circle --rates full --json\n\n\
+    Everybody walks at 5 m/s, 10 ticks a second. Time is CPU time of the one thread that does all \
+    the work: moves, index, views, frames encoded and assembled. Exits with 1 when what was \
+    delivered is not what was due.")]
+pub struct BenchSceneArgs {
+    /// Players.
+    #[arg(long, default_value_t = 10_000)]
+    pub players: usize,
+    /// How many others are in range of a player, on average.
+    #[arg(long, default_value_t = 60.0)]
+    pub density: f64,
+    /// Ticks that are measured, after a tenth as many to warm up.
+    #[arg(long, default_value_t = 200)]
+    pub ticks: u64,
+    /// Who is in range: `patches` (5 x 5 of 32 m) or `circle` (80 m in, 85 m out).
+    #[arg(long, default_value = "patches", value_parser = ["patches", "circle"])]
+    pub mode: String,
+    /// `default` (NEAR every tick, MIDDLE every second, FAR every fourth) or `full` (all, every tick).
+    #[arg(long, default_value = "default", value_parser = ["default", "full"])]
+    pub rates: String,
+    /// Most players in a view list.
+    #[arg(long, default_value_t = 60)]
+    pub cap: usize,
+    /// Margin before one in view is replaced, centimetres.
+    #[arg(long, default_value_t = 0)]
+    pub margin_cm: i32,
+    /// Seed of the walk.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Do not check every frame against the rules (the check is outside the measured time).
+    #[arg(long)]
+    pub no_check: bool,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a run measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct SceneBench {
+    /// Players.
+    pub players: usize,
+    /// Ticks measured.
+    pub ticks: u64,
+    /// Mean number of others that a client shows at the end; 0 when not checked.
+    pub visible: f64,
+    /// CPU microseconds per player and tick, all told.
+    pub us_per_player_tick: f64,
+    /// Of these, moves, index and views.
+    pub us_scene: f64,
+    /// Of these, frames encoded and assembled.
+    pub us_frames: f64,
+    /// Enters, leaves and moves delivered per CPU second.
+    pub updates_per_cpu_s: f64,
+    /// Moves that were due by the rates; 0 when not checked.
+    pub expected: u64,
+    /// Moves that were delivered; 0 when not checked.
+    pub delivered: u64,
+    /// Frames that contradicted what a client knew, or the truth.
+    pub faults: u64,
+    /// Bytes of frames per player and second.
+    pub bytes_per_player_s: f64,
+    /// Growth of the process's peak memory by the scene, bytes per player; 0 where unknown.
+    pub peak_bytes_per_player: u64,
+}
+
+/// CPU time of this thread, microseconds.
+fn cpu_us() -> f64 {
+    let t = clock_gettime(ClockId::ThreadCPUTime);
+    t.tv_sec as f64 * 1e6 + t.tv_nsec as f64 / 1e3
+}
+
+fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {
+    let visibility = match args.mode.as_str() {
+        "circle" => Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500 },
+        _ => Visibility::Patches,
+    };
+    let area = match visibility {
+        Visibility::Circle { enter_cm, .. } => std::f64::consts::PI * f64::from(enter_cm).powi(2),
+        _ => (5.0 * 3_200.0_f64).powi(2),
+    };
+    let side = (args.players as f64 * area / args.density.max(0.1)).sqrt();
+    let lands = (side / 51_200.0).ceil().max(1.0) as i32;
+    let rates = match args.rates.as_str() {
+        "full" => Rates { near: 1, middle: 1, far: 1 },
+        _ => SceneSpec::default().rates,
+    };
+    let spec = SceneSpec {
+        name: "bench".into(),
+        width_cm: lands * 51_200,
+        depth_cm: lands * 51_200,
+        region_lands_x: lands,
+        region_lands_z: lands,
+        visibility,
+        rates,
+        view_cap: args.cap,
+        view_margin_cm: args.margin_cm,
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    };
+    (spec, side)
+}
+
+struct Run {
+    region: Region,
+    crowd: Crowd,
+    players: usize,
+    tick: Tick,
+    seq: Seq,
+    encoded: EncodedBatch,
+    fx: Vec<Effect>,
+    frame: Vec<u8>,
+    ledger: Option<Ledger>,
+    us_scene: f64,
+    us_frames: f64,
+    bytes: u64,
+}
+
+impl Run {
+    fn new(args: &BenchSceneArgs) -> anyhow::Result<Run> {
+        let (spec, side) = spec(args);
+        let rates = spec.rates;
+        let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).map_err(|errors| {
+            let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            anyhow::anyhow!("no such scene: {}", all.join("; "))
+        })?;
+        let patch_cm = scene.spec.layers[0].patch_cm;
+        let region = Region::new(Arc::new(scene), RegionId(0)).context("the scene has a region")?;
+        let ledger = (!args.no_check).then(|| Ledger::new(args.players, rates, patch_cm));
+        Ok(Run {
+            region,
+            crowd: Crowd::new(args.players, side, 50.0, args.seed),
+            players: args.players,
+            tick: Tick(0),
+            seq: Seq(0),
+            encoded: EncodedBatch::default(),
+            fx: Vec::new(),
+            frame: Vec::new(),
+            ledger,
+            us_scene: 0.0,
+            us_frames: 0.0,
+            bytes: 0,
+        })
+    }
+
+    fn enter(&mut self) {
+        for i in 0..self.players {
+            let spawn = Spawn {
+                id: EntityId(i as u64 + 1),
+                kind: Kind::PLAYER,
+                plane: Plane(0),
+                pos: self.crowd.pos(i),
+                range: RangeSet::FULL,
+                look: Bytes::new(),
+                session: Some(SessionId(i as u64 + 1)),
+                bonds: Vec::new(),
+            };
+            self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);
+        }
+        self.finish_tick();
+    }
+
+    fn step(&mut self) {
+        self.crowd.step();
+        let t0 = cpu_us();
+        self.seq = self.seq.next();
+        for i in 0..self.players {
+            let (id, order) = (EntityId(i as u64 + 1), Order::Move(self.crowd.pos(i)));
+            self.region.handle(Input::Client { id, seq: self.seq, order }, &mut self.fx);
+        }
+        self.us_scene += cpu_us() - t0;
+        self.finish_tick();
+    }
+
+    fn finish_tick(&mut self) {
+        let t0 = cpu_us();
+        self.tick = self.tick.next();
+        self.region.tick(self.tick, &mut self.fx);
+        let t1 = cpu_us();
+        self.us_scene += t1 - t0;
+        for effect in self.fx.drain(..) {
+            let Effect::Frames(batch) = effect else { continue };
+            let t0 = cpu_us();
+            let old = self.encoded.replace(batch);
+            for i in 0..self.encoded.batch().sessions.len() {
+                self.frame.clear();
+                self.encoded.write_frame(i, &mut self.frame);
+                self.bytes += self.frame.len() as u64;
+            }
+            self.us_frames += cpu_us() - t0;
+            self.region.recycle(old);
+            if let Some(ledger) = &mut self.ledger {
+                let truth = |id: EntityId| self.crowd.pos(id.0 as usize - 1);
+                for (i, s) in self.encoded.batch().sessions.iter().enumerate() {
+                    self.frame.clear();
+                    self.encoded.write_frame(i, &mut self.frame);
+                    let ix = s.session.0 as usize - 1;
+                    ledger.book(ix, self.crowd.pos(ix), &self.frame, truth);
+                }
+            }
+        }
+    }
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// When the figures asked for make no legal scene.
+pub fn bench_scene(
+    args: &BenchSceneArgs,
+    progress: &mut dyn FnMut(u64, u64),
+) -> anyhow::Result<SceneBench> {
+    if args.players == 0 || args.ticks == 0 {
+        bail!("--players and --ticks must be at least 1");
+    }
+    let memory = crate::report::peak_rss_bytes().unwrap_or(0);
+    let mut run = Run::new(args)?;
+    run.enter();
+    let warm = args.ticks / 10 + 1;
+    (0..warm).for_each(|_| run.step());
+    let before = run.region.counts().updates;
+    (run.us_scene, run.us_frames, run.bytes) = (0.0, 0.0, 0);
+    for i in 0..args.ticks {
+        run.step();
+        progress(i + 1, args.ticks);
+    }
+    let updates = run.region.counts().updates - before;
+    let player_ticks = (args.players as u64 * args.ticks) as f64;
+    let us = run.us_scene + run.us_frames;
+    let grown = crate::report::peak_rss_bytes().unwrap_or(0).saturating_sub(memory);
+    let (mut expected, mut delivered, mut faults, mut visible) = (0, 0, 0, 0.0);
+    if let Some(ledger) = &run.ledger {
+        (expected, delivered, faults) = (ledger.expected, ledger.delivered, ledger.faults);
+        visible = ledger.mean_visible();
+    }
+    Ok(SceneBench {
+        players: args.players,
+        ticks: args.ticks,
+        visible,
+        us_per_player_tick: us / player_ticks,
+        us_scene: run.us_scene / player_ticks,
+        us_frames: run.us_frames / player_ticks,
+        updates_per_cpu_s: updates as f64 / (us / 1e6),
+        expected,
+        delivered,
+        faults,
+        bytes_per_player_s: run.bytes as f64 / args.players as f64 / (args.ticks as f64 / 10.0),
+        // The books would count too.
+        peak_bytes_per_player: if args.no_check { grown / args.players as u64 } else { 0 },
+    })
+}
+
+impl SceneBench {
+    /// Whether everything that was due was delivered, and nothing else.
+    pub fn is_exact(&self) -> bool {
+        self.expected == self.delivered && self.faults == 0
+    }
+
+    /// The result for people.
+    ///
+    /// # Errors
+    /// When `out` cannot be written.
+    pub fn print(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        writeln!(out, "players                    {}", self.players)?;
+        writeln!(out, "ticks                      {}", self.ticks)?;
+        writeln!(out, "visible                    {:.1}", self.visible)?;
+        writeln!(out, "us per player and tick     {:.3}", self.us_per_player_tick)?;
+        writeln!(out, "  moves, index, views      {:.3}", self.us_scene)?;
+        writeln!(out, "  frames                   {:.3}", self.us_frames)?;
+        writeln!(out, "updates per CPU second     {:.0}", self.updates_per_cpu_s)?;
+        writeln!(out, "moves due / delivered      {} / {}", self.expected, self.delivered)?;
+        writeln!(out, "faults                     {}", self.faults)?;
+        writeln!(out, "bytes per player and s     {:.0}", self.bytes_per_player_s)?;
+        writeln!(out, "peak memory per player     {} B", self.peak_bytes_per_player)
+    }
+}
