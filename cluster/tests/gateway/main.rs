@@ -9,7 +9,7 @@ use purview::scene::{Plane, SceneId, Seq};
 use purview::wire::client::{Hello, Refused};
 use purview::wire::{CloseCode, ErrorCode, PROTOCOL_VERSION, ServerMsg};
 use purview_cluster::gateway::{GatewayConfig, Tokens};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::Message;
 
 use support::{Client, Flood, Said, World, act, join, jump, leave, ping, step, until};
@@ -184,6 +184,20 @@ async fn a_client_that_says_no_hello_in_time_is_closed() {
     let world = world.await;
     let mut client = world.tcp().await;
     assert_eq!(client.closed().await, 4003);
+}
+
+#[actix_rt::test]
+async fn a_connection_that_never_becomes_a_websocket_is_dropped() {
+    let world = World::with(GatewayConfig { handshake_timeout: SHORT, ..config() }, Flood::No);
+    let world = world.await;
+    let addr = world.gateway.ws_addr().unwrap();
+    let mut silent = tokio::net::TcpStream::connect(addr).await.unwrap();
+    let mut other = tokio::net::TcpStream::connect(addr).await.unwrap();
+    other.write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n").await.unwrap();
+    let mut heard = Vec::new();
+    assert_eq!(silent.read_to_end(&mut heard).await.unwrap(), 0);
+    let gone = &world.gateway.metrics().sessions_gone;
+    until("both are counted", || gone.load(std::sync::atomic::Ordering::Relaxed) == 2).await;
 }
 
 #[actix_rt::test]
