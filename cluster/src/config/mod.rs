@@ -23,6 +23,8 @@ mod tree;
 pub mod units;
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 
 use std::path::Path;
