@@ -233,10 +233,7 @@ impl Region {
             Input::Client { id, seq, order } => self.apply_client(id, seq, order, fx),
             Input::Leave(id) => match self.real_slot(id) {
                 Some(slot) => self.remove_real(slot, fx),
-                None => {
-                    self.arrivals.retain(|s| s.id != id);
-                    self.forward(id, input, fx);
-                }
+                None => self.cancel_arrival(id, fx),
             },
             Input::Logic { id, ref order } => match self.real_slot(id) {
                 Some(slot) => {
@@ -256,6 +253,18 @@ impl Region {
             Input::Border(_) | Input::BorderLost(_) | Input::View(_) | Input::Handoff(_) => {
                 // `handle` takes these at once; they never wait in the inbox.
             }
+        }
+    }
+
+    /// Whoever leaves before it was added never was here; whoever has moved on is followed.
+    fn cancel_arrival(&mut self, id: EntityId, fx: &mut Vec<Effect>) {
+        match self.arrivals.iter().position(|s| s.id == id) {
+            Some(at) => {
+                if let Some(session) = self.arrivals.swap_remove(at).session {
+                    fx.push(Effect::Notice(session, Notice::Left { tick: self.tick }));
+                }
+            }
+            None => self.forward(id, Input::Leave(id), fx),
         }
     }
 
