@@ -1,12 +1,18 @@
 //! The Purview server, from one process to many machines: gateway, console, bots, replay and the
 //! `purview` command.
 
+pub mod admin;
 pub mod bench;
+pub mod bots;
 pub mod cli;
 pub mod config;
 pub mod console;
+pub mod crowd;
+pub mod dev;
 pub mod gateway;
 pub mod logs;
 pub mod oracle;
+pub mod replay;
 pub mod report;
+pub mod server;
 pub mod trace;

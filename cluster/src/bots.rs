@@ -1,0 +1,326 @@
+//! `purview bots`: load from a process of its own, judged like a replay.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use purview::scene::{Plane, Pos};
+use purview::wire::client::{Join, Joined};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::crowd::{Order, Progress, Server, gather};
+use crate::oracle::Options;
+use crate::report::Report;
+
+/// Between two moves of a bot.
+const STEP: Duration = Duration::from_millis(100);
+/// Centimetres that a bot walks in a step: 5 m/s.
+const STEP_CM: f64 = 50.0;
+/// Spread of a crowd, centimetres.
+const CROWD_SIGMA_CM: f64 = 2_000.0;
+/// Bots that may be connecting at once.
+const JOINING_MAX: usize = 32;
+
+/// How bots move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Pattern {
+    /// To random places all over the map, at 5 m/s
+    Walk,
+    /// To random places around the map's middle (sigma 20 m), at 5 m/s
+    Crowd,
+    /// To and fro across borders, at 5 m/s
+    Border,
+    /// As walk, with a teleport now and then, some to another plane
+    Jump,
+}
+
+/// Load a server with bots and judge what every one is shown
+#[derive(Debug, Clone, Args)]
+pub struct BotsArgs {
+    /// The server: ws://host:port/ or tcp://host:port
+    #[arg(long, value_name = "URL")]
+    pub connect: String,
+    /// How many bots
+    #[arg(long, default_value_t = 100)]
+    pub count: u32,
+    /// For how long, for example 30s, 5m or 500ms
+    #[arg(long = "for", default_value = "30s", value_parser = duration)]
+    pub length: Duration,
+    /// How they move
+    #[arg(long, value_enum, default_value_t = Pattern::Walk)]
+    pub pattern: Pattern,
+    /// The same seed makes bots do the same
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Keep to a square of this side in metres around the map's middle
+    #[arg(long, value_name = "METRES", value_parser = crate::replay::positive)]
+    pub area: Option<f64>,
+    /// Distance between the borders to cross, metres (pattern border); default: the middle lines
+    #[arg(long, value_name = "METRES", value_parser = crate::replay::positive)]
+    pub border_every: Option<f64>,
+    /// The scene to join
+    #[arg(long, default_value = "meadow")]
+    pub scene_name: String,
+    /// A file with the token that lets bots in
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// End standard output with the report as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// The server's admin address, http://host:port, to ask for its tick times
+    #[arg(long, value_name = "URL")]
+    pub admin: Option<String>,
+}
+
+/// What bots do.
+#[derive(Debug, Clone)]
+pub struct BotsOptions {
+    /// How many.
+    pub count: u32,
+    /// For how long.
+    pub length: Duration,
+    /// How they move.
+    pub pattern: Pattern,
+    /// The same seed makes bots do the same.
+    pub seed: u64,
+    /// Side of the square around the map's middle to keep to, centimetres.
+    pub area_cm: Option<i32>,
+    /// Distance between borders, centimetres.
+    pub border_every_cm: Option<i32>,
+    /// The scene to join.
+    pub scene: String,
+    /// What the oracle tolerates.
+    pub oracle: Options,
+}
+
+impl BotsArgs {
+    /// What the flags say of the bots.
+    pub fn options(&self) -> BotsOptions {
+        let cm = |m: f64| (m * 100.0) as i32;
+        BotsOptions {
+            count: self.count,
+            length: self.length,
+            pattern: self.pattern,
+            seed: self.seed,
+            area_cm: self.area.map(cm),
+            border_every_cm: self.border_every.map(|m| cm(m).max(1)),
+            scene: self.scene_name.clone(),
+            oracle: Options::default(),
+        }
+    }
+}
+
+/// Text that is no length of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("want a number and ms, s, m or h, for example 30s")]
+pub struct DurationError;
+
+fn duration(text: &str) -> Result<Duration, DurationError> {
+    let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let n: f64 = text[..at].trim().parse().map_err(|_| DurationError)?;
+    let unit_s = match &text[at..] {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        _ => return Err(DurationError),
+    };
+    Duration::try_from_secs_f64(n * unit_s).map_err(|_| DurationError)
+}
+
+/// Lets bots loose on a server until their time is over. The report has no tick times:
+/// [`crate::admin::tick_ms`] knows them.
+///
+/// # Errors
+/// The system gives no thread for the oracle.
+pub async fn bots(
+    url: &str,
+    token: &str,
+    options: BotsOptions,
+    progress: Progress,
+) -> std::io::Result<Report> {
+    let server = Server { url: url.into(), token: token.into() };
+    let (crowd, judge) = gather(server, options.oracle)?;
+    let until = crowd.start() + options.length;
+    let doors = Arc::new(Semaphore::new(JOINING_MAX));
+    let play = async {
+        let mut tasks = JoinSet::new();
+        for client in 0..options.count {
+            let (crowd, options) = (crowd.clone(), options.clone());
+            // The permit is given back when the bot is in.
+            let Ok(door) = doors.clone().acquire_owned().await else { break };
+            tasks.spawn(async move {
+                let join = Join {
+                    scene: options.scene.clone(),
+                    plane: None,
+                    pos: None,
+                    range: None,
+                    look: Vec::new().into(),
+                };
+                let enter = |joined: &Joined| {
+                    drop(door);
+                    Bot::new(client, &options, joined, until)
+                };
+                crowd.play(client, join, enter).await;
+            });
+        }
+        tasks.join_all().await;
+    };
+    tokio::select! {
+        () = play => {}
+        () = crowd.show_progress(progress, options.count.into()) => {}
+    }
+    Ok(crowd.report(judge).await)
+}
+
+/// A small generator of random numbers (splitmix64): a seed makes the same bots everywhere.
+#[derive(Debug, Clone)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 up to 1.
+    fn share(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.next().is_multiple_of(n)
+    }
+
+    fn normal(&mut self) -> f64 {
+        let r = (-2.0 * (1.0 - self.share()).ln()).sqrt();
+        r * (std::f64::consts::TAU * self.share()).cos()
+    }
+}
+
+/// The script of one bot: an order for each step, and an act now and then.
+struct Bot {
+    client: u32,
+    pattern: Pattern,
+    random: Random,
+    /// The ground to keep to: least and greatest, centimetres.
+    low: [f64; 2],
+    high: [f64; 2],
+    border_every: Option<f64>,
+    at: [f64; 2],
+    goal: [f64; 2],
+    plane: Plane,
+    next: Instant,
+    until: Instant,
+    orders: u32,
+}
+
+impl Bot {
+    fn new(client: u32, options: &BotsOptions, joined: &Joined, until: Instant) -> Bot {
+        let size = joined.rules.size_cm.map(f64::from);
+        let half = size.map(|s| options.area_cm.map_or(s, |a| f64::from(a).min(s)) / 2.0);
+        let middle = size.map(|s| s / 2.0);
+        let mut bot = Bot {
+            client,
+            pattern: options.pattern,
+            random: Random(options.seed ^ (u64::from(client) << 32)),
+            low: [0, 1].map(|i| middle[i] - half[i]),
+            high: [0, 1].map(|i| (middle[i] + half[i]).min(size[i] - 1.0)),
+            border_every: options.border_every_cm.map(f64::from),
+            at: [f64::from(joined.pos.x), f64::from(joined.pos.z)],
+            goal: [0.0; 2],
+            plane: joined.plane,
+            next: Instant::now(),
+            until,
+            orders: 0,
+        };
+        bot.next += STEP.mul_f64(bot.random.share());
+        bot.goal = bot.somewhere();
+        bot
+    }
+
+    /// A place to go to.
+    fn somewhere(&mut self) -> [f64; 2] {
+        let anywhere = [0, 1].map(|i| {
+            let share = self.random.share();
+            self.low[i] + share * (self.high[i] - self.low[i])
+        });
+        let goal = match self.pattern {
+            Pattern::Walk | Pattern::Jump => anywhere,
+            Pattern::Crowd => [0, 1].map(|i| {
+                let middle = (self.low[i] + self.high[i]) / 2.0;
+                middle + CROWD_SIGMA_CM * self.random.normal()
+            }),
+            Pattern::Border => self.across(anywhere),
+        };
+        [0, 1].map(|i| goal[i].clamp(self.low[i], self.high[i]))
+    }
+
+    /// A place up to 20 m beyond the border nearest to `place`, on the side where the bot is not.
+    fn across(&mut self, mut place: [f64; 2]) -> [f64; 2] {
+        let axis = usize::from(self.random.one_in(2));
+        let line = match self.border_every {
+            Some(every) => (self.at[axis] / every).round().max(1.0) * every,
+            None => (self.low[axis] + self.high[axis]) / 2.0,
+        };
+        let beyond = 100.0 + 1_900.0 * self.random.share();
+        place[axis] = if self.at[axis] < line { line + beyond } else { line - beyond };
+        place[1 - axis] = self.at[1 - axis] + 500.0 * self.random.normal();
+        place
+    }
+
+    fn pos(&self) -> Pos {
+        Pos::ground(self.at[0] as i32, self.at[1] as i32)
+    }
+
+    fn step(&mut self) -> Order {
+        let way = [self.goal[0] - self.at[0], self.goal[1] - self.at[1]];
+        let left = way[0].hypot(way[1]);
+        if left <= STEP_CM {
+            self.at = self.goal;
+            self.goal = self.somewhere();
+        } else {
+            self.at = [0, 1].map(|i| self.at[i] + way[i] / left * STEP_CM);
+        }
+        Order::Move(self.pos())
+    }
+
+    fn order(&mut self) -> Order {
+        self.orders += 1;
+        if self.orders == 1 {
+            // Bots join at the spawn place and begin where their pattern is.
+            self.at = self.goal;
+            self.goal = self.somewhere();
+            return Order::Jump(None, self.pos());
+        }
+        if self.random.one_in(50) {
+            let name = [self.client.to_be_bytes(), self.orders.to_be_bytes()];
+            return Order::Act(name.concat());
+        }
+        if self.pattern == Pattern::Jump && self.random.one_in(100) {
+            self.at = self.somewhere();
+            self.goal = self.somewhere();
+            let other = Plane(i32::from(self.random.one_in(2)));
+            let plane = self.random.one_in(3).then_some(other).filter(|p| *p != self.plane);
+            self.plane = plane.unwrap_or(self.plane);
+            return Order::Jump(plane, self.pos());
+        }
+        self.step()
+    }
+}
+
+impl Iterator for Bot {
+    type Item = (Instant, Order);
+
+    fn next(&mut self) -> Option<(Instant, Order)> {
+        let at = self.next;
+        self.next += STEP;
+        (at < self.until).then(|| (at, self.order()))
+    }
+}
