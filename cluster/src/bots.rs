@@ -118,7 +118,11 @@ impl BotsArgs {
 #[error("want a number and ms, s, m or h, for example 30s")]
 pub struct DurationError;
 
-fn duration(text: &str) -> Result<Duration, DurationError> {
+/// Reads a length of time such as `30s`.
+///
+/// # Errors
+/// The text is no number with a unit.
+pub fn duration(text: &str) -> Result<Duration, DurationError> {
     let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let n: f64 = text[..at].trim().parse().map_err(|_| DurationError)?;
     let unit_s = match &text[at..] {

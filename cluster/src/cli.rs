@@ -7,7 +7,12 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use serde_json::json;
 
+use crate::bench::scene::BenchSceneArgs;
+use crate::bots::BotsArgs;
+use crate::commands;
 use crate::config::{Config, ConfigErrors, Override};
+use crate::dev::DevArgs;
+use crate::replay::ReplayArgs;
 
 /// A seamless scene cluster for massively multiplayer worlds.
 #[derive(Debug, Parser)]
@@ -32,6 +37,22 @@ pub enum Command {
     Check(CheckArgs),
     /// Print the whole configuration in force as TOML, each key explained.
     Config(ConfigArgs),
+    /// Run everything in one process, with bots that walk and a console to watch them.
+    Dev(DevArgs),
+    /// Replay a recording through real clients and judge what every one of them is shown.
+    Replay(ReplayArgs),
+    /// Load a server with bots and judge what every one of them is shown.
+    Bots(BotsArgs),
+    /// Measure what the scene costs.
+    #[command(subcommand)]
+    Bench(BenchCommand),
+}
+
+/// What can be measured.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Players who all walk, one region on one core, frames to a counting sink.
+    Scene(BenchSceneArgs),
 }
 
 /// The flags that every command with a configuration has.
@@ -132,12 +153,26 @@ pub fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Check(args) => check(&args),
         Command::Config(args) => config(&args),
+        Command::Dev(args) => ended(crate::dev::dev(&args)),
+        Command::Replay(args) => ended(commands::run_replay(&args)),
+        Command::Bots(args) => ended(commands::run_bots(&args)),
+        Command::Bench(BenchCommand::Scene(args)) => ended(commands::run_bench_scene(&args)),
     };
     let Err(error) = done else { return ExitCode::SUCCESS };
     for line in error.to_string().lines() {
         eprintln!("error: {line}");
     }
     ExitCode::from(error.code())
+}
+
+/// How a command ended that printed its own result and says whether it was good.
+fn ended(code: anyhow::Result<u8>) -> Result<(), CliError> {
+    match code {
+        Ok(0) => Ok(()),
+        Ok(_) => Err(CliError::Told),
+        // Everything that is wrong with a configuration stands on a line of its own.
+        Err(e) => Err(e.downcast::<ConfigErrors>().map_or_else(CliError::Failed, CliError::Config)),
+    }
 }
 
 /// Writes to standard output. A reader that has heard enough (`| head`) is no error.

@@ -10,6 +10,7 @@ use purview::wire::client::Join;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use crate::cli::CommonArgs;
 use crate::crowd::{Crowd, Order, Progress, Server, gather};
 use crate::oracle::Options;
 use crate::report::Report;
@@ -17,7 +18,17 @@ use crate::trace::{Agent, Trace};
 
 /// Play a recording of real movement and judge what every client is shown
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview replay crowd.csv.gz --speed 20\n  \
+    purview replay crowd.csv --scene deploy/station.toml --scene-name station\n  \
+    purview replay crowd.csv --connect ws://127.0.0.1:7711/ --json\n\n\
+    Without --connect a server is started in this process, on a scene made to measure unless the \
+    configuration names one. Exits with 1 when any client was shown what it should not have been, \
+    or was not shown what it should.")]
 pub struct ReplayArgs {
+    /// File, overrides and log level of the server that is started.
+    #[command(flatten)]
+    pub common: CommonArgs,
     /// The recording: CSV, plain or gzip'd, with the header t_s,id,x_m,z_m (also plane, kind)
     pub trace: PathBuf,
     /// The server: ws://host:port/ or tcp://host:port; without it, one is started

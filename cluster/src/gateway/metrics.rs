@@ -32,6 +32,36 @@ impl GatewayMetrics {
         CloseCode::ALL.iter().copied().zip(counts)
     }
 
+    /// Appends the figures in Prometheus' text form.
+    pub fn write(&self, text: &mut String) {
+        let gauge =
+            [("purview_sessions_open", "Connections that are open now.", &self.sessions_open)];
+        let counters = [
+            ("purview_sessions_total", "Connections ever accepted.", &self.sessions_total),
+            (
+                "purview_sessions_gone_total",
+                "Connections that ended without a close by the server.",
+                &self.sessions_gone,
+            ),
+            ("purview_messages_in_total", "Messages from clients.", &self.messages_in),
+            ("purview_messages_out_total", "Messages to clients.", &self.messages_out),
+            ("purview_bytes_in_total", "Bytes from clients.", &self.bytes_in),
+            ("purview_bytes_out_total", "Bytes to clients.", &self.bytes_out),
+        ];
+        let kinds = [("gauge", &gauge[..]), ("counter", &counters[..])];
+        for (kind, families) in kinds {
+            for (name, help, value) in families {
+                let value = value.load(Ordering::Relaxed);
+                *text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+            }
+        }
+        *text += "# HELP purview_closes_total Sessions that the server closed.\n";
+        *text += "# TYPE purview_closes_total counter\n";
+        for (code, n) in self.closes() {
+            *text += &format!("purview_closes_total{{code=\"{}\"}} {n}\n", code.word());
+        }
+    }
+
     pub(super) fn ended(&self, how: Option<CloseCode>) {
         let closed = how.and_then(|code| CloseCode::ALL.iter().position(|c| *c == code));
         let counter = closed.and_then(|at| self.closes.get(at)).unwrap_or(&self.sessions_gone);

@@ -1,0 +1,154 @@
+//! What `purview replay`, `purview bots` and `purview bench` do around the modules that do the work:
+//! find or start the server, show progress, print the result.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use purview::scene::SceneSpec;
+use purview::scene::spec::{LayerSpec, Rates};
+
+use crate::admin;
+use crate::bench::scene::{BenchSceneArgs, bench_scene};
+use crate::bots::{BotsArgs, bots};
+use crate::config::Config;
+use crate::crowd::{Progress, read_token};
+use crate::gateway::Tokens;
+use crate::replay::{ReplayArgs, replay};
+use crate::report::Report;
+use crate::server::{Background, tokens};
+use crate::trace::{OFFSET_CM, Trace};
+
+/// A token for a server elsewhere: the one in the file, or one of `dev` mode.
+fn token(file: Option<&Path>) -> anyhow::Result<String> {
+    match file {
+        Some(_) => Ok(read_token(file)?),
+        None => Ok(Tokens::dev().mint("purview", None)?),
+    }
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let built = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    built.context("cannot start a runtime for the clients")
+}
+
+/// A scene in which a recording fits, with lands so small that people cross borders all the time,
+/// and everybody in range told of every step.
+fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
+    let size = trace.size_cm(args.scale).map(|side| side + 2 * OFFSET_CM);
+    let wide = size.iter().all(|side| *side >= 3_200);
+    let (land_cm, region_lands) = if wide { (1_600, 2) } else { (400, 1) };
+    let lands = size.map(|side| (side + land_cm - 1) / land_cm * land_cm);
+    let region_cm = land_cm * region_lands;
+    // Regions of one size: the smallest bounds the band.
+    let [width_cm, depth_cm] = lands.map(|side| (side + region_cm - 1) / region_cm * region_cm);
+    let handoff_margin_cm = region_cm / 64;
+    // As fast as the band allows; recordings are played at many times their speed.
+    let step_cm = region_cm - 3 * land_cm / 4 - handoff_margin_cm;
+    SceneSpec {
+        name: args.scene_name.clone(),
+        width_cm,
+        depth_cm,
+        land_cm,
+        region_lands_x: region_lands,
+        region_lands_z: region_lands,
+        layers: vec![LayerSpec { name: "common".into(), patch_cm: land_cm / 4 }],
+        rates: Rates { near: 1, middle: 1, far: 1 },
+        handoff_margin_cm,
+        top_speed_cm_s: (i64::from(step_cm) * 1000 / i64::from(tick_ms)).max(1) as i32,
+        lines: 1,
+        line_capacity: 100_000,
+        spawn_x_cm: OFFSET_CM,
+        spawn_z_cm: OFFSET_CM,
+        ..SceneSpec::default()
+    }
+}
+
+fn config_for(trace: &Trace, args: &ReplayArgs) -> anyhow::Result<Config> {
+    let mut config = args.common.load()?;
+    if config.scenes == Config::default().scenes {
+        config.scenes = vec![scene_for(trace, args, config.tick_ms)];
+    }
+    if args.common.set.iter().all(|o| !o.path.starts_with("gateway.")) {
+        // A server of its own for one replay: any free ports, and room for every sample.
+        config.gateway.ws.set_port(0);
+        config.gateway.tcp = None;
+        config.gateway.rate_limit = 1_000;
+        config.gateway.burst = 2_000;
+    }
+    config.console.listen = None;
+    Ok(config)
+}
+
+/// Runs `purview replay` to its end; the exit code says whether anything was wrong.
+///
+/// # Errors
+/// The trace cannot be read, or no server can be started.
+pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
+    let trace = Arc::new(Trace::open(&args.trace)?);
+    let config = config_for(&trace, args)?;
+    crate::logs::init(&config.log)?;
+    let mut options = args.options();
+    let mut server = None;
+    let (url, token) = match &args.connect {
+        Some(url) => (url.clone(), token(args.token_file.as_deref())?),
+        None => {
+            options.scene.clone_from(&config.scenes[0].name);
+            let tokens = tokens(&config)?;
+            let token = tokens.mint("replay", None)?;
+            let started = server.insert(Background::start(config, tokens)?);
+            (started.reach().url().context("clients can connect")?, token)
+        }
+    };
+    let mut report = runtime()?.block_on(replay(&url, &token, trace, options, Progress::Stderr))?;
+    report.tick_ms = server.as_ref().map(|s| s.reach().tick_ms());
+    finish(report, args.admin.as_deref(), args.json)
+}
+
+/// Runs `purview bots` to its end; the exit code says whether anything was wrong.
+///
+/// # Errors
+/// The token cannot be read or the system gives no threads.
+pub fn run_bots(args: &BotsArgs) -> anyhow::Result<u8> {
+    let token = token(args.token_file.as_deref())?;
+    let report =
+        runtime()?.block_on(bots(&args.connect, &token, args.options(), Progress::Stderr))?;
+    finish(report, args.admin.as_deref(), args.json)
+}
+
+fn finish(mut report: Report, admin: Option<&str>, json: bool) -> anyhow::Result<u8> {
+    if let Some(admin) = admin {
+        match runtime()?.block_on(admin::tick_ms(admin)) {
+            Ok(ticks) => report.tick_ms = Some(ticks),
+            Err(e) => eprintln!("note: the server's tick times are not known: {e}"),
+        }
+    }
+    report.print(json);
+    Ok(report.exit_code())
+}
+
+/// Runs `purview bench scene` to its end; the exit code says whether what was due was delivered.
+///
+/// # Errors
+/// The figures asked for make no legal scene.
+pub fn run_bench_scene(args: &BenchSceneArgs) -> anyhow::Result<u8> {
+    let tty = std::io::stderr().is_terminal();
+    let mut shown = 0;
+    let result = bench_scene(args, &mut |done, of| {
+        let percent = done * 100 / of;
+        if tty && percent > shown {
+            shown = percent;
+            eprint!("\r{percent} %");
+        }
+    })?;
+    if tty {
+        eprintln!();
+    }
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => writeln!(out, "{}", serde_json::to_string(&result)?)?,
+        false => result.print(&mut out)?,
+    }
+    Ok(u8::from(!result.is_exact()))
+}

@@ -1,0 +1,165 @@
+//! `purview dev`: everything in one process, to look at and to build against.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use purview::scene::SceneSpec;
+
+use crate::bots::{BotsOptions, Pattern, bots};
+use crate::cli::CommonArgs;
+use crate::config::Config;
+use crate::crowd::Progress;
+use crate::fauna::Fauna;
+use crate::oracle::Options;
+use crate::server::{Background, Reach, tokens};
+
+/// `purview dev`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview dev\n  \
+    purview dev --bots 500 --for 30s --headless\n  \
+    purview dev --scene deploy/station.toml --nodes 2\n\n\
+    Prints the URLs and runs until Ctrl-C, or for the time given. Tokens are those of dev mode \
+    unless the configuration names a secret.")]
+pub struct DevArgs {
+    /// File, overrides and log level.
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// Threads over which the regions are spread, each standing for a node; default: one per core.
+    #[arg(long, value_name = "N")]
+    pub nodes: Option<usize>,
+    /// Bots that walk, as real clients over real sockets.
+    #[arg(long, default_value_t = 200, value_name = "N")]
+    pub bots: u32,
+    /// Stop after this long, for example 30s; default: run until Ctrl-C.
+    #[arg(long = "for", value_name = "TIME", value_parser = crate::bots::duration)]
+    pub length: Option<Duration>,
+    /// Serve no console.
+    #[arg(long)]
+    pub headless: bool,
+    /// End standard output with one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A scene of its own for `dev`: a few hundred metres, so that a newcomer sees borders, ghosts and
+/// handoffs at a glance.
+fn demo_scene() -> SceneSpec {
+    SceneSpec {
+        name: "meadow".into(),
+        width_cm: 38_400,
+        depth_cm: 25_600,
+        land_cm: 6_400,
+        region_lands_x: 2,
+        region_lands_z: 2,
+        layers: vec![purview::scene::spec::LayerSpec { name: "common".into(), patch_cm: 1_600 }],
+        visibility: purview::scene::Visibility::Circle { enter_cm: 4_000, leave_cm: 4_400 },
+        top_speed_cm_s: 2_000,
+        spawn_x_cm: 19_200,
+        spawn_z_cm: 12_800,
+        ..SceneSpec::default()
+    }
+}
+
+/// The configuration of `dev`: as given, with the demo scene where no file names another.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn config(args: &DevArgs) -> anyhow::Result<Config> {
+    let mut config = args.common.load()?;
+    if config.scenes == Config::default().scenes {
+        config.scenes = vec![demo_scene()];
+    }
+    if let Some(nodes) = args.nodes {
+        anyhow::ensure!(
+            (1..=256).contains(&nodes),
+            "--nodes = {nodes}: must lie between 1 and 256"
+        );
+        config.server.arbiters = nodes;
+    }
+    if args.headless {
+        config.console.listen = None;
+    }
+    Ok(config)
+}
+
+/// Runs `purview dev` to its end.
+///
+/// # Errors
+/// What cannot be started. The exit code is 1 when bots were shown what they should not have been.
+pub fn dev(args: &DevArgs) -> anyhow::Result<u8> {
+    let config = config(args)?;
+    crate::logs::init(&config.log)?;
+    let tokens = tokens(&config)?;
+    let token = tokens.mint("dev", None)?;
+    let server = Background::start(config, tokens)?;
+    let reach = server.reach().clone();
+    if !args.json {
+        greet(&reach, &token, args)?;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .context("cannot start a runtime for the bots")?;
+    runtime.block_on(run(args, &reach, &token))
+}
+
+async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
+    let length = args.length.unwrap_or(Duration::MAX);
+    let fauna = tokio::spawn(Fauna::roam(reach.directory.clone()));
+    let scene = reach.directory.scenes().next().context("there is a scene")?.spec.name.clone();
+    let options = BotsOptions {
+        count: args.bots,
+        // Bots must end some day; ten years are for ever enough.
+        length: length.min(Duration::from_secs(315_360_000)),
+        pattern: Pattern::Walk,
+        seed: 1,
+        area_cm: None,
+        border_every_cm: None,
+        scene,
+        oracle: Options::default(),
+    };
+    let url = reach.url().context("clients can connect")?;
+    let report = async {
+        match args.bots {
+            0 => {
+                tokio::time::sleep(options.length).await;
+                Ok(None)
+            }
+            _ => bots(&url, token, options, Progress::Quiet).await.map(Some),
+        }
+    };
+    let report = tokio::select! {
+        report = report => report?,
+        _ = tokio::signal::ctrl_c() => None,
+    };
+    fauna.abort();
+    let Some(mut report) = report else { return Ok(0) };
+    report.tick_ms = Some(reach.tick_ms());
+    report.print(args.json);
+    Ok(report.exit_code())
+}
+
+fn greet(reach: &Reach, token: &str, args: &DevArgs) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if let Some(addr) = reach.console {
+        writeln!(out, "console    http://{addr}/")?;
+        writeln!(out, "metrics    http://{addr}/metrics")?;
+    }
+    if let Some(addr) = reach.ws {
+        writeln!(out, "WebSocket  ws://{addr}/")?;
+    }
+    if let Some(addr) = reach.tcp {
+        writeln!(out, "TCP        tcp://{addr}")?;
+    }
+    writeln!(out, "token      {token}")?;
+    let regions = reach.regions.len();
+    match args.length {
+        Some(length) => writeln!(out, "{regions} regions, {} bots, for {length:?}", args.bots)?,
+        None => writeln!(out, "{regions} regions, {} bots, until Ctrl-C", args.bots)?,
+    }
+    out.flush()
+}

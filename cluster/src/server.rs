@@ -1,0 +1,232 @@
+//! A whole server in one process: scenes, regions on their arbiters, gateway and console, on the
+//! embedded engine.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use actix::{Arbiter, System};
+use purview::actor::directory::Directory;
+use purview::actor::region::{Clock, RegionRef, start_regions};
+use tokio::sync::oneshot;
+
+use crate::config::{Config, ConfigErrors, GatewaySettings};
+use crate::console::{Console, ConsoleError, ConsoleState, RegionHandle, tick_times};
+use crate::gateway::{Gateway, GatewayConfig, GatewayError, GatewayMetrics, Tokens};
+use crate::report::TickMs;
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// The token secret cannot be used.
+    #[error(transparent)]
+    Token(#[from] crate::gateway::token::SecretError),
+    /// The token secret cannot be read.
+    #[error(transparent)]
+    Secret(#[from] crate::config::SecretError),
+    /// Clients could not connect.
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    /// The console cannot be served.
+    #[error(transparent)]
+    Console(#[from] ConsoleError),
+    /// The system gives no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+    /// The thread that starts the server ended before it was up.
+    #[error("the server ended before it was up")]
+    Ended,
+}
+
+/// Where a server can be reached, and what may be asked of it from any thread.
+#[derive(Debug, Clone)]
+pub struct Reach {
+    /// WebSocket clients.
+    pub ws: Option<SocketAddr>,
+    /// TCP clients.
+    pub tcp: Option<SocketAddr>,
+    /// Console, metrics and health.
+    pub console: Option<SocketAddr>,
+    /// The regions.
+    pub regions: Vec<RegionRef>,
+    /// Scenes, lines and the clock.
+    pub directory: Arc<Directory>,
+    /// What the gateway counts.
+    pub gateway: Arc<GatewayMetrics>,
+}
+
+impl Reach {
+    /// The URL for clients: WebSocket, else TCP.
+    pub fn url(&self) -> Option<String> {
+        let ws = self.ws.map(|addr| format!("ws://{addr}/"));
+        ws.or_else(|| self.tcp.map(|addr| format!("tcp://{addr}")))
+    }
+
+    /// The regions' tick times since the start.
+    pub fn tick_ms(&self) -> TickMs {
+        let times = tick_times(self.regions.iter().map(|r| &*r.metrics));
+        TickMs { mean: times.mean, p50: times.p50, p99: times.p99, max: times.max }
+    }
+}
+
+/// A running server. It lives inside an actix system.
+#[derive(Debug)]
+pub struct Server {
+    reach: Reach,
+    gateway: Gateway,
+    console: Option<Console>,
+    arbiters: Vec<Arbiter>,
+}
+
+/// The tokens that a configuration asks for: with its secret, or, without one, those of `dev` mode.
+///
+/// # Errors
+/// The secret's file cannot be read or is too short.
+pub fn tokens(config: &Config) -> Result<Tokens, ServerError> {
+    match config.token.secret()? {
+        Some(secret) => Ok(Tokens::new(secret.bytes())?),
+        None => Ok(Tokens::dev()),
+    }
+}
+
+fn gateway_config(s: &GatewaySettings) -> GatewayConfig {
+    GatewayConfig {
+        ws_addr: Some(s.ws),
+        tcp_addr: s.tcp,
+        rate_limit: s.rate_limit,
+        burst: s.burst,
+        heartbeat: s.heartbeat,
+        handshake_timeout: s.handshake_timeout,
+        send_queue: s.send_queue,
+        slow_close: s.slow_close,
+        max_sessions: s.max_sessions as u64,
+        ..GatewayConfig::default()
+    }
+}
+
+impl Server {
+    /// Starts everything; to be called inside a running actix system.
+    ///
+    /// # Errors
+    /// What cannot be started; what was started before it is stopped again.
+    pub async fn start(config: &Config, tokens: Tokens) -> Result<Server, ServerError> {
+        let directory = Arc::new(Directory::new(config.build_scenes()?));
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let threads = if config.server.arbiters == 0 { cores } else { config.server.arbiters };
+        let arbiters: Vec<Arbiter> = (0..threads).map(|_| Arbiter::new()).collect();
+        let handles: Vec<_> = arbiters.iter().map(Arbiter::handle).collect();
+        let regions = start_regions(&directory, &handles, Clock::Real);
+        let gateway = gateway_config(&config.gateway);
+        let gateway = Gateway::start(gateway, directory.clone(), tokens, handles).await?;
+        let console = match config.console.listen {
+            Some(addr) => {
+                Some(Console::start(console_state(&directory, &regions, &gateway), addr)?)
+            }
+            None => None,
+        };
+        let reach = Reach {
+            ws: gateway.ws_addr(),
+            tcp: gateway.tcp_addr(),
+            console: console.as_ref().map(Console::addr),
+            regions,
+            directory,
+            gateway: gateway.metrics().clone(),
+        };
+        Ok(Server { reach, gateway, console, arbiters })
+    }
+
+    /// Where it can be reached.
+    pub fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    /// Closes every session, then stops everything.
+    pub async fn stop(self) {
+        self.gateway.stop().await;
+        if let Some(console) = self.console {
+            console.stop().await;
+        }
+        for arbiter in &self.arbiters {
+            arbiter.stop();
+        }
+        for arbiter in self.arbiters {
+            if arbiter.join().is_err() {
+                tracing::error!("a region thread ended in a panic");
+            }
+        }
+    }
+}
+
+fn console_state(
+    directory: &Arc<Directory>,
+    regions: &[RegionRef],
+    gateway: &Gateway,
+) -> ConsoleState {
+    let handles = regions.iter().map(|r| RegionHandle {
+        scene: r.scene,
+        region: r.region,
+        inspect: r.addr.clone().recipient(),
+        inspect_player: r.addr.clone().recipient(),
+        metrics: r.metrics.clone(),
+    });
+    let metrics = gateway.metrics().clone();
+    ConsoleState {
+        directory: directory.clone(),
+        regions: handles.collect(),
+        extra_metrics: vec![Box::new(move |text| metrics.write(text))],
+        node: "local".into(),
+    }
+}
+
+/// A server on a thread of its own, for a process that does other things too.
+#[derive(Debug)]
+pub struct Background {
+    reach: Reach,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Background {
+    /// Starts a server on a thread and waits until it is up.
+    ///
+    /// # Errors
+    /// As [`Server::start`], or the system gives no thread.
+    pub fn start(config: Config, tokens: Tokens) -> Result<Background, ServerError> {
+        let (stop, stopping) = oneshot::channel();
+        let (up, is_up) = std::sync::mpsc::channel();
+        let thread =
+            std::thread::Builder::new().name("purview-server".into()).spawn(move || {
+                System::new().block_on(async move {
+                    match Server::start(&config, tokens).await {
+                        Err(e) => drop(up.send(Err(e))),
+                        Ok(server) => {
+                            drop(up.send(Ok(server.reach().clone())));
+                            // An error means that the owner is gone, which is a reason to stop too.
+                            drop(stopping.await);
+                            server.stop().await;
+                        }
+                    }
+                });
+            })?;
+        let reach = is_up.recv().map_err(|_| ServerError::Ended)??;
+        Ok(Background { reach, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it can be reached.
+    pub fn reach(&self) -> &Reach {
+        &self.reach
+    }
+}
+
+impl Drop for Background {
+    /// Stops the server and waits for its end.
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if self.thread.take().is_some_and(|t| t.join().is_err()) {
+            tracing::error!("the server ended in a panic");
+        }
+    }
+}
