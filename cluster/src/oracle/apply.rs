@@ -8,7 +8,6 @@ use super::acts::Acts;
 use super::findings::{Fault, Log};
 use super::pairs::{Waiting, pair};
 use super::player::{Entry, NOBODY, Parted, Player};
-use super::rules::interval;
 use super::track::Track;
 use super::{ClientId, Options};
 
@@ -84,7 +83,7 @@ fn leave(player: &mut Player, id: EntityId, entry: &Entry, scope: &mut Scope<'_>
     let (t, me) = (scope.t, scope.me);
     let since = t.saturating_sub(slack);
     let calm = scope.track(id).is_some_and(|(_, other)| {
-        me.might_see_throughout(other, since, t)
+        me.was_near(other, (since, t), scope.options.mirror_ticks)
             && !me.was_full_since(since)
             && !other.was_full_since(since)
     });
@@ -140,7 +139,7 @@ fn moved(player: &mut Player, m: &Moved, scope: &mut Scope<'_>) {
     };
     let pos = Pos { x: m.x, y: m.y, z: m.z };
     if let Some((_, other)) = scope.track(m.id) {
-        let rate = interval(&scope.me.rules, scope.me.ring(other));
+        let rate = scope.me.rate(other);
         let differs = entry.pos != other.pos || entry.pos != pos;
         if entry.due.is_some() || (differs && scope.t >= entry.told + rate) {
             scope.log.findings.updates.came();
@@ -156,7 +155,7 @@ fn told(player: &Player, id: EntityId, entry: &mut Entry, scope: &mut Scope<'_>)
     let t = scope.t;
     let Some((slot, other)) = scope.track(id) else { return };
     entry.slot = slot;
-    entry.span = interval(&scope.me.rules, scope.me.ring(other));
+    entry.span = scope.me.rate(other);
     let unsure =
         other.place.is_none() || other.was_held_since(t.saturating_sub(scope.options.ack_ticks));
     match other.was_at(entry.pos, t) {
@@ -184,7 +183,7 @@ pub(super) fn check_fresh(
     (t, slack): (u64, u64),
     log: &mut Log,
 ) {
-    let rate = interval(&me.rules, me.ring(other));
+    let rate = me.rate(other);
     if entry.pos == other.pos {
         (entry.fresh, entry.span, entry.due, entry.stale) = (t, rate, None, false);
         return;
@@ -199,11 +198,13 @@ pub(super) fn check_fresh(
         });
     }
     match entry.due {
-        None if t >= entry.told + rate => entry.due = Some(t),
+        // It went to a slower ring before it was told of.
+        _ if t < entry.told + rate => entry.due = None,
+        None => entry.due = Some(t),
         Some(due) if t > due + slack => {
             log.findings.updates.expected += 1;
             (entry.due, entry.told) = (None, t);
         }
-        _ => {}
+        Some(_) => {}
     }
 }

@@ -109,8 +109,9 @@ pub struct Options {
     pub slack_ticks: u64,
     /// How long one of a pair may be shown the other alone.
     pub asymmetry_ticks: u32,
-    /// How old the server's knowledge of players across a region border may be, 0 or more: a pair
-    /// counts as blocking only if it does with either end's place this much older, too.
+    /// How old the server's knowledge of players across a region border may be, 0 or more. A pair
+    /// counts as in range and blocking only if it is so with either end's place this much older, too,
+    /// and as out of range only if it is so by each of these readings.
     pub mirror_ticks: u64,
     /// How long to wait for the slowest client.
     pub lag_ticks_max: u64,

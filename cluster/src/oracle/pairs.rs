@@ -8,11 +8,11 @@
 use purview::scene::{EntityId, Kind};
 use rustc_hash::FxHashMap;
 
+use super::Oracle;
 use super::findings::Fault;
 use super::player::Player;
 use super::rules::{self, Range};
 use super::track::{Place, Track};
-use super::{Options, Oracle};
 
 /// Ids of a pair, the smaller first.
 pub(super) type Pair = (EntityId, EntityId);
@@ -83,7 +83,7 @@ pub(super) fn check(oracle: &mut Oracle, t: u64) {
         let (Some(player), Some(place)) = (player, track.place) else { continue };
         if player.is_live(t) {
             planes.entry(place).or_default().push(slot as u32);
-            worst[slot] = worst_shown(player, track, &oracle.tracks, t, &oracle.options);
+            worst[slot] = worst_shown(player, track, &oracle.tracks);
         }
     }
     let mut found = Vec::new();
@@ -100,22 +100,15 @@ pub(super) fn check(oracle: &mut Oracle, t: u64) {
 
 /// The worst key in a full list, at its best of the places that the server may know; `None` when
 /// there is room.
-fn worst_shown(
-    player: &Player,
-    me: &Track,
-    tracks: &[Track],
-    t: u64,
-    options: &Options,
-) -> Option<Key> {
+fn worst_shown(player: &Player, me: &Track, tracks: &[Track]) -> Option<Key> {
     if me.has_room() {
         return None;
     }
     let margin = i64::from(me.rules.view_margin_cm);
-    let then = t.saturating_sub(options.mirror_ticks);
     let keys = player.shown.iter().filter(|(_, e)| e.kind == Kind::PLAYER).map(|(id, entry)| {
         let other = tracks.get(entry.slot as usize).filter(|track| track.id == *id);
         let d2 = match other {
-            Some(o) => me.pos.dist2(o.pos).min(me.pos.dist2(o.at(then))),
+            Some(o) => me.pos.dist2(o.pos).min(me.pos.dist2(o.late)),
             None => me.pos.dist2(entry.pos),
         };
         (d2.isqrt() as i64 - margin, pair(me.id, *id))
@@ -172,8 +165,8 @@ fn consider(oracle: &mut Oracle, a: usize, b: usize, worst: &[Option<Key>], t: u
         }
         return;
     }
-    let must = one.range.must(one.pos.dist2(two.pos)) || known.is_some() || parted(oracle, a, b, t);
-    if !must || !blocking(oracle, a, b, worst, t) {
+    let must = one.range.must(one.dist2_max(two)) || known.is_some() || parted(oracle, a, b, t);
+    if !must || !one.is_near(two) || !blocking(oracle, a, b, worst) {
         return;
     }
     let room = |x: usize, y: usize| oracle.tracks[x].has_room() || oracle.shows.has(x, y);
@@ -206,16 +199,14 @@ fn parted(oracle: &Oracle, a: usize, b: usize, t: u64) -> bool {
             .is_some_and(|p| p.parted.iter().any(|parted| parted.id == id && parted.at == t))
     };
     let since = t.saturating_sub(oracle.options.slack_ticks);
-    (left(a, two.id) || left(b, one.id)) && one.might_see_throughout(two, since, t)
+    (left(a, two.id) || left(b, one.id))
+        && one.was_near(two, (since, t), oracle.options.mirror_ticks)
 }
 
 /// Whether both want each other, at the worst of the places that the server may know.
-fn blocking(oracle: &Oracle, a: usize, b: usize, worst: &[Option<Key>], t: u64) -> bool {
+fn blocking(oracle: &Oracle, a: usize, b: usize, worst: &[Option<Key>]) -> bool {
     let (one, two) = (&oracle.tracks[a], &oracle.tracks[b]);
-    let then = t.saturating_sub(oracle.options.mirror_ticks);
-    let d2 =
-        one.pos.dist2(two.pos).max(one.at(then).dist2(two.pos)).max(one.pos.dist2(two.at(then)));
-    let key: Key = (d2.isqrt() as i64, pair(one.id, two.id));
+    let key: Key = (one.dist2_max(two).isqrt() as i64, pair(one.id, two.id));
     let wants =
         |x: usize, y: usize| oracle.shows.has(x, y) || worst[x].is_none_or(|worst| key < worst);
     wants(a, b) && wants(b, a)

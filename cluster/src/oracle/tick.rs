@@ -19,6 +19,9 @@ impl Oracle {
         for slot in 0..self.players.len() as u32 {
             self.learn_truth(slot, t);
         }
+        for track in &mut self.tracks {
+            track.look_back(t, self.options.mirror_ticks);
+        }
         self.read_frames(t);
         self.check_entries(t);
         self.check_alone(t);
@@ -285,7 +288,7 @@ impl Oracle {
                 let other = by_id.get(&parted.id).map(|&s| &tracks[s as usize]);
                 t - parted.at <= self.options.flicker_ticks
                     && !me.was_full_since(t)
-                    && other.is_some_and(|o| me.may_see(o) && !o.was_full_since(t))
+                    && other.is_some_and(|o| me.is_near(o) && !o.was_full_since(t))
             });
         }
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use purview::scene::{EntityId, Plane, Pos, RangeSet, Visibility};
 use purview::wire::JoinRules;
 
-use super::rules::{self, Range};
+use super::rules::{self, Range, interval};
 
 /// Where entities may see each other at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,6 +26,9 @@ pub(super) struct Track {
     pub range: Range,
     pub pos: Pos,
     pub patch: (i32, i32),
+    /// Where it was when the server's other regions last heard of it.
+    pub late: Pos,
+    late_patch: (i32, i32),
     /// It was somewhere from a tick on; newest last.
     runs: VecDeque<(u64, Pos)>,
     keep_ticks: u64,
@@ -56,6 +59,8 @@ impl Default for Track {
             rules,
             pos: Pos::default(),
             patch: (0, 0),
+            late: Pos::default(),
+            late_patch: (0, 0),
             runs: VecDeque::new(),
             keep_ticks: 0,
             held_at: None,
@@ -152,28 +157,61 @@ impl Track {
         self.listed < self.rules.view_cap as usize
     }
 
-    /// The ring in which it and `other` see each other now.
-    pub fn ring(&self, other: &Track) -> u32 {
-        rules::ring(self.patch, other.patch)
+    /// Finds where it was `mirror_ticks` before tick `t`.
+    pub fn look_back(&mut self, t: u64, mirror_ticks: u64) {
+        self.late = self.at(t.saturating_sub(mirror_ticks));
+        self.late_patch = rules::patch(self.late, &self.rules);
     }
 
-    /// Whether the two may be shown to each other now.
+    /// Ticks between two updates that it is told of `other`, at the slowest ring in which the server
+    /// may believe the other to be.
+    pub fn rate(&self, other: &Track) -> u64 {
+        let now = interval(&self.rules, rules::ring(self.patch, other.patch));
+        now.max(interval(&self.rules, rules::ring(self.patch, other.late_patch)))
+    }
+
+    /// Ring and squared distance of the two, as they are and as one who knows either late reads them.
+    fn readings(&self, other: &Track) -> [(u32, u64); 3] {
+        [
+            (rules::ring(self.patch, other.patch), self.pos.dist2(other.pos)),
+            (rules::ring(self.late_patch, other.patch), self.late.dist2(other.pos)),
+            (rules::ring(self.patch, other.late_patch), self.pos.dist2(other.late)),
+        ]
+    }
+
+    /// Whether the two may be shown to each other by any reading.
     pub fn may_see(&self, other: &Track) -> bool {
         let both = self.rules.range.and(other.rules.range);
         self.place == other.place
-            && self.range.may(both, self.ring(other), self.pos.dist2(other.pos))
+            && self.readings(other).iter().any(|(ring, d2)| self.range.may(both, *ring, *d2))
     }
 
-    /// Whether the two might have been shown to each other at each of the ticks `from..=to`.
-    pub fn might_see_throughout(&self, other: &Track, from: u64, to: u64) -> bool {
+    /// Whether the two are in leave range by every reading.
+    pub fn is_near(&self, other: &Track) -> bool {
+        let both = self.rules.range.and(other.rules.range);
+        self.place == other.place
+            && self.readings(other).iter().all(|(ring, d2)| self.range.may(both, *ring, *d2))
+    }
+
+    /// The longest squared distance of the two by any reading.
+    pub fn dist2_max(&self, other: &Track) -> u64 {
+        self.readings(other).iter().map(|(_, d2)| *d2).fold(0, u64::max)
+    }
+
+    /// Whether the two were in leave range, by every reading, at each of the ticks `from..=to`.
+    pub fn was_near(&self, other: &Track, (from, to): (u64, u64), mirror_ticks: u64) -> bool {
         let both = self.rules.range.and(other.rules.range);
         let since = self.place_since.max(other.place_since);
+        let near = |a: Pos, b: Pos| {
+            let ring = rules::ring(rules::patch(a, &self.rules), rules::patch(b, &self.rules));
+            self.range.may(both, ring, a.dist2(b))
+        };
         self.place == other.place
             && since <= from
             && (from..=to).all(|t| {
+                let late = t.saturating_sub(mirror_ticks);
                 let (a, b) = (self.at(t), other.at(t));
-                let ring = rules::ring(rules::patch(a, &self.rules), rules::patch(b, &self.rules));
-                self.range.may(both, ring, a.dist2(b))
+                near(a, b) && near(self.at(late), b) && near(a, other.at(late))
             })
     }
 }

@@ -65,10 +65,19 @@ fn play(server: &mut Server, joined: &mut u32, (who, what): &(u32, Doing)) {
 fn judge(
     mode: (Visibility, u32),
     plan: &[Vec<(u32, Doing)>],
+    spoil: impl FnMut(u64, u32, &mut Frame) -> bool,
+) -> Findings {
+    let options = Options { mirror_ticks: 0, ..Options::default() };
+    judge_server(Server::new(rules(mode.0, mode.1)), options, plan, spoil)
+}
+
+fn judge_server(
+    mut server: Server,
+    options: Options,
+    plan: &[Vec<(u32, Doing)>],
     mut spoil: impl FnMut(u64, u32, &mut Frame) -> bool,
 ) -> Findings {
-    let mut server = Server::new(rules(mode.0, mode.1));
-    let mut oracle = Oracle::new(Options { mirror_ticks: 0, ..Options::default() });
+    let mut oracle = Oracle::new(options);
     let mut joined = 0;
     for doings in plan {
         let mut acted = std::collections::BTreeSet::new();
@@ -97,6 +106,18 @@ proptest! {
         prop_assert_eq!(findings.violations.total(), 0, "{:?}", findings.examples);
         prop_assert_eq!(findings.updates.expected, findings.updates.delivered);
         prop_assert_eq!(findings.latency.quantile(1.0), 0);
+    }
+
+    #[test]
+    fn regions_that_hear_of_each_other_a_tick_late_are_no_fault(
+        (mode, _) in modes(),
+        plan in plan(),
+    ) {
+        let mut server = Server::new(rules(mode, 60));
+        server.two_regions = true;
+        let findings = judge_server(server, Options::default(), &plan, |_, _, _| true);
+        prop_assert_eq!(findings.violations.total(), 0, "{:?}", findings.examples);
+        prop_assert_eq!(findings.updates.expected, findings.updates.delivered);
     }
 
     #[test]

@@ -12,6 +12,8 @@ use super::super::{ClientId, Event, Sent, digest};
 pub struct Sim {
     pub id: EntityId,
     pub pos: Pos,
+    /// Where it was a tick ago, which is what the other region knows; `None` when it is new.
+    late: Option<Pos>,
     pub plane: Plane,
     pub seq: Seq,
     /// Whom it is shown: the place told last, and when.
@@ -21,6 +23,8 @@ pub struct Sim {
 
 pub struct Server {
     pub rules: JoinRules,
+    /// Odd and even ids live in two regions, each of which hears of the other a tick late.
+    pub two_regions: bool,
     pub tick: u64,
     pub players: BTreeMap<ClientId, Sim>,
     /// Pairs that came into range and have not gone out of it since.
@@ -44,6 +48,7 @@ impl Server {
     pub fn new(rules: JoinRules) -> Server {
         Server {
             rules,
+            two_regions: false,
             tick: 10,
             players: BTreeMap::new(),
             latched: BTreeSet::new(),
@@ -66,7 +71,7 @@ impl Server {
         };
         self.events.push(Event::Joined(client, Box::new(joined)));
         let (shown, acts) = (BTreeMap::new(), Vec::new());
-        self.players.insert(client, Sim { id, pos, plane, seq: Seq(0), shown, acts });
+        self.players.insert(client, Sim { id, pos, late: None, plane, seq: Seq(0), shown, acts });
     }
 
     pub fn walk(&mut self, client: ClientId, pos: Pos) {
@@ -108,19 +113,20 @@ impl Server {
     pub fn step(&mut self, mut spoil: impl FnMut(u64, ClientId, &mut Frame) -> bool) {
         self.tick += 1;
         let links = self.links();
-        let truth: BTreeMap<EntityId, (Pos, u32, Vec<Vec<u8>>)> = self
+        let truth: BTreeMap<EntityId, (Pos, Pos, Vec<Vec<u8>>)> = self
             .players
             .values_mut()
-            .map(|p| (p.id, (p.pos, 0, std::mem::take(&mut p.acts))))
+            .map(|p| (p.id, (p.pos, p.late.unwrap_or(p.pos), std::mem::take(&mut p.acts))))
             .collect();
-        let (tick, rules) = (self.tick, &self.rules);
+        let (tick, rules, two) = (self.tick, &self.rules, self.two_regions);
         for (&client, me) in &mut self.players {
             let mut frame = empty_frame(tick, me.seq);
             let want = links.get(&me.id).cloned().unwrap_or_default();
             frame.leaves = me.shown.keys().filter(|id| !want.contains(id)).copied().collect();
             me.shown.retain(|id, _| want.contains(id));
             for id in want {
-                let (pos, _, acts) = &truth[&id];
+                let (pos, late, acts) = &truth[&id];
+                let pos = if two && across(me.id, id) { late } else { pos };
                 match me.shown.get(&id).copied() {
                     None => frame.enters.push(entered(id, *pos)),
                     Some((told, at)) if told != *pos && tick >= at + rate(rules, me.pos, *pos) => {
@@ -138,6 +144,7 @@ impl Server {
                 self.events.push(Event::Frame(client, Box::new(frame)));
             }
         }
+        self.players.values_mut().for_each(|p| p.late = Some(p.pos));
     }
 
     /// Greedy: all pairs in range by distance and ids, matched while both have room.
@@ -149,14 +156,21 @@ impl Server {
                 let d2 = a.pos.dist2(b.pos);
                 let name = (a.id.min(b.id), a.id.max(b.id));
                 let was = self.latched.contains(&name);
+                let in_range = |a: Pos, b: Pos| match self.rules.visibility {
+                    Visibility::Patches => ring(&self.rules, a, b) <= 2,
+                    Visibility::Circle { enter_cm, leave_cm } => {
+                        let limit = if was { leave_cm } else { enter_cm } as u64;
+                        a.dist2(b) <= limit * limit
+                    }
+                    Visibility::All => true,
+                };
                 let near = a.plane == b.plane
-                    && match self.rules.visibility {
-                        Visibility::Patches => ring(&self.rules, a.pos, b.pos) <= 2,
-                        Visibility::Circle { enter_cm, leave_cm } => {
-                            let limit = if was { leave_cm } else { enter_cm } as u64;
-                            d2 <= limit * limit
+                    && match self.two_regions && across(a.id, b.id) {
+                        true => {
+                            in_range(a.pos, b.late.unwrap_or(b.pos))
+                                && in_range(a.late.unwrap_or(a.pos), b.pos)
                         }
-                        Visibility::All => true,
+                        false => in_range(a.pos, b.pos),
                     };
                 if near {
                     pairs.push((d2.isqrt(), name));
@@ -200,6 +214,10 @@ pub fn entered(id: EntityId, pos: Pos) -> Entered {
 
 pub fn acted(id: EntityId, payload: &[u8]) -> Acted {
     Acted { id, payload: payload.to_vec().into() }
+}
+
+fn across(a: EntityId, b: EntityId) -> bool {
+    a.0 % 2 != b.0 % 2
 }
 
 fn ring(rules: &JoinRules, a: Pos, b: Pos) -> i32 {
