@@ -17,8 +17,9 @@ pub const NO_SLOT: u32 = u32::MAX;
 /// Bits of an index entry's tag: the entity's range, and whether it has bonds.
 pub const TAG_BONDED: u32 = 1 << 8;
 
-/// What the tick touches of every entity. One cache line.
+/// What the tick touches of every entity: one cache line, which a test checks.
 #[derive(Debug, Clone)]
+#[repr(align(64))]
 pub struct Body {
     pub id: EntityId,
     pub pos: Pos,
@@ -28,7 +29,6 @@ pub struct Body {
     pub changed: u32,
     /// Tick of its last act.
     pub acted: u32,
-    pub spot: Spot,
     pub plane_ix: u32,
     /// Index into the region's viewers, for a player that lives here.
     pub viewer: u32,
@@ -110,6 +110,8 @@ pub struct PlaneIndex {
 #[derive(Debug)]
 pub struct Bodies {
     pub hot: Vec<Body>,
+    /// Where each slot's entity stands in its grid.
+    spots: Vec<Spot>,
     pub cold: Vec<Cold>,
     pub planes: Vec<PlaneIndex>,
     free: Vec<u32>,
@@ -135,6 +137,7 @@ impl Bodies {
         let layers = &scene.spec.layers;
         Bodies {
             hot: Vec::new(),
+            spots: Vec::new(),
             cold: Vec::new(),
             planes: Vec::new(),
             free: Vec::new(),
@@ -195,7 +198,6 @@ impl Bodies {
             patch: Patch { x: 0, z: 0 },
             changed: 0,
             acted: 0,
-            spot: Spot::NONE,
             plane_ix: 0,
             viewer: u32::MAX,
             thr: u64::MAX,
@@ -211,6 +213,7 @@ impl Bodies {
             }
             None => {
                 self.hot.push(body);
+                self.spots.push(Spot::NONE);
                 self.cold.push(cold);
                 (self.hot.len() - 1) as u32
             }
@@ -241,10 +244,11 @@ impl Bodies {
         let grids = &mut self.planes[body.plane_ix as usize].grids;
         let Some(grid) = &mut grids[usize::from(body.kind.0)] else { return };
         body.patch = grid.patch_of(pos);
-        let (spot, displaced) = grid.relocate(body.spot, slot, body.tag, pos);
-        let old = std::mem::replace(&mut body.spot, spot);
+        let old = self.spots[slot as usize];
+        let (spot, displaced) = grid.relocate(old, slot, body.tag, pos);
+        self.spots[slot as usize] = spot;
         if let Some(other) = displaced {
-            self.hot[other as usize].spot = old;
+            self.spots[other as usize] = old;
         }
     }
 
@@ -284,13 +288,13 @@ impl Bodies {
         let patch_cm = self.kind_patch_cm[kind];
         let grid = index.grids[kind].get_or_insert_with(|| Grid::new(self.ground, patch_cm));
         body.patch = grid.patch_of(body.pos);
-        body.spot = grid.insert(slot, body.tag, body.pos);
+        self.spots[slot as usize] = grid.insert(slot, body.tag, body.pos);
     }
 
     fn leave_plane(&mut self, slot: u32) {
-        let body = &mut self.hot[slot as usize];
+        let body = &self.hot[slot as usize];
         let (plane_ix, kind) = (body.plane_ix, usize::from(body.kind.0));
-        let spot = std::mem::replace(&mut body.spot, Spot::NONE);
+        let spot = std::mem::replace(&mut self.spots[slot as usize], Spot::NONE);
         let index = &mut self.planes[plane_ix as usize];
         let displaced = index.grids[kind].as_mut().and_then(|g| g.remove(spot));
         index.population -= 1;
@@ -300,7 +304,7 @@ impl Bodies {
             self.free_planes.push(plane_ix);
         }
         if let Some(other) = displaced {
-            self.hot[other as usize].spot = spot;
+            self.spots[other as usize] = spot;
         }
     }
 
@@ -332,4 +336,14 @@ impl Bodies {
 
 fn tag_of(range: RangeSet, bonds: &[Bond]) -> u32 {
     u32::from(range.bits()) | if bonds.is_empty() { 0 } else { TAG_BONDED }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_one_cache_line() {
+        assert_eq!(size_of::<Body>(), 64);
+    }
 }

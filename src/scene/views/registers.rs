@@ -162,19 +162,23 @@ impl Registers {
     /// The key that a pair must beat: that of the cap-th best of links and requests (a request
     /// reserves its place); [`Key::WORST`] while there is room.
     pub fn thr(&self, rules: &ViewRules) -> Key {
-        let mut worst = None;
-        let mut count = 0;
-        for p in self.peers.iter().filter(|p| p.mine != 0) {
+        let rank = |p: &Peer| rules.rank(p.class, p.dist_cm, p.linked());
+        let standing = || self.peers.iter().filter(|p| p.mine != 0);
+        let (mut count, mut worst) = (0, 0);
+        for p in standing() {
             count += 1;
-            let key = self.key(rules, p);
-            worst = worst.max(Some(key));
+            worst = worst.max(rank(p));
         }
         match count.cmp(&rules.cap) {
             std::cmp::Ordering::Less => Key::WORST,
-            std::cmp::Ordering::Equal => worst.unwrap_or(Key::WORST),
+            // Ids decide only between those of the worst rank.
+            std::cmp::Ordering::Equal => {
+                let last =
+                    standing().filter(|p| rank(p) == worst).map(|p| self.key(rules, p)).max();
+                last.unwrap_or(Key::WORST)
+            }
             std::cmp::Ordering::Greater => {
-                let standing = self.peers.iter().filter(|p| p.mine != 0);
-                let mut keys: Vec<Key> = standing.map(|p| self.key(rules, p)).collect();
+                let mut keys: Vec<Key> = standing().map(|p| self.key(rules, p)).collect();
                 *keys.select_nth_unstable(rules.cap - 1).1
             }
         }
