@@ -103,6 +103,7 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     };
     let mut report = runtime()?.block_on(replay(&url, &token, trace, options, Progress::Stderr))?;
     report.tick_ms = server.as_ref().map(|s| s.reach().tick_ms());
+    report.server = server.as_ref().map(|s| s.reach().figures());
     finish(report, args.admin.as_deref(), args.json)
 }
 

@@ -24,6 +24,8 @@ const FEED_MAX: usize = 16_384;
 const FAILURES_MAX: usize = 10;
 /// How long a client waits to be let in, for its last input, and for its leave.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How often a client that has nothing to say says that it is there: below any sane heartbeat.
+const ALIVE_EVERY: Duration = Duration::from_secs(5);
 /// How long a client that has left waits for the server to close.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -153,7 +155,8 @@ impl Crowd {
         self.tell(Event::Joined(client, Box::new(joined))).await;
         let since = Instant::now();
         self.shared.online.fetch_add(1, Ordering::Relaxed);
-        let mut session = Session { crowd: self, client, parts, ack: Seq(0), sent: Seq(0) };
+        let mut session =
+            Session { crowd: self, client, parts, ack: Seq(0), sent: Seq(0), heard_from: since };
         let ended = session.run(orders).await;
         let bytes = session.parts.1.bytes_received();
         self.shared.online.fetch_sub(1, Ordering::Relaxed);
@@ -256,6 +259,8 @@ struct Session<'a> {
     parts: (Sender, Receiver),
     ack: Seq,
     sent: Seq,
+    /// When the server last heard from the client.
+    heard_from: Instant,
 }
 
 impl Session<'_> {
@@ -265,7 +270,9 @@ impl Session<'_> {
     ) -> Result<(), ClientError> {
         for (at, order) in orders {
             loop {
-                match timeout_at(at, self.parts.1.next()).await {
+                let wake = at.min(self.heard_from + ALIVE_EVERY);
+                match timeout_at(wake, self.parts.1.next()).await {
+                    Err(_) if wake < at => self.keep_alive().await?,
                     Err(_) => break,
                     Ok(told) => {
                         if self.hear(told?).await? {
@@ -313,6 +320,12 @@ impl Session<'_> {
         }
     }
 
+    /// Who stands still for long says at least that it is there.
+    async fn keep_alive(&mut self) -> Result<(), ClientError> {
+        self.heard_from = Instant::now();
+        self.parts.0.ping(0).await
+    }
+
     async fn send(&mut self, order: Order) -> Result<(), ClientError> {
         let (client, seq) = (self.client, self.parts.0.next_seq());
         let what = match &order {
@@ -322,6 +335,7 @@ impl Session<'_> {
         };
         // Before it is on its way: the oracle must know of it before anybody is told of it.
         self.crowd.tell(Event::Sent { client, seq, what }).await;
+        self.heard_from = Instant::now();
         self.sent = match order {
             Order::Move(pos) => self.parts.0.send_move(pos).await?,
             Order::Jump(plane, pos) => self.parts.0.jump(None, plane, pos).await?,

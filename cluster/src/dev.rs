@@ -139,6 +139,7 @@ async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
     fauna.abort();
     let Some(mut report) = report else { return Ok(0) };
     report.tick_ms = Some(reach.tick_ms());
+    report.server = Some(reach.figures());
     report.print(args.json);
     Ok(report.exit_code())
 }

@@ -28,6 +28,19 @@ pub struct TickMs {
     pub max: f64,
 }
 
+/// What the server itself says of how it kept up; only where it runs in this process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ServerFigures {
+    /// Ticks that a region left out because it was late by more than a tick.
+    pub skipped_ticks: u64,
+    /// Ticks that a region closed without the ghosts of a neighbour, which was late.
+    pub forced_closes: u64,
+    /// Frames lost because a session's mailbox was full.
+    pub frames_lost: u64,
+    /// Ghost batches lost because a neighbour's mailbox was full.
+    pub borders_lost: u64,
+}
+
 /// How a run of clients went.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
@@ -45,6 +58,8 @@ pub struct Report {
     pub visibility_latency_ms: LatencyMs,
     /// The server's ticks; `None` when nobody could say.
     pub tick_ms: Option<TickMs>,
+    /// How the server kept up; `None` when nobody could say.
+    pub server: Option<ServerFigures>,
     /// Bytes of messages received per client and second.
     pub bytes_per_client_s: f64,
     /// CPU seconds of this process for the run; `None` where the system does not tell.
@@ -133,6 +148,13 @@ impl fmt::Display for Report {
             let TickMs { mean, p50, p99, max } = t;
             let ticks = format!("mean {mean:.2} ms, p50 {p50:.2}, p99 {p99:.2}, max {max:.2}");
             line("tick", ticks)?;
+        }
+        if let Some(s) = &self.server {
+            let late =
+                format!("{} ticks skipped, {} closed early", s.skipped_ticks, s.forced_closes);
+            line("server late", late)?;
+            let lost = format!("{} frames, {} ghost batches", s.frames_lost, s.borders_lost);
+            line("server lost", lost)?;
         }
         line("bytes/client/s", format!("{:.0}", self.bytes_per_client_s))?;
         if let Some(cpu_s) = self.cpu_s {

@@ -3,17 +3,19 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use actix::{Arbiter, System};
 use purview::actor::directory::Directory;
+use purview::actor::metrics::RegionMetrics;
 use purview::actor::region::{Clock, RegionRef, start_regions};
 use tokio::sync::oneshot;
 
 use crate::config::{Config, ConfigErrors, GatewaySettings};
 use crate::console::{Console, ConsoleError, ConsoleState, RegionHandle, tick_times};
 use crate::gateway::{Gateway, GatewayConfig, GatewayError, GatewayMetrics, Tokens};
-use crate::report::TickMs;
+use crate::report::{ServerFigures, TickMs};
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +65,19 @@ impl Reach {
     pub fn url(&self) -> Option<String> {
         let ws = self.ws.map(|addr| format!("ws://{addr}/"));
         ws.or_else(|| self.tcp.map(|addr| format!("tcp://{addr}")))
+    }
+
+    /// How the regions have kept up since the start.
+    pub fn figures(&self) -> ServerFigures {
+        let sum = |of: fn(&RegionMetrics) -> &AtomicU64| {
+            self.regions.iter().map(|r| of(&r.metrics).load(Ordering::Relaxed)).sum()
+        };
+        ServerFigures {
+            skipped_ticks: sum(|m| &m.skipped_ticks),
+            forced_closes: sum(|m| &m.forced_closes),
+            frames_lost: sum(|m| &m.frames_lost),
+            borders_lost: sum(|m| &m.borders_lost),
+        }
     }
 
     /// The regions' tick times since the start.

@@ -180,7 +180,9 @@ impl Region {
         let Some(slot) = self.bodies.slot(leave.id) else { return };
         let cold = &mut self.bodies.cold[slot as usize];
         let Role::Ghost(ghost) = &mut cold.role else { return };
-        if ghost.owner != from || leave.epoch < cold.epoch {
+        // A new owner's word counts even before the old one has signed off.
+        let newer = leave.epoch > cold.epoch;
+        if !newer && (ghost.owner != from || leave.epoch < cold.epoch) {
             return;
         }
         match leave.next {
