@@ -5,15 +5,12 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashSet;
 
-use super::Region;
 use super::bodies::{Ghost, Role};
+use super::{PATIENCE, Region};
 use crate::scene::border::{BorderBatch, GhostChange, GhostLeave, GhostState};
 use crate::scene::effects::{Effect, Input};
 use crate::scene::map::RegionEntry;
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
-
-/// Ticks without a word after which a neighbour is not waited for any more.
-const PATIENCE: u64 = 10;
 
 /// Ticks without a word after which a neighbour's ghosts expire, and for which a ghost is kept whose
 /// new owner has not mirrored it yet.

@@ -4,12 +4,13 @@
 //! the tick, and each neighbour is sent its ghosts. When the ghosts of that same tick have come from
 //! every neighbour the tick *closes*: views are negotiated over positions of one moment, on both
 //! sides of every border alike; frames are made; who has gone too far past a border is handed off.
-//! Should a neighbour be late, the next tick's opening closes this one with what there is.
+//! A neighbour that is late is waited for, within bounds: the tick takes longer, on both sides of the
+//! border, and ticks that are due meanwhile are left out.
 //!
 //! ```text
-//!              tick(T)                     ghosts of T from all neighbours
+//!              tick(T)                     ghosts of T or later from all neighbours
 //!   Closed ------------------> Open(T) ------------------------------------> Closed(T)
-//!     ^                          |  tick(T+1): late neighbours                   |
+//!     ^                          |  tick(T + PATIENCE): a neighbour is silent     |
 //!     |                          +------- close with what there is ------------>|
 //!     +--------------------------------------------------------------------------+
 //! ```
@@ -70,6 +71,10 @@ struct PendingAct {
     id: EntityId,
     payload: Bytes,
 }
+
+/// Ticks for which a late neighbour is waited for. One that is silent for longer is not waited for
+/// any more until it is heard again.
+pub const PATIENCE: u64 = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -187,10 +192,15 @@ impl Region {
         }
     }
 
-    /// Opens tick `now`, which is greater than the last one; closes that first if it is still open.
-    /// A tick that is not greater changes nothing.
+    /// Opens tick `now`, which is greater than the last one; a tick that is not greater changes
+    /// nothing. While the last one is still open because a neighbour is late nothing happens either:
+    /// both sides of a border then take longer over a tick rather than disagree on it. After
+    /// [`PATIENCE`] ticks the open one is closed with what there is.
     pub fn tick(&mut self, now: Tick, fx: &mut Vec<Effect>) {
         if now <= self.tick {
+            return;
+        }
+        if self.phase == Phase::Open && now.0 < self.tick.0 + PATIENCE {
             return;
         }
         if self.phase == Phase::Open {
