@@ -115,7 +115,8 @@ pub struct Options {
     pub mirror_ticks: u64,
     /// How long to wait for the slowest client.
     pub lag_ticks_max: u64,
-    /// An input sent this much before a client's last frame must be acknowledged by then.
+    /// An input sent this much before a client's last frame, or before it left, must be acknowledged
+    /// by then.
     pub ack_ticks: u64,
     /// Two that part and meet again within this time have flickered.
     pub flicker_ticks: u64,

@@ -51,10 +51,12 @@ impl Oracle {
         self.free.push(slot);
     }
 
-    /// Counts the inputs that a client's frames should have acknowledged by now.
+    /// Counts the inputs that should have been acknowledged by a client's last frame, or before it
+    /// left.
     pub(super) fn settle_inputs(&mut self, slot: u32) {
         let Some(player) = self.players[slot as usize].as_ref() else { return };
-        let (client, last) = (player.client, player.last_frame.unwrap_or(0));
+        let left = player.left_at.filter(|_| !player.vanished);
+        let (client, last) = (player.client, player.last_frame.max(left).unwrap_or(0));
         for input in &player.pending {
             if input.at + self.options.ack_ticks <= last {
                 let (seq, at) = (input.seq, input.at);

@@ -325,6 +325,26 @@ fn an_input_that_is_never_acknowledged_is_lost_and_a_refused_one_is_not() {
 }
 
 #[test]
+fn an_input_before_a_leave_in_silence_is_lost() {
+    let mut server = Server::new(rules(Visibility::All, 60));
+    let mut oracle = Oracle::new(Options::default());
+    server.join(A, at(1_000));
+    server.join(B, at(1_000));
+    for step in 0..60 {
+        if step == 10 {
+            server.events.push(Event::Sent { client: A, seq: Seq(1), what: Sent::Move(at(1)) });
+        }
+        if step == 50 {
+            server.leave(A);
+        }
+        server.step(|_, client, _| client != A || step < 5);
+        server.events.drain(..).for_each(|e| oracle.event(e));
+    }
+    let findings = oracle.finish();
+    assert_eq!(findings.violations.lost, 1, "{:?}", findings.examples);
+}
+
+#[test]
 fn a_client_cut_off_or_without_frames_is_lost_and_holds_nobody_up() {
     let mut server = Server::new(rules(Visibility::All, 60));
     let mut oracle = Oracle::new(Options::default());
