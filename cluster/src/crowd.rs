@@ -24,8 +24,6 @@ const FEED_MAX: usize = 16_384;
 const FAILURES_MAX: usize = 10;
 /// How long a client waits to be let in, for its last input, and for its leave.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a client that has nothing to say says that it is there: below any sane heartbeat.
-const ALIVE_EVERY: Duration = Duration::from_secs(5);
 /// How long a client that has left waits for the server to close.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -83,6 +81,8 @@ struct Shared {
     start: Instant,
     cpu_s: Option<f64>,
     tick_ms: AtomicU64,
+    /// How often a client that has nothing to say says that it is there.
+    alive_every_ms: AtomicU64,
     online: AtomicU64,
     ended: AtomicU64,
     bytes: AtomicU64,
@@ -115,6 +115,7 @@ pub fn gather(server: Server, options: Options) -> std::io::Result<(Crowd, Judge
         start: Instant::now(),
         cpu_s: report::cpu_s(),
         tick_ms: AtomicU64::new(100),
+        alive_every_ms: AtomicU64::new(1_000),
         online: AtomicU64::new(0),
         ended: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
@@ -227,7 +228,9 @@ impl Crowd {
         let until = Instant::now() + PATIENCE;
         let session = timeout_at(until, Client::connect(url, token)).await;
         let mut session = session.map_err(|_| late())??;
-        self.shared.tick_ms.store(session.welcome().tick_ms.into(), Ordering::Relaxed);
+        let welcome = session.welcome();
+        self.shared.tick_ms.store(welcome.tick_ms.into(), Ordering::Relaxed);
+        self.shared.alive_every_ms.store((welcome.heartbeat_ms / 3).into(), Ordering::Relaxed);
         self.tell(Event::Joining(client)).await;
         let joined = timeout_at(until, session.join(join)).await.map_err(|_| late())??;
         Ok((session.split(), joined))
@@ -268,9 +271,11 @@ impl Session<'_> {
         &mut self,
         orders: impl Iterator<Item = (Instant, Order)>,
     ) -> Result<(), ClientError> {
+        let alive_every = self.crowd.shared.alive_every_ms.load(Ordering::Relaxed);
+        let alive_every = Duration::from_millis(alive_every);
         for (at, order) in orders {
             loop {
-                let wake = at.min(self.heard_from + ALIVE_EVERY);
+                let wake = at.min(self.heard_from + alive_every);
                 match timeout_at(wake, self.parts.1.next()).await {
                     Err(_) if wake < at => self.keep_alive().await?,
                     Err(_) => break,
