@@ -96,9 +96,6 @@ pub fn dev(args: &DevArgs) -> anyhow::Result<u8> {
     let token = tokens.mint("dev", None)?;
     let server = Background::start(config, tokens)?;
     let reach = server.reach().clone();
-    if !args.json {
-        greet(&reach, &token, args)?;
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -108,6 +105,11 @@ pub fn dev(args: &DevArgs) -> anyhow::Result<u8> {
 }
 
 async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
+    // Listened for before anybody is told that the server is up, and may end it.
+    let mut ends = Ends::listen().context("cannot listen for signals")?;
+    if !args.json {
+        greet(reach, token, args)?;
+    }
     let length = args.length.unwrap_or(Duration::MAX);
     let fauna = tokio::spawn(Fauna::roam(reach.directory.clone()));
     let scene = reach.directory.scenes().next().context("there is a scene")?.spec.name.clone();
@@ -134,7 +136,7 @@ async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
     };
     let report = tokio::select! {
         report = report => report?,
-        _ = tokio::signal::ctrl_c() => None,
+        () = ends.asked() => None,
     };
     fauna.abort();
     let Some(mut report) = report else { return Ok(0) };
@@ -142,6 +144,43 @@ async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
     report.server = Some(reach.figures());
     report.print(args.json);
     Ok(report.exit_code())
+}
+
+/// How a process is asked to end: Ctrl-C, and SIGTERM as init systems and containers send it.
+#[cfg(unix)]
+struct Ends(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
+
+#[cfg(unix)]
+impl Ends {
+    fn listen() -> std::io::Result<Ends> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Ends(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
+    }
+
+    async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.0.recv() => {}
+            _ = self.1.recv() => {}
+        }
+    }
+}
+
+/// How a process is asked to end: Ctrl-C.
+#[cfg(not(unix))]
+struct Ends;
+
+#[cfg(not(unix))]
+impl Ends {
+    fn listen() -> std::io::Result<Ends> {
+        Ok(Ends)
+    }
+
+    async fn asked(&mut self) {
+        if let Err(e) = tokio::signal::ctrl_c().await {
+            tracing::warn!(error = %e, "cannot listen for Ctrl-C");
+            std::future::pending().await
+        }
+    }
 }
 
 fn greet(reach: &Reach, token: &str, args: &DevArgs) -> std::io::Result<()> {
