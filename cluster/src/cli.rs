@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use purview::scene::SceneSpec;
 use serde_json::json;
 
 use crate::bench::scene::BenchSceneArgs;
@@ -80,9 +81,34 @@ impl CommonArgs {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn load(&self) -> Result<Config, ConfigErrors> {
+        Config::load(self.file.as_deref(), environment(), &self.overrides())
+    }
+
+    /// As [`CommonArgs::load`], with a scene of the command's own where no file says otherwise;
+    /// environment and flags override its keys, too. `scene` is told the length of a tick,
+    /// milliseconds.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load_with(&self, scene: impl FnOnce(u32) -> SceneSpec) -> Result<Config, ConfigErrors> {
+        if self.file.is_some() {
+            let mut config = self.load()?;
+            if config.scenes == Config::default().scenes {
+                config.scenes = vec![scene(config.tick_ms)];
+            }
+            return Ok(config);
+        }
+        let set = self.overrides();
+        let tick: Vec<_> = set.iter().filter(|o| o.path == "tick").cloned().collect();
+        let tick_ms = environment().filter(|(name, _)| name == "PURVIEW_TICK");
+        let tick_ms = Config::load(None, tick_ms, &tick)?.tick_ms;
+        let own = Config { tick_ms, scenes: vec![scene(tick_ms)], ..Config::default() };
+        Config::load_onto(&own, environment(), &set)
+    }
+
+    fn overrides(&self) -> Vec<Override> {
         let log = self.log.iter().map(|l| Override { path: "log.level".into(), value: l.clone() });
-        let set: Vec<_> = self.set.iter().cloned().chain(log).collect();
-        Config::load(self.file.as_deref(), environment(), &set)
+        self.set.iter().cloned().chain(log).collect()
     }
 }
 

@@ -66,15 +66,19 @@ fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
 }
 
 fn config_for(trace: &Trace, args: &ReplayArgs) -> anyhow::Result<Config> {
-    let mut config = args.common.load()?;
-    if config.scenes == Config::default().scenes {
-        config.scenes = vec![scene_for(trace, args, config.tick_ms)];
-    }
-    if args.common.set.iter().all(|o| !o.path.starts_with("gateway.")) {
-        // A server of its own for one replay: any free ports, and room for every sample.
+    let mut config = args.common.load_with(|tick_ms| scene_for(trace, args, tick_ms))?;
+    // A server of its own for one replay: any free port, and room for every sample.
+    let said = |key: &str| args.common.set.iter().any(|o| o.path == key);
+    if !said("gateway.ws") {
         config.gateway.ws.set_port(0);
+    }
+    if !said("gateway.tcp") {
         config.gateway.tcp = None;
+    }
+    if !said("gateway.rate_limit") {
         config.gateway.rate_limit = 1_000;
+    }
+    if !said("gateway.burst") {
         config.gateway.burst = 2_000;
     }
     config.console.listen = None;

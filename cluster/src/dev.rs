@@ -68,10 +68,7 @@ fn demo_scene() -> SceneSpec {
 /// # Errors
 /// Everything that is wrong with it.
 pub fn config(args: &DevArgs) -> anyhow::Result<Config> {
-    let mut config = args.common.load()?;
-    if config.scenes == Config::default().scenes {
-        config.scenes = vec![demo_scene()];
-    }
+    let mut config = args.common.load_with(|_| demo_scene())?;
     if let Some(nodes) = args.nodes {
         anyhow::ensure!(
             (1..=256).contains(&nodes),
@@ -202,4 +199,19 @@ fn greet(reach: &Reach, token: &str, args: &DevArgs) -> std::io::Result<()> {
         None => writeln!(out, "{regions} regions, {} bots, until Ctrl-C", args.bots)?,
     }
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_changes_the_demo_scene_and_does_not_replace_it() {
+        let set = vec!["scene.0.view_cap=20".parse().unwrap()];
+        let common = CommonArgs { set, ..CommonArgs::default() };
+        let (nodes, bots, length, headless, json) = (None, 0, None, false, false);
+        let args = DevArgs { common, nodes, bots, length, headless, json };
+        let scenes = config(&args).unwrap().scenes;
+        assert_eq!(scenes, [SceneSpec { view_cap: 20, ..demo_scene() }]);
+    }
 }

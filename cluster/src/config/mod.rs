@@ -107,6 +107,18 @@ impl Config {
         }
     }
 
+    /// A configuration put together by hand, overridden by `env` and by `set` as a file is.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn load_onto(
+        base: &Config,
+        env: impl IntoIterator<Item = (String, String)>,
+        set: &[Override],
+    ) -> Result<Config, ConfigErrors> {
+        Config::resolve(Some((Path::new("built-in"), &base.to_toml())), env, set)
+    }
+
     fn resolve(
         file: Option<(&Path, &str)>,
         env: impl IntoIterator<Item = (String, String)>,
