@@ -110,7 +110,7 @@ impl Region {
         a.acts.sort_by_key(|(slot, _)| *slot);
         let spec = &self.scene.spec;
         for viewer in &mut self.viewers {
-            if viewer.session.is_some() && !viewer.held {
+            if viewer.session.is_some() && !viewer.held && viewer.frames_from <= self.tick {
                 a.add_frame(tick, &self.bodies, viewer, &spec.rates, spec.frame_budget_bytes);
             }
         }

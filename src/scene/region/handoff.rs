@@ -1,8 +1,9 @@
 //! Entities that move from one region to another of the same process.
 //!
 //! The source decides when a tick is done: the entity's frame of that tick is made, its whole state
-//! goes to the target, and a ghost stays. The target installs it before it closes a later tick, so
-//! that its client gets one frame per tick, the last from the source and the next from the target.
+//! goes to the target, and a ghost stays. The target installs it at once, so that its negotiation
+//! goes on, and makes frames for it from the next tick on: its client gets one frame per tick, the
+//! last from the source and the next from the target.
 //! What else is told meanwhile follows it: orders and negotiation are forwarded, a client's inputs
 //! are sent again by its session when it hears of the new route.
 
@@ -114,9 +115,9 @@ impl Region {
         }
     }
 
-    /// Takes an entity that comes to live here: at once if its old owner's last tick is over here
-    /// too, else before the next tick. Its session is told in either case, so that its next inputs
-    /// come here.
+    /// Takes an entity that comes to live here: at once, or, where this region is behind its old
+    /// owner's last tick, once it is not. Its session is told in either case, so that its next
+    /// inputs come here.
     pub(super) fn receive(&mut self, handoff: Handoff, fx: &mut Vec<Effect>) {
         if let Some(session) = handoff.state.session {
             let route = Notice::Route {
@@ -131,10 +132,12 @@ impl Region {
             };
             fx.push(Effect::Notice(session, route));
         }
-        if self.phase == Phase::Open && handoff.tick < self.tick {
-            self.install(handoff);
-        } else {
-            self.incoming.push(handoff);
+        if self.tick < handoff.tick {
+            return self.incoming.push(handoff);
+        }
+        self.install(handoff);
+        if self.phase == Phase::Closed {
+            self.read_mail(fx);
         }
     }
 
@@ -168,17 +171,24 @@ impl Region {
             return;
         }
         self.moved.remove(&id);
+        let was_at = known.map(|slot| self.bodies.hot[slot as usize].pos);
         let slot = self.place_real(&handoff.state, handoff.epoch);
         let everybody = self.outbound.everybody();
         if let Some(real) = self.bodies.real_mut(slot) {
             // Any neighbour may have a ghost of it from its old owner: tell them all how it stands.
             (real.mirrors, real.restate) = (everybody, true);
         }
-        if known.is_none() || handoff.jumped {
-            self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
+        if was_at != Some(handoff.state.pos) {
+            // Viewers are told in the next frames that are made.
+            let next = if self.phase == Phase::Open { self.tick } else { self.tick.next() };
+            self.bodies.hot[slot as usize].changed = next.0 as u32;
         }
         if handoff.state.kind == Kind::PLAYER {
             self.restore_viewer(slot, &handoff);
+            if self.phase == Phase::Closed {
+                // Distances to whom it deals with, as seen from here.
+                self.evaluate(self.bodies.hot[slot as usize].viewer as usize, false);
+            }
         }
     }
 
@@ -195,6 +205,7 @@ impl Region {
         viewer.gone.clone_from(&handoff.gone);
         viewer.refused.clone_from(&handoff.refused);
         viewer.last_applied = handoff.last_applied;
+        viewer.frames_from = handoff.tick.next();
         (viewer.held, viewer.resync) = (handoff.held, handoff.resync);
     }
 }

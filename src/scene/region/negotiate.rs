@@ -75,7 +75,7 @@ impl Region {
 
     /// Brings one player's registers up to date and asks whom it would rather see. `fully`: also what
     /// it sees beside players.
-    fn evaluate(&mut self, ix: usize, fully: bool) {
+    pub(super) fn evaluate(&mut self, ix: usize, fully: bool) {
         let Region { bodies, viewers, scratch, mail, rules, scene, .. } = self;
         let vis = &scene.spec.visibility;
         let viewer = &mut viewers[ix];

@@ -31,6 +31,8 @@ pub struct Viewer {
     pub gone: Vec<EntityId>,
     pub last_applied: Seq,
     pub refused: Vec<InputRefused>,
+    /// The first tick of which its client gets a frame from here.
+    pub frames_from: Tick,
     pub held: bool,
     pub resync: bool,
     /// A link or request was lost since the last evaluation.
@@ -48,6 +50,7 @@ impl Viewer {
             gone: Vec::new(),
             last_applied: Seq(0),
             refused: Vec::new(),
+            frames_from: Tick(0),
             held: false,
             resync: false,
             dirty: false,
