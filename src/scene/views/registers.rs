@@ -294,3 +294,6 @@ impl Registers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
