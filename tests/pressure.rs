@@ -225,3 +225,23 @@ fn a_handoff_waits_for_a_full_mailbox_and_nobody_sees_the_player_leave() {
         }
     });
 }
+
+#[test]
+fn an_actor_that_is_dropped_while_its_client_is_held_leaves_no_entity_behind() {
+    play(async || {
+        let mut s = meadow();
+        let alone = s.connect_alone(tight());
+        s.greet(alone.who, "meadow", Some(0), 1_500, 1_500).await;
+        let other = s.enter("meadow", Some(0), 1_700, 1_500).await;
+        s.rest().await;
+        let id = s.clients[alone.who].id();
+        s.clients[alone.who].reads = false;
+        for _ in 0..10 {
+            s.settle_all().await;
+            s.tick().await;
+        }
+        s.lose(alone).await;
+        settled(&mut s, |s| s.clients[other].left == [id]).await;
+        assert_eq!(s.whereabouts(id).await, (vec![], vec![]));
+    });
+}
