@@ -7,6 +7,9 @@
 //! | ghosts | lost; the next batch for that neighbour is a full one |
 //! | negotiation, handoffs, forwarded inputs | wait in the outbox, in order, and are sent again every tick |
 //! | notices for sessions | wait in the outbox |
+//!
+//! Whoever's session has ended without a word leaves: a frame that finds nobody says so, and those
+//! that get no frames are looked after now and then.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,6 +34,10 @@ pub const MAILBOX: usize = 16_384;
 
 /// Batches whose memory is kept for another tick.
 const SPARE_BATCHES: usize = 4;
+
+/// Ticks between two looks for sessions that are gone without a word. A frame finds that out at once;
+/// a client that is held gets none.
+const SWEEP_TICKS: u64 = 32;
 
 /// Who says when a tick begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +162,9 @@ impl RegionActor {
         self.count_tick();
         (self.counted, self.work) = (false, Duration::ZERO);
         self.empty_outboxes();
+        if now.0.is_multiple_of(SWEEP_TICKS) {
+            self.sweep_clients();
+        }
         self.region.tick(now, &mut self.fx);
         self.deliver();
         self.work += started.elapsed();
@@ -251,6 +261,13 @@ impl RegionActor {
         }
         if self.batches.len() < SPARE_BATCHES {
             self.batches.push_back(encoded);
+        }
+    }
+
+    /// Whoever's session is gone leaves.
+    fn sweep_clients(&mut self) {
+        for client in self.clients.values().filter(|c| !c.to.connected()) {
+            self.region.handle(Input::Leave(client.entity), &mut self.fx);
         }
     }
 

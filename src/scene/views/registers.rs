@@ -298,3 +298,6 @@ impl Registers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+use super::*;
+
+const ME: EntityId = EntityId(1);
+
+/// A player with everything that it says, in order.
+struct Table {
+    rules: ViewRules,
+    regs: Registers,
+    said: Vec<(u64, Say)>,
+}
+
+impl Table {
+    /// A player with room for `cap` links, who knows others at these distances (id, centimetres).
+    fn new(cap: usize, others: &[(u64, u32)]) -> Table {
+        let mut regs = Registers::new(ME);
+        regs.peers = others
+            .iter()
+            .map(|(id, dist_cm)| Peer { dist_cm: *dist_cm, ..Peer::new(EntityId(*id), 0) })
+            .collect();
+        Table { rules: ViewRules { cap, margin_cm: 0 }, regs, said: Vec::new() }
+    }
+
+    fn at(&self, id: u64) -> usize {
+        self.regs.find(EntityId(id)).expect("one of the others")
+    }
+
+    fn ask(&mut self, id: u64) {
+        let (ix, said) = (self.at(id), &mut self.said);
+        self.regs.ask(ix, |p, say| said.push((p.id.0, say)));
+    }
+
+    fn refuse(&mut self, id: u64) {
+        let (ix, said) = (self.at(id), &mut self.said);
+        self.regs.refuse(ix, |p, say| said.push((p.id.0, say)));
+    }
+
+    fn hear_yes(&mut self, id: u64, number: u32) {
+        let (ix, said) = (self.at(id), &mut self.said);
+        self.regs.hear_yes(&self.rules, ix, number, |p, say| said.push((p.id.0, say)));
+    }
+
+    fn hear_no(&mut self, id: u64, echo: u32, at: u32) -> Heard {
+        let ix = self.at(id);
+        self.regs.hear_no(ix, echo, at)
+    }
+
+    fn said(&mut self) -> Vec<(u64, Say)> {
+        std::mem::take(&mut self.said)
+    }
+
+    /// mine, his, seen and owed of a peer.
+    fn registers(&self, id: u64) -> (u32, u32, u32, bool) {
+        let p = &self.regs.peers[self.at(id)];
+        (p.mine, p.his, p.seen, p.owed)
+    }
+
+    fn links(&self) -> Vec<u64> {
+        self.regs.peers.iter().filter(|p| p.linked()).map(|p| p.id.0).collect()
+    }
+}
+
+fn no(echo: u32, at: u32) -> Say {
+    Say::No { echo, at }
+}
+
+#[test]
+fn a_yes_to_whom_there_is_room_for_is_answered_by_a_yes() {
+    let mut t = Table::new(1, &[(2, 100)]);
+    t.hear_yes(2, 7);
+    assert_eq!(t.said(), [(2, Say::Yes(1))]);
+    assert_eq!(t.registers(2), (1, 7, 7, false));
+    assert_eq!(t.links(), [2]);
+}
+
+#[test]
+fn a_yes_from_whom_one_has_asked_makes_a_link_without_a_word() {
+    let mut t = Table::new(1, &[(2, 100)]);
+    t.ask(2);
+    assert_eq!(t.said(), [(2, Say::Yes(1))]);
+    t.hear_yes(2, 3);
+    assert_eq!(t.said(), []);
+    assert_eq!(t.links(), [2]);
+}
+
+#[test]
+fn a_nearer_one_takes_the_place_of_the_worst_link_who_is_told_first() {
+    let mut t = Table::new(2, &[(2, 300), (3, 200), (4, 100)]);
+    t.hear_yes(2, 5);
+    t.hear_yes(3, 1);
+    t.said();
+    t.hear_yes(4, 9);
+    assert_eq!(t.said(), [(2, no(5, 2)), (4, Say::Yes(3))]);
+    assert_eq!(t.links(), [3, 4]);
+    assert_eq!(t.registers(2), (0, 0, 5, false));
+}
+
+#[test]
+fn a_farther_one_is_refused_by_the_number_of_its_yes() {
+    let mut t = Table::new(1, &[(2, 100), (3, 200)]);
+    t.hear_yes(2, 1);
+    t.said();
+    t.hear_yes(3, 6);
+    assert_eq!(t.said(), [(3, no(6, 1))]);
+    assert_eq!(t.links(), [2]);
+    assert_eq!(t.registers(3), (0, 0, 6, false));
+}
+
+#[test]
+fn at_equal_distance_the_smaller_ids_win() {
+    let mut t = Table::new(1, &[(3, 100), (2, 100), (4, 100)]);
+    t.hear_yes(3, 1);
+    t.said();
+    t.hear_yes(4, 1);
+    t.hear_yes(2, 1);
+    assert_eq!(t.said(), [(4, no(1, 1)), (3, no(1, 1)), (2, Say::Yes(2))]);
+    assert_eq!(t.links(), [2]);
+}
+
+#[test]
+fn a_request_reserves_its_place() {
+    let mut t = Table::new(1, &[(2, 100), (3, 200)]);
+    t.ask(2);
+    t.said();
+    t.hear_yes(3, 4);
+    assert_eq!(t.said(), [(3, no(4, 1))]);
+    assert_eq!(t.registers(2), (1, 0, 0, false));
+}
+
+#[test]
+fn a_better_link_takes_back_the_requests_that_it_makes_hopeless() {
+    let mut t = Table::new(2, &[(2, 300), (3, 200), (4, 100)]);
+    t.ask(2);
+    t.ask(3);
+    t.said();
+    t.hear_yes(4, 1);
+    assert_eq!(t.said(), [(4, Say::Yes(3)), (2, no(0, 3))]);
+    assert_eq!(t.registers(3), (2, 0, 0, false));
+    assert_eq!(t.registers(2), (0, 0, 0, false));
+}
+
+#[test]
+fn the_worst_request_is_still_wanted_when_its_yes_comes() {
+    let mut t = Table::new(1, &[(2, 100)]);
+    t.ask(2);
+    t.said();
+    assert_eq!(t.regs.thr(&t.rules), t.regs.key(&t.rules, &t.regs.peers[0]));
+    t.hear_yes(2, 1);
+    assert_eq!((t.said(), t.links()), (vec![], vec![2]));
+}
+
+#[test]
+fn a_no_cancels_the_yes_that_it_names_and_the_speaker_owes_the_next() {
+    let mut t = Table::new(1, &[(2, 100)]);
+    t.ask(2);
+    assert_eq!(t.hear_no(2, 1, 0), Heard::Lost);
+    assert_eq!(t.registers(2), (0, 0, 0, true));
+}
+
+#[test]
+fn a_no_to_an_older_yes_leaves_the_newer_standing() {
+    let mut t = Table::new(1, &[(2, 100)]);
+    t.ask(2);
+    t.refuse(2);
+    t.ask(2);
+    assert_eq!(t.said(), [(2, Say::Yes(1)), (2, no(0, 1)), (2, Say::Yes(2))]);
+    assert_eq!(t.hear_no(2, 1, 0), Heard::NothingLost);
+    assert_eq!(t.registers(2), (2, 0, 0, false));
+}
+
+#[test]
+fn a_no_ends_a_link_even_when_it_names_an_older_yes() {
+    let mut t = Table::new(1, &[(2, 100)]);
+    t.ask(2);
+    t.hear_yes(2, 1);
+    assert_eq!(t.hear_no(2, 0, 1), Heard::Lost);
+    assert_eq!(t.registers(2), (1, 0, 1, false));
+    assert_eq!(t.links(), []);
+}
+
+#[test]
+fn a_no_that_was_overtaken_by_a_newer_yes_does_not_touch_that_yes() {
+    let mut t = Table::new(1, &[(2, 100)]);
+    t.ask(2);
+    t.said();
+    t.hear_yes(2, 5);
+    assert_eq!(t.hear_no(2, 0, 4), Heard::NothingLost);
+    assert_eq!(t.registers(2), (1, 5, 5, false));
+    assert_eq!(t.hear_no(2, 1, 4), Heard::Overtaken);
+    assert_eq!(t.registers(2), (0, 5, 5, false));
+    let (rules, said) = (t.rules, &mut t.said);
+    t.regs.answer(&rules, 0, 5, |p, say| said.push((p.id.0, say)));
+    assert_eq!(t.said(), [(2, Say::Yes(2))]);
+    assert_eq!(t.links(), [2]);
+}
+
+#[test]
+fn a_yes_that_was_withdrawn_before_it_came_is_not_heard() {
+    let mut t = Table::new(1, &[(2, 100)]);
+    assert_eq!(t.hear_no(2, 0, 3), Heard::NothingLost);
+    t.hear_yes(2, 3);
+    assert_eq!((t.said(), t.links()), (vec![], vec![]));
+    t.hear_yes(2, 4);
+    assert_eq!((t.said(), t.links()), (vec![(2, Say::Yes(1))], vec![2]));
+}
+
+#[test]
+fn whoever_said_no_asks_again_and_owes_nothing_then() {
+    let mut t = Table::new(1, &[(2, 100)]);
+    t.hear_yes(2, 1);
+    t.refuse(2);
+    assert_eq!(t.said(), [(2, Say::Yes(1)), (2, no(1, 1))]);
+    t.ask(2);
+    assert_eq!(t.said(), [(2, Say::Yes(2))]);
+    assert_eq!(t.registers(2), (2, 0, 1, false));
+}
+
+#[test]
+fn a_yes_lifts_the_debt_of_whoever_said_no() {
+    let mut t = Table::new(1, &[(2, 100)]);
+    t.ask(2);
+    t.hear_no(2, 1, 0);
+    t.said();
+    t.hear_yes(2, 1);
+    assert_eq!(t.said(), [(2, Say::Yes(2))]);
+    assert_eq!(t.registers(2), (2, 1, 1, false));
+}
+
+#[test]
+fn a_link_counts_as_nearer_by_the_margin() {
+    let mut t = Table::new(1, &[(2, 200), (3, 101), (4, 99)]);
+    t.rules.margin_cm = 100;
+    t.hear_yes(2, 1);
+    t.said();
+    t.hear_yes(3, 1);
+    assert_eq!(t.said(), [(3, no(1, 1))]);
+    t.hear_yes(4, 1);
+    assert_eq!(t.said(), [(2, no(1, 1)), (4, Say::Yes(2))]);
+}
+
+#[test]
+fn a_bond_beats_every_distance() {
+    let mut t = Table::new(1, &[(2, 1), (3, 90_000)]);
+    t.regs.peers[1].class = 3;
+    t.hear_yes(2, 1);
+    t.said();
+    t.hear_yes(3, 1);
+    assert_eq!(t.said(), [(2, no(1, 1)), (3, Say::Yes(2))]);
+}
+
+#[test]
+fn the_threshold_is_the_key_of_the_last_place_even_when_too_many_ask() {
+    let mut t = Table::new(2, &[(2, 300), (3, 200), (4, 100)]);
+    assert_eq!(t.regs.thr(&t.rules), Key::WORST);
+    [2, 3, 4].into_iter().for_each(|id| t.ask(id));
+    let second = t.regs.key(&t.rules, &t.regs.peers[1]);
+    assert_eq!(t.regs.thr(&t.rules), second);
+}
