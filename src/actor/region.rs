@@ -226,6 +226,9 @@ impl RegionActor {
                     Effect::Frames(batch) => self.deliver_frames(batch),
                     Effect::Notice(session, notice) => self.deliver_notice(session, notice),
                     Effect::Border(to, batch) => self.deliver_border(to, Input::Border(batch)),
+                    Effect::Settle(to, batch) => {
+                        self.must_arrive(to, Input::Settle(batch), None);
+                    }
                     Effect::View(to, msg) => self.must_arrive(to, Input::View(msg), None),
                     Effect::Forward(to, input) => self.must_arrive(to, *input, None),
                     Effect::Handoff(to, handoff) => {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::effects::{Bond, Spawn};
 use super::frames::InputRefused;
-use super::views::PeerState;
+use super::views::{PeerState, ViewMsg};
 use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, Seq, Tick};
 
 /// Everything that a region knows of an entity which lives in another one.
@@ -78,6 +78,26 @@ pub struct BorderBatch {
     pub leaves: Vec<GhostLeave>,
     /// Acts of mirrored entities in this tick.
     pub acts: Vec<(EntityId, Bytes)>,
+}
+
+/// What the players of a region say to those of one neighbour in a round of settling a tick.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettleBatch {
+    /// The sender.
+    pub from: RegionId,
+    /// The tick that is settled.
+    pub tick: Tick,
+    /// The round, from 0.
+    pub round: u32,
+    /// The sender makes its frames of the tick now: it takes no part in later rounds.
+    pub done: bool,
+    /// What they say.
+    pub letters: Vec<ViewMsg>,
+    /// Ranks that a pair must beat to interest them, where these have changed; as
+    /// [`GhostState::thr`].
+    pub thrs: Vec<(EntityId, u64)>,
+    /// Whether any of these is higher than it was: somebody has room for others.
+    pub rises: bool,
 }
 
 /// An entry of what a player sees beside players.

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::border::{BorderBatch, Handoff};
+use super::border::{BorderBatch, Handoff, SettleBatch};
 use super::frames::FrameBatch;
 use super::views::ViewMsg;
 use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick};
@@ -108,7 +108,9 @@ pub enum Input {
     Border(Box<BorderBatch>),
     /// A neighbour missed a batch of ours or may have: send it everything anew.
     BorderLost(RegionId),
-    /// A message of the view negotiation from a player of another region.
+    /// A neighbour's part of a round of settling a tick.
+    Settle(Box<SettleBatch>),
+    /// A message of the view negotiation from a player of another region, outside of settling.
     View(ViewMsg),
     /// An entity comes to live here.
     Handoff(Box<Handoff>),
@@ -127,6 +129,7 @@ impl Input {
             Input::Enter(_)
             | Input::Border(_)
             | Input::BorderLost(_)
+            | Input::Settle(_)
             | Input::View(_)
             | Input::Handoff(_) => None,
         }
@@ -140,6 +143,8 @@ pub enum Effect {
     Frames(FrameBatch),
     /// Ghosts for a neighbour: replaceable, the next batch after a lost one is a full one.
     Border(RegionId, Box<BorderBatch>),
+    /// This region's part of a round of settling a tick; must arrive.
+    Settle(RegionId, Box<SettleBatch>),
     /// For a player of another region; must arrive.
     View(RegionId, ViewMsg),
     /// An entity moves to another region; must arrive.

@@ -200,6 +200,10 @@ impl World {
                     continue;
                 }
                 Effect::Border(to, batch) => (to, Input::Border(batch)),
+                Effect::Settle(to, batch) => {
+                    self.view_messages += batch.letters.len() as u64;
+                    (to, Input::Settle(batch))
+                }
                 Effect::View(to, msg) => {
                     self.view_messages += 1;
                     (to, Input::View(msg))

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashSet;
 
 use super::bodies::{Ghost, Role};
+use super::settle::Progress;
 use super::{PATIENCE, Region};
 use crate::scene::border::{BorderBatch, GhostChange, GhostLeave, GhostState};
 use crate::scene::effects::{Effect, Input};
@@ -20,11 +21,12 @@ const EXPIRY: u64 = 30;
 const MAX_WAITING: usize = 32;
 
 #[derive(Debug)]
-struct Neighbour {
-    id: RegionId,
+pub struct Neighbour {
+    pub id: RegionId,
     epoch: Epoch,
     /// Tick of the last batch received.
-    last: Tick,
+    pub last: Tick,
+    pub progress: Progress,
     expired: bool,
     waiting: VecDeque<BorderBatch>,
 }
@@ -32,7 +34,7 @@ struct Neighbour {
 /// What neighbours have sent.
 #[derive(Debug)]
 pub struct Inbound {
-    neighbours: Vec<Neighbour>,
+    pub neighbours: Vec<Neighbour>,
 }
 
 impl Inbound {
@@ -42,6 +44,7 @@ impl Inbound {
             id: r.id,
             epoch: r.epoch,
             last: Tick(0),
+            progress: Progress::default(),
             expired: false,
             waiting: VecDeque::new(),
         });

@@ -180,12 +180,12 @@ impl Region {
         }
         if was_at != Some(handoff.state.pos) {
             // Viewers are told in the next frames that are made.
-            let next = if self.phase == Phase::Open { self.tick } else { self.tick.next() };
+            let next = if self.phase == Phase::Closed { self.tick.next() } else { self.tick };
             self.bodies.hot[slot as usize].changed = next.0 as u32;
         }
         if handoff.state.kind == Kind::PLAYER {
             self.restore_viewer(slot, &handoff);
-            if self.phase == Phase::Closed {
+            if self.phase != Phase::Open {
                 // Distances to whom it deals with, as seen from here.
                 self.evaluate(self.bodies.hot[slot as usize].viewer as usize, false);
             }

@@ -1,18 +1,21 @@
 //! A region: one authority over a block of lands, sans IO.
 //!
-//! A tick has two halves. [`Region::tick`] *opens* it: inputs are applied, positions become those of
+//! A tick has three parts. [`Region::tick`] *opens* it: inputs are applied, positions become those of
 //! the tick, and each neighbour is sent its ghosts. When the ghosts of that same tick have come from
-//! every neighbour the tick *closes*: views are negotiated over positions of one moment, on both
-//! sides of every border alike; frames are made; who has gone too far past a border is handed off.
+//! every neighbour, views are evaluated over positions of one moment, on both sides of every border
+//! alike, and neighbours *settle* what concerns both (see [`settle`]). Then the tick *closes*: frames
+//! are made, and who has gone too far past a border is handed off.
 //! A neighbour that is late is waited for, within bounds: the tick takes longer, on both sides of the
 //! border, and ticks that are due meanwhile are left out.
 //!
 //! ```text
-//!              tick(T)                     ghosts of T or later from all neighbours
-//!   Closed ------------------> Open(T) ------------------------------------> Closed(T)
-//!     ^                          |  tick(T + PATIENCE): a neighbour is silent     |
-//!     |                          +------- close with what there is ------------>|
-//!     +--------------------------------------------------------------------------+
+//!           tick(T)            ghosts of T or later            a round in which
+//!                              from all neighbours             nobody says anything
+//!   Closed ----------> Open(T) --------------------> Settling(T) ----------------> Closed(T)
+//!     ^                   |                               |                            |
+//!     |                   |  tick(T + PATIENCE): a neighbour is silent                 |
+//!     |                   +-------------------------------+--------------------------->|
+//!     +--------------------------------------------------------------------------------+
 //! ```
 //!
 //! *Absent on purpose:* clocks, threads, sockets, actors, randomness. `now` is a tick.
@@ -25,6 +28,7 @@ mod handoff;
 mod look;
 mod negotiate;
 mod scan;
+mod settle;
 mod viewer;
 
 use std::sync::Arc;
@@ -79,6 +83,7 @@ pub const PATIENCE: u64 = 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Open,
+    Settling,
     Closed,
 }
 
@@ -92,6 +97,9 @@ pub struct Region {
     rules: ViewRules,
     tick: Tick,
     phase: Phase,
+    /// The round of settling, and whether this region had nothing to say in it.
+    round: u32,
+    said_nothing: bool,
     inbox: Vec<Input>,
     arrivals: Vec<Spawn>,
     incoming: Vec<Handoff>,
@@ -123,6 +131,8 @@ impl Region {
             },
             tick: Tick(0),
             phase: Phase::Closed,
+            round: 0,
+            said_nothing: true,
             inbox: Vec::new(),
             arrivals: Vec::new(),
             incoming: Vec::new(),
@@ -181,6 +191,7 @@ impl Region {
                 }
             }
             Input::BorderLost(neighbour) => self.outbound.lost(neighbour),
+            Input::Settle(batch) => self.settle(*batch, fx),
             Input::View(msg) => {
                 self.mail.post(msg);
                 if self.phase == Phase::Closed {
@@ -200,12 +211,12 @@ impl Region {
         if now <= self.tick {
             return;
         }
-        if self.phase == Phase::Open && now.0 < self.tick.0 + PATIENCE {
-            return;
-        }
-        if self.phase == Phase::Open {
+        if self.phase != Phase::Closed {
+            if now.0 < self.tick.0 + PATIENCE {
+                return;
+            }
             self.counts.forced_closes += 1;
-            self.close(fx);
+            self.force(fx);
         }
         self.tick = now;
         self.phase = Phase::Open;
@@ -230,8 +241,28 @@ impl Region {
     fn close(&mut self, fx: &mut Vec<Effect>) {
         self.apply_borders();
         self.evaluate_all();
-        self.read_mail(fx);
+        self.hear_mail(fx);
+        if self.outbound.is_alone() {
+            self.finish(fx);
+        } else {
+            self.begin_settling(fx);
+        }
+    }
+
+    /// Ends a tick whose neighbours are not heard, with what there is.
+    fn force(&mut self, fx: &mut Vec<Effect>) {
+        if self.phase == Phase::Open {
+            self.apply_borders();
+            self.evaluate_all();
+        }
+        self.hear_mail(fx);
+        self.finish(fx);
+    }
+
+    /// Ends a tick: views are as they are.
+    fn finish(&mut self, fx: &mut Vec<Effect>) {
         self.make_frames(fx);
+        self.send_done(fx);
         self.send_handoffs(fx);
         self.phase = Phase::Closed;
         self.counts.ghosts = self.bodies.len() as u64 - self.counts.reals;
@@ -260,7 +291,11 @@ impl Region {
             Input::Hold(id) => self.steer(id, input, fx, |v| v.held = true),
             Input::Release(id) => self.steer(id, input, fx, |v| v.held = false),
             Input::Resync(id) => self.steer(id, input, fx, |v| v.resync = true),
-            Input::Border(_) | Input::BorderLost(_) | Input::View(_) | Input::Handoff(_) => {
+            Input::Border(_)
+            | Input::BorderLost(_)
+            | Input::Settle(_)
+            | Input::View(_)
+            | Input::Handoff(_) => {
                 // `handle` takes these at once; they never wait in the inbox.
             }
         }

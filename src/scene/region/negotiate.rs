@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use super::Region;
 use super::bodies::Role;
 use super::scan;
-use crate::scene::EntityId;
 use crate::scene::effects::Effect;
 use crate::scene::views::{Heard, Peer, Say, ViewMsg};
+use crate::scene::{EntityId, RegionId};
 
 /// Rounds of repair after which what is left waits for the next tick. Repairs end by themselves; a
 /// chain this long has not been seen.
@@ -27,6 +27,8 @@ struct Letter {
 pub struct Mail {
     /// From other regions, not yet heard.
     posted: Vec<ViewMsg>,
+    /// Thresholds of players of other regions, not yet heard.
+    thrs: Vec<(EntityId, u64)>,
     local: VecDeque<Letter>,
     /// For players of other regions.
     afar: Vec<Letter>,
@@ -40,6 +42,16 @@ impl Mail {
     pub fn post(&mut self, msg: ViewMsg) {
         self.posted.push(msg);
     }
+
+    /// Keeps thresholds of players of another region until they are read.
+    pub fn post_thrs(&mut self, thrs: Vec<(EntityId, u64)>) {
+        self.thrs.extend(thrs);
+    }
+
+    /// Whether anything is to be said to players of other regions.
+    pub fn has_letters(&self) -> bool {
+        !self.afar.is_empty() || !self.farewells.is_empty()
+    }
 }
 
 impl Region {
@@ -51,8 +63,17 @@ impl Region {
         }
     }
 
-    /// Hears what players of other regions said, and repairs what that broke.
+    /// Hears and answers at once, outside of settling.
     pub(super) fn read_mail(&mut self, fx: &mut Vec<Effect>) {
+        self.hear_mail(fx);
+        fx.extend(self.take_letters().into_iter().map(|(to, msg)| Effect::View(to, msg)));
+    }
+
+    /// Hears what players of other regions said, and repairs what that broke.
+    pub(super) fn hear_mail(&mut self, fx: &mut Vec<Effect>) {
+        for (id, thr) in std::mem::take(&mut self.mail.thrs) {
+            self.hear_thr(id, thr);
+        }
         for msg in std::mem::take(&mut self.mail.posted) {
             self.hear_from_afar(msg, fx);
         }
@@ -70,7 +91,6 @@ impl Region {
                 }
             }
         }
-        self.post_letters(fx);
     }
 
     /// Brings one player's registers up to date and asks whom it would rather see. `fully`: also what
@@ -141,7 +161,7 @@ impl Region {
     }
 
     /// Delivers letters between players of this region until none is left; what is for a ghost waits
-    /// for [`Region::post_letters`].
+    /// for [`Region::take_letters`].
     fn carry_letters(&mut self) {
         while let Some(letter) = self.mail.local.pop_front() {
             let ix = self.bodies.hot[letter.to as usize].viewer as usize;
@@ -153,23 +173,39 @@ impl Region {
         }
     }
 
-    /// Sends the letters that are for players of other regions.
-    fn post_letters(&mut self, fx: &mut Vec<Effect>) {
+    /// The letters that are for players of other regions, and where these live.
+    pub(super) fn take_letters(&mut self) -> Vec<(RegionId, ViewMsg)> {
+        let mut letters = Vec::new();
         for letter in std::mem::take(&mut self.mail.afar) {
             let from = self.bodies.hot[letter.from as usize].id;
             let to = self.bodies.hot[letter.to as usize].id;
             if let Role::Ghost(ghost) = &self.bodies.cold[letter.to as usize].role {
                 let msg = ViewMsg { from, from_region: self.id, to, say: letter.say };
-                self.counts.view_messages += 1;
-                fx.push(Effect::View(ghost.owner, msg));
+                letters.push((ghost.owner, msg));
             }
         }
         for (from, to, say) in std::mem::take(&mut self.mail.farewells) {
             // Whoever is gone altogether needs no farewell.
             if let Some(region) = self.whereabouts(to).filter(|r| *r != self.id) {
-                self.counts.view_messages += 1;
-                fx.push(Effect::View(region, ViewMsg { from, from_region: self.id, to, say }));
+                letters.push((region, ViewMsg { from, from_region: self.id, to, say }));
             }
+        }
+        self.counts.view_messages += letters.len() as u64;
+        letters
+    }
+
+    /// A ghost's threshold has changed. When it has risen, players who would rather see it than what
+    /// they have look around again.
+    fn hear_thr(&mut self, id: EntityId, thr: u64) {
+        let Some(slot) = self.bodies.slot(id).filter(|s| !self.is_real(*s)) else { return };
+        let Region { bodies, viewers, mail, rules, scene, scratch, .. } = self;
+        let before = std::mem::replace(&mut bodies.hot[slot as usize].thr, thr);
+        if thr <= before {
+            return;
+        }
+        scan::interested(bodies, &scene.spec.visibility, rules, viewers, slot, scratch);
+        for ix in scratch.interested.drain(..) {
+            Self::soil(mail, &mut viewers[ix as usize]);
         }
     }
 

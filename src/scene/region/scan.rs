@@ -24,6 +24,8 @@ pub struct Scratch {
     marks: Vec<u32>,
     stamp: u32,
     pub candidates: Vec<Candidate>,
+    /// Viewers, by index.
+    pub interested: Vec<u32>,
 }
 
 impl Scratch {
@@ -173,6 +175,39 @@ pub fn mark_peers(bodies: &Bodies, viewer: &Viewer, scratch: &mut Scratch) {
     for p in viewer.registers.peers.iter().filter(|p| p.mine != 0 || (p.owed && is_ghost(p.slot))) {
         scratch.mark(p.slot);
     }
+}
+
+/// Collects into `scratch.interested` the players that live here, in range of the ghost at `slot`,
+/// for whom it beats their threshold as they beat its.
+pub fn interested(
+    bodies: &Bodies,
+    vis: &Visibility,
+    rules: &ViewRules,
+    viewers: &[Viewer],
+    slot: u32,
+    scratch: &mut Scratch,
+) {
+    let ghost = &bodies.hot[slot as usize];
+    let index = &bodies.planes[ghost.plane_ix as usize];
+    let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
+    neighbourhood(vis, grid, ghost, |ring, entries| {
+        for e in entries {
+            let other = &bodies.hot[e.slot as usize];
+            let Some(viewer) = viewers.get(other.viewer as usize) else { continue };
+            let d2 = dist2(ghost.pos.x, ghost.pos.z, e.x, e.z);
+            if !entry_in_range(vis, ghost, ring, d2, e.tag) {
+                continue;
+            }
+            let class = match ghost.tag & e.tag & TAG_BONDED {
+                0 => NO_BOND,
+                _ => bodies.bond_class(slot, e.slot),
+            };
+            let rank = rules.rank(class, dist_cm(d2), false);
+            if rank <= ghost.thr && Key::of(rank, ghost.id, other.id) < viewer.thr {
+                scratch.interested.push(other.viewer);
+            }
+        }
+    });
 }
 
 fn nearer_than(rules: &ViewRules, thr: Key) -> u64 {

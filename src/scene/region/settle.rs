@@ -1,0 +1,170 @@
+//! Settling: the part of a tick in which neighbours negotiate views across their borders, in rounds,
+//! before any of them makes frames of the tick.
+//!
+//! In a round each region sends each neighbour one batch with what its players have to say to theirs
+//! (often nothing), waits for the batches of that round from all of them, and lets its players hear
+//! them. When a round in which it said nothing brought nothing from anybody, it is done, makes its
+//! frames, and says so; whoever goes on does not wait for it any more. What is said later than that
+//! is heard at once and shown in the next tick.
+//!
+//! So what two clients on the two sides of a border are shown in a tick is the outcome over the same
+//! positions, save for chains longer than [`MAX_ROUNDS`] or that reach beyond the neighbours.
+
+use super::bodies::Role;
+use super::{Phase, Region};
+use crate::scene::border::SettleBatch;
+use crate::scene::effects::Effect;
+use crate::scene::{RegionId, Tick};
+
+/// Rounds after which a tick is done even if there is more to say, which is then shown a tick later.
+pub const MAX_ROUNDS: u32 = 24;
+
+/// How far a neighbour has come with settling.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Progress {
+    tick: Tick,
+    /// Rounds whose batches have come.
+    rounds: u32,
+    /// A bit for each of these that was empty.
+    quiet: u32,
+    done: bool,
+    /// Whether this tick's settling counts on it.
+    takes_part: bool,
+}
+
+impl Progress {
+    fn note(&mut self, batch: &SettleBatch) {
+        if batch.tick < self.tick {
+            return;
+        }
+        if batch.tick > self.tick {
+            let takes_part = self.takes_part;
+            *self = Progress { tick: batch.tick, takes_part, ..Progress::default() };
+        }
+        if batch.done {
+            self.done = true;
+        } else if batch.round < 32 {
+            self.rounds = self.rounds.max(batch.round + 1);
+            let quiet = batch.letters.is_empty() && !batch.rises;
+            self.quiet |= u32::from(quiet) << batch.round;
+        }
+    }
+
+    fn has_come(&self, tick: Tick, round: u32) -> bool {
+        self.tick > tick || (self.tick == tick && (self.done || self.rounds > round))
+    }
+
+    fn was_quiet(&self, tick: Tick, round: u32) -> bool {
+        self.tick > tick || (self.done && self.rounds <= round) || self.quiet >> round & 1 == 1
+    }
+}
+
+impl Region {
+    /// Begins to settle the tick whose views have just been evaluated.
+    pub(super) fn begin_settling(&mut self, fx: &mut Vec<Effect>) {
+        let tick = self.tick;
+        for n in &mut self.inbound.neighbours {
+            // One that has gone past this tick, or is silent, will not settle it.
+            n.progress.takes_part = n.last == tick;
+        }
+        self.phase = Phase::Settling;
+        self.round = 0;
+        self.send_round(fx);
+        self.settle_on(fx);
+    }
+
+    /// Takes a neighbour's batch.
+    pub(super) fn settle(&mut self, batch: SettleBatch, fx: &mut Vec<Effect>) {
+        if let Some(n) = self.inbound.neighbours.iter_mut().find(|n| n.id == batch.from) {
+            n.progress.note(&batch);
+        }
+        self.mail.post_thrs(batch.thrs);
+        for letter in batch.letters {
+            self.mail.post(letter);
+        }
+        match self.phase {
+            Phase::Open => {}
+            Phase::Settling => self.settle_on(fx),
+            Phase::Closed => self.read_mail(fx),
+        }
+    }
+
+    /// Goes through all rounds for which everything has come.
+    fn settle_on(&mut self, fx: &mut Vec<Effect>) {
+        while self.phase == Phase::Settling {
+            let (tick, round) = (self.tick, self.round);
+            let mut others = self.inbound.neighbours.iter().filter(|n| n.progress.takes_part);
+            if !others.clone().all(|n| n.progress.has_come(tick, round)) {
+                return;
+            }
+            let quiet = self.said_nothing && others.all(|n| n.progress.was_quiet(tick, round));
+            self.hear_mail(fx);
+            if round + 1 >= MAX_ROUNDS || (quiet && !self.mail.has_letters()) {
+                return self.finish(fx);
+            }
+            self.round += 1;
+            self.send_round(fx);
+        }
+    }
+
+    fn send_round(&mut self, fx: &mut Vec<Effect>) {
+        let spoke = self.mail.has_letters();
+        self.said_nothing = !self.send_letters(false, fx) && !spoke;
+    }
+
+    /// Tells the neighbours that this region makes its frames now.
+    pub(super) fn send_done(&mut self, fx: &mut Vec<Effect>) {
+        self.send_letters(true, fx);
+    }
+
+    /// Sends every neighbour its part; tells whether anybody has more room than before.
+    fn send_letters(&mut self, done: bool, fx: &mut Vec<Effect>) -> bool {
+        let (from, tick, round) = (self.id, self.tick, self.round);
+        let empty = |_: &_| SettleBatch {
+            from,
+            tick,
+            round,
+            done,
+            letters: Vec::new(),
+            thrs: Vec::new(),
+            rises: false,
+        };
+        let mut batches: Vec<_> = self.inbound.neighbours.iter().map(empty).collect();
+        for (to, msg) in self.take_letters() {
+            match self.inbound.neighbours.iter().position(|n| n.id == to) {
+                Some(i) => batches[i].letters.push(msg),
+                None => fx.push(Effect::View(to, msg)),
+            }
+        }
+        let rises = self.tell_thrs(&mut batches);
+        let ids: Vec<RegionId> = self.inbound.neighbours.iter().map(|n| n.id).collect();
+        let batches = ids.into_iter().zip(batches);
+        fx.extend(batches.map(|(to, batch)| Effect::Settle(to, Box::new(batch))));
+        rises
+    }
+
+    /// Puts changed thresholds of mirrored players into the batches, which are in the neighbours'
+    /// order.
+    fn tell_thrs(&mut self, batches: &mut [SettleBatch]) -> bool {
+        let mut any = false;
+        for viewer in &self.viewers {
+            let body = &self.bodies.hot[viewer.slot as usize];
+            let Role::Real(real) = &mut self.bodies.cold[viewer.slot as usize].role else {
+                continue;
+            };
+            if real.mirrors == 0 || real.thr_told == body.thr {
+                continue;
+            }
+            let rises = body.thr > real.thr_told;
+            any |= rises;
+            real.thr_told = body.thr;
+            for (i, batch) in batches.iter_mut().enumerate() {
+                if real.mirrors >> i & 1 == 1 {
+                    batch.thrs.push((body.id, body.thr));
+                    batch.rises |= rises;
+                }
+            }
+        }
+        any
+    }
+}
