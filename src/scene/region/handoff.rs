@@ -9,7 +9,7 @@
 use super::Region;
 use super::bodies::{Ghost, NO_SLOT, Role};
 use super::viewer::{self, Seen, Viewer};
-use super::{Kind, Phase};
+use super::{Kind, Moved, Phase, scan};
 use crate::scene::border::{Handoff, SeenState};
 use crate::scene::effects::{Effect, Notice, Spawn};
 use crate::scene::{EntityId, RegionId, Tick};
@@ -53,7 +53,8 @@ impl Region {
             self.bodies.set_plane(slot, handoff.state.plane);
         } else {
             self.bodies.remove(slot);
-            self.moved.insert(handoff.state.id, (to, self.tick));
+            let moved = Moved { region: to, epoch: handoff.epoch, since: self.tick };
+            self.moved.insert(handoff.state.id, moved);
         }
         fx.push(Effect::Handoff(to, Box::new(handoff)));
     }
@@ -64,14 +65,14 @@ impl Region {
         match self.bodies.slot(id).map(|s| &self.bodies.cold[s as usize].role) {
             Some(Role::Ghost(ghost)) => Some(ghost.owner),
             Some(_) => None,
-            None => self.moved.get(&id).map(|(region, _)| *region),
+            None => self.moved.get(&id).map(|m| m.region).filter(|r| *r != self.id),
         }
     }
 
     /// Forgets where entities went long ago, for whom nothing can be under way any more.
     fn forget_moved(&mut self) {
         let now = self.tick.0;
-        self.moved.retain(|_, (_, tick)| tick.0 + MOVED_TICKS > now);
+        self.moved.retain(|_, m| m.since.0 + MOVED_TICKS > now);
     }
 
     fn pack(&mut self, slot: u32) -> Handoff {
@@ -98,13 +99,18 @@ impl Region {
             epoch: cold.epoch.next(),
             last_applied: viewer.last_applied,
             tick: self.tick,
-            peers: viewer.registers.peers.iter().map(viewer::pack).collect(),
+            peers: viewer
+                .registers
+                .peers
+                .iter()
+                .map(|p| viewer::pack(p, self.told_of(p.slot, p.id, p.sent)))
+                .collect(),
             view_counter: viewer.registers.counter,
             seen: viewer
                 .seen
                 .iter()
                 .filter(|s| s.shown)
-                .map(|s| SeenState { id: s.id, sent: Tick(s.sent.into()) })
+                .map(|s| SeenState { id: s.id, sent: self.told_of(s.slot, s.id, s.sent) })
                 .collect(),
             gone: viewer.gone,
             refused: viewer.refused,
@@ -112,6 +118,22 @@ impl Region {
             resync: viewer.resync,
             jumped: bound.is_some(),
         }
+    }
+
+    /// As of which tick of its owner's a client knows something that it was told of at `sent`: earlier
+    /// for a ghost whose owner's word was late, so that the next region tells what was missed.
+    fn told_of(&self, slot: u32, id: EntityId, sent: u32) -> Tick {
+        let sent = Tick(sent.into());
+        let known = self.bodies.hot.get(slot as usize).is_some_and(|b| b.id == id);
+        match known.then(|| &self.bodies.cold[slot as usize].role) {
+            Some(Role::Ghost(ghost)) => self.inbound.sound(ghost.owner).unwrap_or(sent).min(sent),
+            _ => sent,
+        }
+    }
+
+    /// Whether the handoff's sender has ended its tick here too. Ticks of another scene say nothing.
+    fn is_due(&self, handoff: &Handoff) -> bool {
+        handoff.tick < self.tick || self.scene.map.get(handoff.from).is_none()
     }
 
     /// Takes an entity that comes to live here: at once if its old owner's last tick is over here
@@ -124,14 +146,14 @@ impl Region {
                 region: self.id,
                 epoch: handoff.epoch,
                 last_applied: handoff.last_applied,
-                tick: handoff.tick.next(),
+                tick: if self.is_due(&handoff) { self.tick } else { handoff.tick }.next(),
                 plane: handoff.state.plane,
                 pos: handoff.state.pos,
                 arrived: handoff.jumped,
             };
             fx.push(Effect::Notice(session, route));
         }
-        if self.phase == Phase::Open && handoff.tick < self.tick {
+        if self.phase == Phase::Open && self.is_due(&handoff) {
             self.install(handoff);
         } else {
             self.incoming.push(handoff);
@@ -142,7 +164,7 @@ impl Region {
     pub(super) fn install_incoming(&mut self) {
         self.forget_moved();
         for handoff in std::mem::take(&mut self.incoming) {
-            if handoff.tick < self.tick {
+            if self.is_due(&handoff) {
                 self.install(handoff);
             } else {
                 self.incoming.push(handoff);
@@ -157,6 +179,8 @@ impl Region {
 
     fn install(&mut self, handoff: Handoff) {
         let id = handoff.state.id;
+        // What its old owner said of it while it was a ghost here comes first.
+        self.catch_up(Tick(handoff.tick.0.min(self.tick.0.saturating_sub(1))));
         let known = self.bodies.slot(id);
         let newer = known.is_some_and(|s| {
             let cold = &self.bodies.cold[s as usize];
@@ -168,13 +192,19 @@ impl Region {
             return;
         }
         self.moved.remove(&id);
+        let known_at = known.map(|s| self.bodies.hot[s as usize].pos);
+        if let Some(slot) = self.real_slot(id) {
+            tracing::error!(region = %self.id, from = %handoff.from, entity = %id, "an entity comes that lives here under a lower epoch; the newer one stays");
+            self.take_viewer(slot);
+            self.counts.reals -= 1;
+        }
         let slot = self.place_real(&handoff.state, handoff.epoch);
         let everybody = self.outbound.everybody();
         if let Some(real) = self.bodies.real_mut(slot) {
             // Any neighbour may have a ghost of it from its old owner: tell them all how it stands.
             (real.mirrors, real.restate) = (everybody, true);
         }
-        if known.is_none() || handoff.jumped {
+        if known_at != Some(handoff.state.pos) || handoff.jumped {
             self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
         }
         if handoff.state.kind == Kind::PLAYER {
@@ -183,9 +213,17 @@ impl Region {
     }
 
     fn restore_viewer(&mut self, slot: u32, handoff: &Handoff) {
-        let ix = self.bodies.hot[slot as usize].viewer as usize;
-        let Some(viewer) = self.viewers.get_mut(ix) else { return };
+        let Region { bodies, viewers, scene, .. } = self;
+        let me = &bodies.hot[slot as usize];
+        let Some(viewer) = viewers.get_mut(me.viewer as usize) else { return };
         viewer.registers.peers = handoff.peers.iter().map(viewer::unpack).collect();
+        for peer in &mut viewer.registers.peers {
+            // Others may speak to it before its first evaluation here, which drops who is out of
+            // range; until then these count as the worst.
+            if !scan::refresh(bodies, &scene.spec.visibility, slot, me, peer) {
+                peer.dist_cm = u32::MAX;
+            }
+        }
         viewer.registers.counter = handoff.view_counter;
         viewer.seen = handoff
             .seen
@@ -195,6 +233,7 @@ impl Region {
         viewer.gone.clone_from(&handoff.gone);
         viewer.refused.clone_from(&handoff.refused);
         viewer.last_applied = handoff.last_applied;
+        viewer.came_from = Some(handoff.from);
         (viewer.held, viewer.resync) = (handoff.held, handoff.resync);
     }
 }

@@ -16,6 +16,7 @@
 //!
 //! *Absent on purpose:* clocks, threads, sockets, actors, randomness. `now` is a tick.
 
+mod arrivals;
 mod bodies;
 mod border_in;
 mod border_out;
@@ -59,6 +60,8 @@ pub struct Counts {
     pub updates: u64,
     /// Messages of the view negotiation sent to other regions since the start.
     pub view_messages: u64,
+    /// Acts that a viewer was not told since the start, because its frame was full.
+    pub acts_dropped: u64,
     /// Ticks closed without the ghosts of every neighbour.
     pub forced_closes: u64,
 }
@@ -69,7 +72,24 @@ struct PendingAct {
     slot: u32,
     id: EntityId,
     payload: Bytes,
+    /// It lived here when it acted: neighbours hear of it from here and from nowhere else.
+    here: bool,
 }
+
+/// Where an entity was last known to live that is not known here any more. What carries a lower
+/// epoch is late; the region is this one when the entity is gone for good.
+#[derive(Debug, Clone, Copy)]
+struct Moved {
+    region: RegionId,
+    epoch: Epoch,
+    since: Tick,
+}
+
+/// Longest payload of an act, bytes.
+const MAX_ACT: usize = 1_024;
+
+/// Refused inputs of which a client is not told yet; more of its inputs wait until it is.
+const MAX_REFUSED: usize = 256;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -90,8 +110,7 @@ pub struct Region {
     inbox: Vec<Input>,
     arrivals: Vec<Spawn>,
     incoming: Vec<Handoff>,
-    /// Where entities were last known to live that are not known here any more, and since when.
-    moved: FxHashMap<EntityId, (RegionId, Tick)>,
+    moved: FxHashMap<EntityId, Moved>,
     bodies: Bodies,
     viewers: Vec<Viewer>,
     acts: Vec<PendingAct>,
@@ -200,11 +219,13 @@ impl Region {
         self.tick = now;
         self.phase = Phase::Open;
         self.acts.clear();
+        // What was late for the last tick counts before anybody comes to live here.
+        self.catch_up(Tick(now.0 - 1));
         self.install_incoming();
         for input in std::mem::take(&mut self.inbox) {
             // What is for somebody who is not installed yet waits with it.
             match input.entity() {
-                Some(id) if self.is_incoming(id) => self.inbox.push(input),
+                Some(id) if self.waits(id, &input) => self.inbox.push(input),
                 _ => self.apply(input, fx),
             }
         }
@@ -256,6 +277,19 @@ impl Region {
         }
     }
 
+    /// Whether an input is for somebody who is not quite here yet, or who is between two scenes.
+    fn waits(&self, id: EntityId, input: &Input) -> bool {
+        match self.real_slot(id) {
+            Some(slot) => {
+                let orders = matches!(input, Input::Client { .. } | Input::Logic { .. });
+                orders && self.bodies.cold[slot as usize].plane == Plane::LIMBO
+            }
+            None if self.is_incoming(id) => true,
+            None if matches!(input, Input::Leave(_)) => false,
+            None => self.arrivals.iter().any(|s| s.id == id),
+        }
+    }
+
     /// Whoever leaves before it was added never was here; whoever has moved on is followed.
     fn cancel_arrival(&mut self, id: EntityId, fx: &mut Vec<Effect>) {
         match self.arrivals.iter().position(|s| s.id == id) {
@@ -302,6 +336,7 @@ impl Region {
         let Some(slot) = self.real_slot(id) else { return };
         let viewer = self.bodies.hot[slot as usize].viewer as usize;
         match self.viewers.get_mut(viewer) {
+            Some(v) if v.refused.len() >= MAX_REFUSED => return,
             Some(v) if seq == v.last_applied.next() => v.last_applied = seq,
             _ => return,
         }
@@ -320,23 +355,25 @@ impl Region {
                 }
                 Ok(())
             }
+            Order::Act(payload) if payload.len() > MAX_ACT => Err(Refusal::TooLong),
             Order::Act(payload) => {
-                self.note_act(slot, payload);
+                self.note_act(slot, payload, true);
                 Ok(())
             }
             Order::Jump(to) => self.jump(slot, to, fx),
         }
     }
 
-    fn note_act(&mut self, slot: u32, payload: Bytes) {
+    fn note_act(&mut self, slot: u32, payload: Bytes, here: bool) {
         let body = &mut self.bodies.hot[slot as usize];
         body.acted = self.tick.0 as u32;
-        self.acts.push(PendingAct { slot, id: body.id, payload });
+        self.acts.push(PendingAct { slot, id: body.id, payload, here });
     }
 
     fn jump(&mut self, slot: u32, to: Destination, fx: &mut Vec<Effect>) -> Result<(), Refusal> {
         let away = to.scene != self.scene.id;
-        if !away && !self.scene.map.bounds.contains(to.pos) {
+        let legal = self.scene.map.bounds.contains(to.pos);
+        if to.plane == Plane::LIMBO || (!away && !legal) {
             return Err(Refusal::OutOfBounds);
         }
         let owner = if away { to.region } else { self.owner_of(to.pos) };
@@ -368,55 +405,6 @@ impl Region {
         }
     }
 
-    fn add(&mut self, spawn: Spawn, fx: &mut Vec<Effect>) {
-        let legal = self.bodies.has_kind(spawn.kind)
-            && self.scene.map.bounds.contains(spawn.pos)
-            && spawn.plane != Plane::LIMBO;
-        if !legal || self.real_slot(spawn.id).is_some() {
-            tracing::warn!(region = %self.id, entity = %spawn.id, "an entity was not added: its id is in use, or its kind, plane or place is none of the scene's");
-            if let Some(session) = spawn.session {
-                fx.push(Effect::Notice(session, Notice::Refused(Refusal::OutOfBounds)));
-            }
-            return;
-        }
-        let slot = self.place_real(&spawn, Epoch(1));
-        self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
-        self.notice_route(slot, true, fx);
-    }
-
-    /// Makes the entity a real of this region, in its ghost's slot if there is one.
-    fn place_real(&mut self, spawn: &Spawn, epoch: Epoch) -> u32 {
-        let role = Role::Real(Default::default());
-        let slot = match self.bodies.slot(spawn.id) {
-            Some(slot) => {
-                self.bodies.set_plane(slot, spawn.plane);
-                self.bodies.set_pos(slot, spawn.pos);
-                self.bodies.set_traits(slot, spawn.range, spawn.bonds.clone());
-                let cold = &mut self.bodies.cold[slot as usize];
-                (cold.epoch, cold.role) = (epoch, role);
-                slot
-            }
-            None => self.bodies.add(
-                spawn.id,
-                spawn.kind,
-                spawn.plane,
-                spawn.pos,
-                spawn.range,
-                spawn.look.clone(),
-                spawn.bonds.clone(),
-                epoch,
-                role,
-            ),
-        };
-        self.counts.reals += 1;
-        if spawn.kind == Kind::PLAYER {
-            self.bodies.hot[slot as usize].viewer = self.viewers.len() as u32;
-            self.viewers.push(Viewer::new(spawn.id, slot, spawn.session));
-            self.counts.players += u64::from(spawn.session.is_some());
-        }
-        slot
-    }
-
     /// Takes the registers of a player that lives here no more.
     fn take_viewer(&mut self, slot: u32) -> Option<Viewer> {
         let ix = std::mem::replace(&mut self.bodies.hot[slot as usize].viewer, u32::MAX) as usize;
@@ -434,6 +422,9 @@ impl Region {
     fn remove_real(&mut self, slot: u32, fx: &mut Vec<Effect>) {
         self.sign_off(slot, None);
         let viewer = self.take_viewer(slot);
+        let (id, epoch) =
+            (self.bodies.hot[slot as usize].id, self.bodies.cold[slot as usize].epoch);
+        self.moved.insert(id, Moved { region: self.id, epoch, since: self.tick });
         self.bodies.remove(slot);
         self.counts.reals -= 1;
         if let Some(session) = viewer.and_then(|v| v.session) {
