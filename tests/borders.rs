@@ -10,9 +10,9 @@ use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
 };
-use support::Rng;
 use support::brute::{self, Pair, in_range, pair};
 use support::world::{Weather, World};
+use support::{Rng, seeds};
 
 const WIDTH: i32 = 9_600;
 const DEPTH: i32 = 9_600;
@@ -232,13 +232,6 @@ impl Trial {
         }
         self.rest();
     }
-}
-
-/// `PURVIEW_SEEDS=FROM..TO` runs other seeds than the few that every run has.
-fn seeds(most: u64) -> std::ops::Range<u64> {
-    let Ok(text) = std::env::var("PURVIEW_SEEDS") else { return 0..most };
-    let (from, to) = text.split_once("..").expect("PURVIEW_SEEDS=FROM..TO");
-    from.parse().expect("a number")..to.parse().expect("a number")
 }
 
 fn trials(spec: &SceneSpec, most: u64) {
