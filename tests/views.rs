@@ -10,9 +10,9 @@ use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
 };
-use support::Rng;
 use support::brute::{self, Pair, in_range};
 use support::world::World;
+use support::{Rng, seeds};
 
 const SIDE: i32 = 6_400;
 
@@ -155,30 +155,30 @@ const CIRCLE: Visibility = Visibility::Circle { enter_cm: 1_500, leave_cm: 1_700
 
 #[test]
 fn by_patches_every_client_is_shown_exactly_who_is_in_range() {
-    (0..700).for_each(|seed| history(scene(Visibility::Patches, 100), seed, 30));
+    seeds(700).for_each(|seed| history(scene(Visibility::Patches, 100), seed, 30));
 }
 
 #[test]
 fn by_patches_with_a_cap_view_lists_are_the_greedy_ones() {
-    (0..700).for_each(|seed| history(scene(Visibility::Patches, 3), seed, 30));
+    seeds(700).for_each(|seed| history(scene(Visibility::Patches, 3), seed, 30));
 }
 
 #[test]
 fn by_circle_every_client_is_shown_exactly_who_is_in_range() {
-    (0..700).for_each(|seed| history(scene(CIRCLE, 100), seed, 30));
+    seeds(700).for_each(|seed| history(scene(CIRCLE, 100), seed, 30));
 }
 
 #[test]
 fn by_circle_with_a_cap_no_two_would_rather_see_each_other() {
-    (0..700).for_each(|seed| history(scene(CIRCLE, 3), seed, 30));
+    seeds(700).for_each(|seed| history(scene(CIRCLE, 3), seed, 30));
 }
 
 #[test]
 fn with_all_everybody_of_a_plane_sees_everybody() {
-    (0..400).for_each(|seed| history(scene(Visibility::All, 100), seed, 30));
+    seeds(400).for_each(|seed| history(scene(Visibility::All, 100), seed, 30));
 }
 
 #[test]
 fn with_all_and_a_cap_view_lists_are_the_greedy_ones() {
-    (0..400).for_each(|seed| history(scene(Visibility::All, 4), seed, 30));
+    seeds(400).for_each(|seed| history(scene(Visibility::All, 4), seed, 30));
 }

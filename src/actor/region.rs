@@ -4,8 +4,8 @@
 //! | what | when the receiver's mailbox is full |
 //! |---|---|
 //! | frames | lost; the region is told to resync that client |
-//! | ghosts | lost; the next batch for that neighbour is a full one |
-//! | negotiation, handoffs, forwarded inputs | wait in the outbox, in order, and are sent again every tick |
+//! | ghosts | wait in the outbox; newer ones replace them, and the next batch is a full one |
+//! | negotiation, handoffs, forwarded inputs | wait in the outbox, in order, and are sent again every tick; lost, and said so, when the region is gone |
 //! | notices for sessions | wait in the outbox |
 //!
 //! Whoever's session has ended without a word leaves: a frame that finds nobody says so, and those
@@ -67,6 +67,9 @@ pub struct RegionActor {
     notices: VecDeque<(SessionId, Notice)>,
     batches: VecDeque<Arc<EncodedBatch>>,
     fx: Vec<Effect>,
+    /// Sessions whose frame was lost in this delivery: if their entity is handed off in it too, the
+    /// new owner must resync them, before it hears of it by any other way.
+    lost: Vec<SessionId>,
     /// Work done so far for the tick that is open.
     work: Duration,
     counted: bool,
@@ -134,6 +137,7 @@ impl RegionActor {
             notices: VecDeque::new(),
             batches: VecDeque::new(),
             fx: Vec::new(),
+            lost: Vec::new(),
             work: Duration::ZERO,
             counted: true,
         }
@@ -152,8 +156,8 @@ impl RegionActor {
     fn run_tick(&mut self, now: Tick) {
         let last = self.region.current_tick();
         if now <= last || (!self.region.is_closed() && now.0 < last.0 + PATIENCE) {
-            // Not due yet, or the last one waits for a neighbour.
-            return;
+            // Not due yet, or the last one waits for a neighbour, who may wait for this one.
+            return self.empty_outboxes();
         }
         let started = Instant::now();
         if last.0 > 0 {
@@ -231,14 +235,16 @@ impl RegionActor {
                     }
                     Effect::View(to, msg) => self.must_arrive(to, Input::View(msg), None),
                     Effect::Forward(to, input) => self.must_arrive(to, *input, None),
-                    Effect::Handoff(to, handoff) => {
+                    Effect::Handoff(to, mut handoff) => {
                         let session = handoff.state.session;
+                        handoff.resync |= session.is_some_and(|s| self.lost.contains(&s));
                         let client = session.and_then(|s| self.clients.remove(&s));
                         self.must_arrive(to, Input::Handoff(handoff), client.map(|c| c.to));
                     }
                 }
             }
         }
+        self.lost.clear();
     }
 
     fn deliver_frames(&mut self, batch: FrameBatch) {
@@ -255,6 +261,7 @@ impl RegionActor {
                 Ok(()) => {}
                 Err(SendError::Full(_)) => {
                     self.metrics.frames_lost.fetch_add(1, Relaxed);
+                    self.lost.push(frame.session);
                     self.region.handle(Input::Resync(client.entity), &mut self.fx);
                 }
                 Err(SendError::Closed(_)) => {
@@ -287,12 +294,17 @@ impl RegionActor {
         }
     }
 
+    /// Ghosts that a full mailbox does not take wait with what else is for that region; newer ones
+    /// replace them there.
     fn deliver_border(&mut self, to: RegionId, input: Input) {
-        let Some(neighbour) = self.directory.region(to) else { return };
-        if neighbour.try_send(ToRegion { input, client: None }).is_err() {
+        let waiting = self.outbox.entry(to).or_default();
+        let queued = waiting.len();
+        waiting.retain(|msg| !matches!(msg.input, Input::Border(_)));
+        if waiting.len() < queued {
             self.metrics.borders_lost.fetch_add(1, Relaxed);
             self.region.handle(Input::BorderLost(to), &mut self.fx);
         }
+        self.must_arrive(to, input, None);
     }
 
     fn must_arrive(&mut self, to: RegionId, input: Input, client: Option<Recipient<Delivery>>) {
@@ -301,17 +313,19 @@ impl RegionActor {
     }
 
     fn empty_outbox(&mut self, to: RegionId) {
-        let (Some(waiting), Some(region)) = (self.outbox.get_mut(&to), self.directory.region(to))
-        else {
+        let Some(waiting) = self.outbox.get_mut(&to) else { return };
+        let Some(region) = self.directory.region(to) else {
+            // Before addresses are known everything waits; after that there is no such region.
+            if self.directory.region(self.region.id()).is_some() {
+                waiting.drain(..).for_each(|msg| lose(to, msg));
+            }
             return;
         };
         while let Some(msg) = waiting.pop_front() {
             match region.try_send(msg) {
                 Ok(()) => {}
                 Err(SendError::Full(msg)) => return waiting.push_front(msg),
-                Err(SendError::Closed(_)) => {
-                    tracing::error!(%to, "a region's actor is gone; what was for it is lost");
-                }
+                Err(SendError::Closed(msg)) => lose(to, msg),
             }
         }
     }
@@ -323,6 +337,16 @@ impl RegionActor {
         for (session, notice) in std::mem::take(&mut self.notices) {
             self.deliver_notice(session, notice);
         }
+    }
+}
+
+/// What is for a region that is no more is lost; the session of a player on its way there is told.
+fn lose(to: RegionId, msg: ToRegion) {
+    tracing::error!(%to, "a region is gone; what was for it is lost");
+    if let (Input::Handoff(handoff), Some(client)) = (&msg.input, msg.client)
+        && client.try_send(Delivery::Notice(Notice::Left { tick: handoff.tick })).is_err()
+    {
+        tracing::warn!(%to, entity = %handoff.state.id, "its session could not be told");
     }
 }
 

@@ -11,6 +11,8 @@ use super::{EntityId, Epoch, Kind, Pos, Seq, SessionId, Tick};
 pub enum Refusal {
     /// The position lies outside the scene.
     OutOfBounds,
+    /// The act's payload is longer than 1,024 bytes.
+    TooLong,
     /// The region cannot do it now.
     Busy,
 }

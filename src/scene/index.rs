@@ -93,8 +93,8 @@ impl Grid {
     #[inline]
     pub fn patch_of(&self, p: Pos) -> Patch {
         Patch {
-            x: (p.x - self.x0).div_euclid(self.patch_cm),
-            z: (p.z - self.z0).div_euclid(self.patch_cm),
+            x: p.x.saturating_sub(self.x0).div_euclid(self.patch_cm),
+            z: p.z.saturating_sub(self.z0).div_euclid(self.patch_cm),
         }
     }
 
@@ -147,8 +147,10 @@ impl Grid {
     /// Calls `visit` with each patch within `reach` rings of `center` and the ring's number.
     #[inline]
     pub fn rings(&self, center: Patch, reach: i32, mut visit: impl FnMut(u32, &[Entry])) {
-        let (x0, x1) = ((center.x - reach).max(0), (center.x + reach).min(self.cols - 1));
-        let (z0, z1) = ((center.z - reach).max(0), (center.z + reach).min(self.rows - 1));
+        let from = |at: i32| at.saturating_sub(reach).max(0);
+        let to = |at: i32, end: i32| at.saturating_add(reach).min(end - 1);
+        let (x0, x1) = (from(center.x), to(center.x, self.cols));
+        let (z0, z1) = (from(center.z), to(center.z, self.rows));
         for z in z0..=z1 {
             let dz = center.z.abs_diff(z);
             for x in x0..=x1 {
@@ -162,7 +164,7 @@ impl Grid {
 
     /// How many rings of patches around one's own a circle of `radius_cm` can touch.
     pub fn rings_of_radius(&self, radius_cm: i32) -> i32 {
-        (radius_cm + self.patch_cm - 1) / self.patch_cm
+        radius_cm.saturating_add(self.patch_cm - 1) / self.patch_cm
     }
 
     /// Calls `visit` with every patch that holds anything.
@@ -170,6 +172,81 @@ impl Grid {
         for (i, entries) in self.cells.iter().enumerate().filter(|(_, e)| !e.is_empty()) {
             let at = Patch { x: i as i32 % self.cols, z: i as i32 / self.cols };
             visit(at, entries);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const GROUND: Rect = Rect { x0: 150, z0: 0, x1: 900, z1: 640 };
+
+    fn place() -> impl Strategy<Value = Pos> {
+        let along = || prop_oneof![9 => -300i32..1_300, 1 => Just(i32::MIN), 1 => Just(i32::MAX)];
+        (along(), along()).prop_map(|(x, z)| Pos::ground(x, z))
+    }
+
+    /// What a place's patch is, straight from the rule; `None` outside the ground.
+    fn patch(p: Pos, cm: i32) -> Option<(i32, i32)> {
+        let (x0, z0) = (GROUND.x0 / cm * cm, GROUND.z0 / cm * cm);
+        let (x1, z1) = ((GROUND.x1 + cm - 1) / cm * cm, (GROUND.z1 + cm - 1) / cm * cm);
+        let inside = p.x >= x0 && p.x < x1 && p.z >= z0 && p.z < z1;
+        inside.then(|| ((p.x - x0) / cm, (p.z - z0) / cm))
+    }
+
+    proptest! {
+        #[test]
+        fn any_history_finds_who_a_plain_map_finds(
+            cm in prop::sample::select(vec![50, 100, 160]),
+            history in prop::collection::vec((0u32..24, 0u32..9, place()), 0..200),
+            (center, reach) in (place(), 0i32..9),
+        ) {
+            let mut grid = Grid::new(GROUND, cm);
+            let mut spots: BTreeMap<u32, (Spot, u32, Pos)> = BTreeMap::new();
+            for (slot, tag, p) in history {
+                let (displaced, old) = match spots.get(&slot).copied() {
+                    None => {
+                        spots.insert(slot, (grid.insert(slot, tag, p), tag, p));
+                        (None, Spot::NONE)
+                    }
+                    Some((spot, ..)) if tag == 0 => {
+                        spots.remove(&slot);
+                        (grid.remove(spot), spot)
+                    }
+                    Some((spot, ..)) => {
+                        let (new, displaced) = grid.relocate(spot, slot, tag, p);
+                        spots.insert(slot, (new, tag, p));
+                        (displaced, spot)
+                    }
+                };
+                if let Some(other) = displaced {
+                    spots.get_mut(&other).unwrap().0 = old;
+                }
+                let inside = spots.values().filter(|(.., p)| patch(*p, cm).is_some()).count();
+                prop_assert_eq!(grid.len(), inside);
+            }
+            let mut all = Vec::new();
+            grid.all(|_, entries| all.extend(entries.iter().map(|e| (e.slot, e.tag, e.x, e.z))));
+            all.sort_unstable();
+            let here = spots.iter().filter(|(_, (.., p))| patch(*p, cm).is_some());
+            let want: Vec<_> = here.clone().map(|(s, (_, tag, p))| (*s, *tag, p.x, p.z)).collect();
+            prop_assert_eq!(all, want);
+            let at = grid.patch_of(center);
+            let mut found = Vec::new();
+            grid.rings(at, reach, |ring, entries| {
+                found.extend(entries.iter().map(|e| (e.slot, ring)));
+            });
+            found.sort_unstable();
+            let want: Vec<_> = here
+                .map(|(s, (.., p))| (*s, at.ring(grid.patch_of(*p))))
+                .filter(|(_, ring)| *ring <= reach as u32)
+                .collect();
+            prop_assert_eq!(found, want);
         }
     }
 }

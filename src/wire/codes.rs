@@ -102,6 +102,7 @@ impl From<Refusal> for ErrorCode {
     fn from(why: Refusal) -> ErrorCode {
         match why {
             Refusal::OutOfBounds => ErrorCode::OutOfBounds,
+            Refusal::TooLong => ErrorCode::ActTooLong,
             Refusal::Busy => ErrorCode::Busy,
         }
     }

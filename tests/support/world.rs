@@ -35,7 +35,24 @@ pub struct Client {
     pub gone: bool,
 }
 
+/// What goes wrong, in percent; nothing by default.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Weather {
+    /// A region misses a tick.
+    pub skip: u64,
+    /// A border batch is lost, which its sender is told.
+    pub lose: u64,
+    /// What one region says to another waits for another tick; still first in, first out.
+    pub delay: u64,
+}
+
 pub struct World {
+    pub weather: Weather,
+    /// This region stands still.
+    pub stopped: Option<RegionId>,
+    blocked: BTreeSet<(RegionId, RegionId)>,
+    /// Everything that regions wanted done, as text, when it is to be kept.
+    pub log: Option<Vec<String>>,
     pub scene: Arc<Scene>,
     pub regions: Vec<Region>,
     queues: BTreeMap<(RegionId, RegionId), VecDeque<Input>>,
@@ -57,6 +74,10 @@ impl World {
         let regions = scene.map.regions.iter();
         let regions = regions.map(|r| Region::new(scene.clone(), r.id).unwrap()).collect();
         World {
+            weather: Weather::default(),
+            stopped: None,
+            blocked: BTreeSet::new(),
+            log: None,
             scene,
             regions,
             queues: BTreeMap::new(),
@@ -149,7 +170,17 @@ impl World {
         for i in (1..order.len()).rev() {
             order.swap(i, self.rng.below(i + 1));
         }
+        self.blocked.clear();
+        let links: Vec<_> = self.queues.keys().copied().collect();
+        for link in links {
+            if self.rng.chance(self.weather.delay) {
+                self.blocked.insert(link);
+            }
+        }
         for i in order {
+            if self.rng.chance(self.weather.skip) || self.stopped == Some(RegionId(i as u32)) {
+                continue;
+            }
             let mut fx = std::mem::take(&mut self.fx);
             self.regions[i].tick(self.tick, &mut fx);
             self.fx = fx;
@@ -173,8 +204,8 @@ impl World {
     }
 
     fn deliver_one(&mut self) -> bool {
-        let ready: Vec<_> =
-            self.queues.iter().filter(|(_, q)| !q.is_empty()).map(|(k, _)| *k).collect();
+        let ready = self.queues.iter().filter(|(_, q)| !q.is_empty()).map(|(k, _)| *k);
+        let ready: Vec<_> = ready.filter(|link| !self.blocked.contains(link)).collect();
         if ready.is_empty() {
             return false;
         }
@@ -189,6 +220,9 @@ impl World {
 
     fn carry_effects(&mut self, from: RegionId) {
         for effect in std::mem::take(&mut self.fx) {
+            if let Some(log) = &mut self.log {
+                log.push(format!("{from} {effect:?}"));
+            }
             let (to, input) = match effect {
                 Effect::Frames(batch) => {
                     self.frames(&batch);
@@ -197,6 +231,10 @@ impl World {
                 }
                 Effect::Notice(session, notice) => {
                     self.notice(session, notice);
+                    continue;
+                }
+                Effect::Border(to, _) if self.rng.chance(self.weather.lose) => {
+                    self.regions[from.0 as usize].handle(Input::BorderLost(to), &mut Vec::new());
                     continue;
                 }
                 Effect::Border(to, batch) => (to, Input::Border(batch)),

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::bodies::{Ghost, Role};
 use super::settle::Progress;
-use super::{PATIENCE, Region};
+use super::{Moved, PATIENCE, Region};
 use crate::scene::border::{BorderBatch, GhostChange, GhostLeave, GhostState};
 use crate::scene::effects::{Effect, Input};
 use crate::scene::map::RegionEntry;
@@ -16,6 +16,9 @@ use crate::scene::{EntityId, Epoch, RegionId, Tick};
 /// Ticks without a word after which a neighbour's ghosts expire, and for which a ghost is kept whose
 /// new owner has not mirrored it yet.
 const EXPIRY: u64 = 30;
+
+/// Ticks between two searches for such ghosts.
+const SWEEP: u64 = 10;
 
 /// Batches of one neighbour that wait for their tick; more mean that this region stands still.
 const MAX_WAITING: usize = 32;
@@ -27,6 +30,8 @@ pub struct Neighbour {
     /// Tick of the last batch received.
     pub last: Tick,
     pub progress: Progress,
+    /// Tick up to which everything that it sent was applied, without a gap.
+    sound: Tick,
     expired: bool,
     waiting: VecDeque<BorderBatch>,
 }
@@ -35,6 +40,8 @@ pub struct Neighbour {
 #[derive(Debug)]
 pub struct Inbound {
     pub neighbours: Vec<Neighbour>,
+    /// When ghosts without an owner's word were last looked for.
+    swept: Tick,
 }
 
 impl Inbound {
@@ -45,10 +52,11 @@ impl Inbound {
             epoch: r.epoch,
             last: Tick(0),
             progress: Progress::default(),
+            sound: Tick(0),
             expired: false,
             waiting: VecDeque::new(),
         });
-        Inbound { neighbours: neighbours.collect() }
+        Inbound { neighbours: neighbours.collect(), swept: Tick(0) }
     }
 
     /// Keeps a batch until the tick whose state it is. What is late or from nobody's neighbour is
@@ -58,17 +66,24 @@ impl Inbound {
         if batch.epoch < n.epoch || (batch.epoch == n.epoch && batch.tick <= n.last) {
             return;
         }
-        let gap = batch.prev != n.last && !batch.full;
+        // Of a neighbour whose ghosts have expired, changes alone say nothing.
+        let gap = (batch.prev != n.last || n.expired) && !batch.full;
         if gap || n.waiting.len() >= MAX_WAITING {
             fx.push(Effect::Forward(n.id, Box::new(Input::BorderLost(me))));
         }
         if n.waiting.len() >= MAX_WAITING {
             n.waiting.pop_front();
+            n.sound = n.sound.min(Tick(batch.prev.0.saturating_sub(1)));
         }
         n.epoch = batch.epoch;
         n.last = batch.tick;
         n.expired = false;
         n.waiting.push_back(batch);
+    }
+
+    /// Up to which tick what is known of the region's entities is whole.
+    pub fn sound(&self, region: RegionId) -> Option<Tick> {
+        self.neighbours.iter().find(|n| n.id == region).map(|n| n.sound)
     }
 
     /// Whether the ghosts of `tick` are here from every neighbour that is heard of at all.
@@ -80,10 +95,8 @@ impl Inbound {
 impl Region {
     /// Makes the ghosts those of this tick.
     pub(super) fn apply_borders(&mut self) {
+        self.catch_up(self.tick);
         for i in 0..self.inbound.neighbours.len() {
-            while let Some(batch) = self.next_batch(i) {
-                self.apply_batch(batch);
-            }
             let n = &mut self.inbound.neighbours[i];
             if n.last.0 + EXPIRY < self.tick.0 && !n.expired {
                 n.expired = true;
@@ -91,16 +104,34 @@ impl Region {
                 self.drop_ghosts(|_, ghost| ghost.owner == id);
             }
         }
-        let now = self.tick.0 as u32;
-        let lost = |since: u32| since + EXPIRY as u32 <= now;
-        if self.tick.0.is_multiple_of(EXPIRY) {
+        // A tick may be skipped: not only at multiples of anything.
+        if self.inbound.swept.0 + SWEEP <= self.tick.0 {
+            self.inbound.swept = self.tick;
+            let now = self.tick.0 as u32;
+            let lost = |since: u32| since + EXPIRY as u32 <= now;
             self.drop_ghosts(|_, ghost| ghost.orphan_since.is_some_and(lost));
         }
     }
 
-    fn next_batch(&mut self, neighbour: usize) -> Option<BorderBatch> {
-        let waiting = &mut self.inbound.neighbours[neighbour].waiting;
-        if waiting.front()?.tick <= self.tick { waiting.pop_front() } else { None }
+    /// Applies what neighbours sent of their ticks up to `tick`.
+    pub(super) fn catch_up(&mut self, tick: Tick) {
+        for i in 0..self.inbound.neighbours.len() {
+            while let Some(batch) = self.next_batch(i, tick) {
+                self.apply_batch(batch);
+            }
+        }
+    }
+
+    fn next_batch(&mut self, neighbour: usize, upto: Tick) -> Option<BorderBatch> {
+        let n = &mut self.inbound.neighbours[neighbour];
+        if n.waiting.front()?.tick > upto {
+            return None;
+        }
+        let batch = n.waiting.pop_front()?;
+        if batch.full || batch.prev <= n.sound {
+            n.sound = batch.tick;
+        }
+        Some(batch)
     }
 
     fn apply_batch(&mut self, batch: BorderBatch) {
@@ -122,7 +153,7 @@ impl Region {
         }
         for (id, payload) in batch.acts {
             if let Some(slot) = self.bodies.slot(id).filter(|s| !self.is_real(*s)) {
-                self.note_act(slot, payload);
+                self.note_act(slot, payload, false);
             }
         }
     }
@@ -135,6 +166,8 @@ impl Region {
         let role = Role::Ghost(Ghost { owner: from, orphan_since: None });
         let now = self.tick.0 as u32;
         let slot = match self.bodies.slot(state.id) {
+            // Its owner may have said that it is gone before this, older, word came.
+            None if self.moved.get(&state.id).is_some_and(|m| state.epoch < m.epoch) => return,
             None => self.bodies.add(
                 state.id,
                 state.kind,
@@ -180,14 +213,14 @@ impl Region {
         let Some(slot) = self.bodies.slot(leave.id) else { return };
         let cold = &mut self.bodies.cold[slot as usize];
         let Role::Ghost(ghost) = &mut cold.role else { return };
-        // A new owner's word counts even before the old one has signed off.
-        let newer = leave.epoch > cold.epoch;
-        if !newer && (ghost.owner != from || leave.epoch < cold.epoch) {
+        // A newer owner's word counts before the older one has signed off.
+        if leave.epoch < cold.epoch || (leave.epoch == cold.epoch && ghost.owner != from) {
             return;
         }
         match leave.next {
             None => {
-                self.moved.insert(leave.id, (from, self.tick));
+                let moved = Moved { region: from, epoch: leave.epoch, since: self.tick };
+                self.moved.insert(leave.id, moved);
                 self.bodies.remove(slot);
             }
             Some(next) => {
@@ -203,7 +236,9 @@ impl Region {
             let id = self.bodies.hot[slot as usize].id;
             let Role::Ghost(ghost) = &self.bodies.cold[slot as usize].role else { continue };
             if which(id, ghost) {
-                self.moved.insert(id, (ghost.owner, self.tick));
+                let epoch = self.bodies.cold[slot as usize].epoch;
+                let moved = Moved { region: ghost.owner, epoch, since: self.tick };
+                self.moved.insert(id, moved);
                 self.bodies.remove(slot);
             }
         }

@@ -1,11 +1,17 @@
 //! Ghosts for the neighbours: one batch for each of them and tick.
 
+use std::collections::VecDeque;
+
 use super::Region;
 use super::bodies::{Bodies, Real, Role};
 use crate::scene::border::{BorderBatch, GhostChange, GhostLeave, GhostState};
 use crate::scene::effects::Effect;
 use crate::scene::map::RegionEntry;
 use crate::scene::{Plane, Rect, RegionId, Tick};
+
+/// For how long a full batch repeats that ghosts have left: after that those whom nobody mirrors have
+/// expired.
+const REPEATED_TICKS: u64 = 40;
 
 #[derive(Debug)]
 struct Neighbour {
@@ -14,6 +20,9 @@ struct Neighbour {
     needs_all: bool,
     last: Tick,
     leaves: Vec<GhostLeave>,
+    /// Leaves of late and when they were said. A full batch repeats them: it names who is mirrored,
+    /// which says nothing of a ghost that the neighbour has from an entity's old owner.
+    said: VecDeque<(Tick, GhostLeave)>,
 }
 
 /// What neighbours were sent.
@@ -32,6 +41,7 @@ impl Outbound {
             needs_all: true,
             last: Tick(0),
             leaves: Vec::new(),
+            said: VecDeque::new(),
         });
         Outbound { neighbours: neighbours.collect() }
     }
@@ -100,7 +110,7 @@ impl Region {
             self.mirror(slot, &mut real, &mut batches, band);
             self.bodies.cold[slot as usize].role = Role::Real(real);
         }
-        for act in self.acts.iter().filter(|a| self.bodies.slot(a.id) == Some(a.slot)) {
+        for act in self.acts.iter().filter(|a| a.here && self.bodies.slot(a.id) == Some(a.slot)) {
             let Role::Real(real) = &self.bodies.cold[act.slot as usize].role else { continue };
             for (i, batch) in batches.iter_mut().enumerate() {
                 if real.mirrors >> i & 1 == 1 {
@@ -108,7 +118,12 @@ impl Region {
                 }
             }
         }
-        for (n, batch) in self.outbound.neighbours.iter_mut().zip(batches) {
+        for (n, mut batch) in self.outbound.neighbours.iter_mut().zip(batches) {
+            n.said.retain(|(said, _)| said.0 + REPEATED_TICKS > self.tick.0);
+            n.said.extend(batch.leaves.iter().map(|leave| (self.tick, *leave)));
+            if batch.full {
+                batch.leaves = n.said.iter().map(|(_, leave)| *leave).collect();
+            }
             n.needs_all = false;
             n.last = self.tick;
             fx.push(Effect::Border(n.id, Box::new(batch)));

@@ -12,6 +12,18 @@ use crate::scene::spec::Rates;
 /// Most bytes that one entity's move takes in a frame: array, id, three coordinates.
 const MOVE_BYTES: usize = 1 + 9 + 3 * 5;
 
+/// Most bytes of each part of a frame, so that all of them together stay below
+/// the 1 MiB that a client accepts: enters and moves that do not fit wait for another tick, acts
+/// that do not fit are not told to that client, and counted.
+const PART_BYTES: usize = 240 * 1_024;
+
+/// Most leaves in a frame, 9 bytes each. While more wait nobody enters, since a client that is told
+/// of somebody anew must have been told before that it left.
+const MAX_LEAVES: usize = 10_000;
+
+/// Bytes of an entering entity beside its look, and of an act beside its payload, at most.
+const ENTER_BYTES: usize = MOVE_BYTES + 2 + 5;
+
 const NOT_TOLD: (u32, u32) = (u32::MAX, 0);
 
 /// Where the pieces of each slot are in this tick's batch: tick and index.
@@ -42,6 +54,11 @@ pub struct Assembly {
     due: Vec<Due>,
     moves: Vec<u32>,
     act_refs: Vec<u32>,
+    /// Bytes of enters and of acts in the frame under way.
+    enter_bytes: usize,
+    act_bytes: usize,
+    /// Acts that were not told to a viewer since the start, for want of room.
+    acts_dropped: u64,
 }
 
 impl Assembly {
@@ -76,8 +93,14 @@ impl Assembly {
 
     fn acts_of(&mut self, slot: u32) {
         let first = self.acts.partition_point(|(s, _)| *s < slot);
-        let acts = self.acts[first..].iter().take_while(|(s, _)| *s == slot);
-        self.act_refs.extend(acts.map(|(_, piece)| piece));
+        for (_, piece) in self.acts[first..].iter().take_while(|(s, _)| *s == slot) {
+            self.act_bytes += ENTER_BYTES + self.batch.acting[*piece as usize].1.len();
+            if self.act_bytes <= PART_BYTES {
+                self.act_refs.push(*piece);
+            } else {
+                self.acts_dropped += 1;
+            }
+        }
     }
 }
 
@@ -118,6 +141,7 @@ impl Region {
             let batch = std::mem::take(&mut a.batch);
             return a.recycle(batch);
         }
+        self.counts.acts_dropped = a.acts_dropped;
         self.counts.frames += a.batch.sessions.len() as u64;
         self.counts.updates += (a.batch.refs.len() + a.batch.leaves.len()) as u64;
         fx.push(Effect::Frames(std::mem::take(&mut a.batch)));
@@ -150,7 +174,10 @@ impl Assembly {
             viewer.seen.iter_mut().for_each(|s| s.shown = false);
         }
         self.batch.refused.append(&mut viewer.refused);
-        self.batch.leaves.append(&mut viewer.gone);
+        let leaving = viewer.gone.len().min(MAX_LEAVES);
+        self.batch.leaves.extend(viewer.gone.drain(..leaving));
+        self.act_bytes = 0;
+        self.enter_bytes = if viewer.gone.is_empty() { 0 } else { PART_BYTES };
         self.due.clear();
         self.moves.clear();
         self.act_refs.clear();
@@ -188,6 +215,10 @@ impl Assembly {
         }
         let body = &bodies.hot[e.slot as usize];
         if !*e.shown {
+            self.enter_bytes += ENTER_BYTES + bodies.cold[e.slot as usize].look.len();
+            if self.enter_bytes > PART_BYTES {
+                return;
+            }
             *e.shown = true;
             *e.sent = tick;
             let piece = self.entering(tick, bodies, e.slot);
@@ -208,7 +239,7 @@ impl Assembly {
 
     /// Takes as many due moves as the budget allows, the latest ones first; the others stay due.
     fn pick_moves(&mut self, tick: u32, bodies: &Bodies, viewer: &mut Viewer, budget: usize) {
-        let room = (budget / MOVE_BYTES).max(1);
+        let room = (budget.min(PART_BYTES) / MOVE_BYTES).max(1);
         if self.due.len() > room {
             self.due.select_nth_unstable_by_key(room - 1, |d| std::cmp::Reverse(d.lateness));
             self.due.truncate(room);

@@ -10,7 +10,7 @@
 use super::Region;
 use super::bodies::{Ghost, NO_SLOT, Role};
 use super::viewer::{self, Seen, Viewer};
-use super::{Kind, Phase};
+use super::{Kind, Moved, Phase, scan};
 use crate::scene::border::{Handoff, SeenState};
 use crate::scene::effects::{Effect, Notice, Spawn};
 use crate::scene::{EntityId, RegionId, Tick};
@@ -54,7 +54,8 @@ impl Region {
             self.bodies.set_plane(slot, handoff.state.plane);
         } else {
             self.bodies.remove(slot);
-            self.moved.insert(handoff.state.id, (to, self.tick));
+            let moved = Moved { region: to, epoch: handoff.epoch, since: self.tick };
+            self.moved.insert(handoff.state.id, moved);
         }
         fx.push(Effect::Handoff(to, Box::new(handoff)));
     }
@@ -65,14 +66,14 @@ impl Region {
         match self.bodies.slot(id).map(|s| &self.bodies.cold[s as usize].role) {
             Some(Role::Ghost(ghost)) => Some(ghost.owner),
             Some(_) => None,
-            None => self.moved.get(&id).map(|(region, _)| *region),
+            None => self.moved.get(&id).map(|m| m.region).filter(|r| *r != self.id),
         }
     }
 
     /// Forgets where entities went long ago, for whom nothing can be under way any more.
     fn forget_moved(&mut self) {
         let now = self.tick.0;
-        self.moved.retain(|_, (_, tick)| tick.0 + MOVED_TICKS > now);
+        self.moved.retain(|_, m| m.since.0 + MOVED_TICKS > now);
     }
 
     fn pack(&mut self, slot: u32) -> Handoff {
@@ -99,13 +100,18 @@ impl Region {
             epoch: cold.epoch.next(),
             last_applied: viewer.last_applied,
             tick: self.tick,
-            peers: viewer.registers.peers.iter().map(viewer::pack).collect(),
+            peers: viewer
+                .registers
+                .peers
+                .iter()
+                .map(|p| viewer::pack(p, self.told_of(p.slot, p.id, p.sent)))
+                .collect(),
             view_counter: viewer.registers.counter,
             seen: viewer
                 .seen
                 .iter()
                 .filter(|s| s.shown)
-                .map(|s| SeenState { id: s.id, sent: Tick(s.sent.into()) })
+                .map(|s| SeenState { id: s.id, sent: self.told_of(s.slot, s.id, s.sent) })
                 .collect(),
             gone: viewer.gone,
             refused: viewer.refused,
@@ -115,9 +121,30 @@ impl Region {
         }
     }
 
-    /// Takes an entity that comes to live here: at once, or, where this region is behind its old
-    /// owner's last tick, once it is not. Its session is told in either case, so that its next
-    /// inputs come here.
+    /// As of which tick of its owner's a client knows something that it was told of at `sent`: earlier
+    /// for a ghost whose owner's word was late, so that the next region tells what was missed.
+    fn told_of(&self, slot: u32, id: EntityId, sent: u32) -> Tick {
+        let sent = Tick(sent.into());
+        let known = self.bodies.hot.get(slot as usize).is_some_and(|b| b.id == id);
+        match known.then(|| &self.bodies.cold[slot as usize].role) {
+            Some(Role::Ghost(ghost)) => self.inbound.sound(ghost.owner).unwrap_or(sent).min(sent),
+            _ => sent,
+        }
+    }
+
+    /// Whether everything of the handoff's last tick has been applied here too. Ticks of another
+    /// scene say nothing.
+    fn is_due(&self, handoff: &Handoff) -> bool {
+        let over = match self.phase {
+            Phase::Open => handoff.tick < self.tick,
+            Phase::Settling | Phase::Closed => handoff.tick <= self.tick,
+        };
+        over || self.scene.map.get(handoff.from).is_none()
+    }
+
+    /// Takes an entity that comes to live here: at once, or, where what its old owner said of its
+    /// last tick is still to be applied here, right after that. Its session is told in either case,
+    /// so that its next inputs come here.
     pub(super) fn receive(&mut self, handoff: Handoff, fx: &mut Vec<Effect>) {
         if let Some(session) = handoff.state.session {
             let route = Notice::Route {
@@ -125,14 +152,14 @@ impl Region {
                 region: self.id,
                 epoch: handoff.epoch,
                 last_applied: handoff.last_applied,
-                tick: handoff.tick.next(),
+                tick: self.first_frame(&handoff),
                 plane: handoff.state.plane,
                 pos: handoff.state.pos,
                 arrived: handoff.jumped,
             };
             fx.push(Effect::Notice(session, route));
         }
-        if self.tick < handoff.tick {
+        if !self.is_due(&handoff) {
             return self.incoming.push(handoff);
         }
         self.install(handoff);
@@ -141,11 +168,17 @@ impl Region {
         }
     }
 
-    /// Installs who has come since the last tick.
+    /// The first tick of which this region makes a frame for who is handed over.
+    fn first_frame(&self, handoff: &Handoff) -> Tick {
+        let here = if self.phase == Phase::Closed { self.tick.next() } else { self.tick };
+        here.max(handoff.tick.next())
+    }
+
+    /// Installs who has come and was not due yet.
     pub(super) fn install_incoming(&mut self) {
         self.forget_moved();
         for handoff in std::mem::take(&mut self.incoming) {
-            if handoff.tick < self.tick {
+            if self.is_due(&handoff) {
                 self.install(handoff);
             } else {
                 self.incoming.push(handoff);
@@ -160,6 +193,8 @@ impl Region {
 
     fn install(&mut self, handoff: Handoff) {
         let id = handoff.state.id;
+        // What its old owner said of it while it was a ghost here comes first.
+        self.catch_up(Tick(handoff.tick.0.min(self.tick.0.saturating_sub(1))));
         let known = self.bodies.slot(id);
         let newer = known.is_some_and(|s| {
             let cold = &self.bodies.cold[s as usize];
@@ -171,14 +206,19 @@ impl Region {
             return;
         }
         self.moved.remove(&id);
-        let was_at = known.map(|slot| self.bodies.hot[slot as usize].pos);
+        let known_at = known.map(|s| self.bodies.hot[s as usize].pos);
+        if let Some(slot) = self.real_slot(id) {
+            tracing::error!(region = %self.id, from = %handoff.from, entity = %id, "an entity comes that lives here under a lower epoch; the newer one stays");
+            self.take_viewer(slot);
+            self.counts.reals -= 1;
+        }
         let slot = self.place_real(&handoff.state, handoff.epoch);
         let everybody = self.outbound.everybody();
         if let Some(real) = self.bodies.real_mut(slot) {
             // Any neighbour may have a ghost of it from its old owner: tell them all how it stands.
             (real.mirrors, real.restate) = (everybody, true);
         }
-        if was_at != Some(handoff.state.pos) {
+        if known_at != Some(handoff.state.pos) || handoff.jumped {
             // Viewers are told in the next frames that are made.
             let next = if self.phase == Phase::Closed { self.tick.next() } else { self.tick };
             self.bodies.hot[slot as usize].changed = next.0 as u32;
@@ -193,9 +233,17 @@ impl Region {
     }
 
     fn restore_viewer(&mut self, slot: u32, handoff: &Handoff) {
-        let ix = self.bodies.hot[slot as usize].viewer as usize;
-        let Some(viewer) = self.viewers.get_mut(ix) else { return };
+        let Region { bodies, viewers, scene, .. } = self;
+        let me = &bodies.hot[slot as usize];
+        let Some(viewer) = viewers.get_mut(me.viewer as usize) else { return };
         viewer.registers.peers = handoff.peers.iter().map(viewer::unpack).collect();
+        for peer in &mut viewer.registers.peers {
+            // Others may speak to it before its first evaluation here, which drops who is out of
+            // range; until then these count as the worst.
+            if !scan::refresh(bodies, &scene.spec.visibility, slot, me, peer) {
+                peer.dist_cm = u32::MAX;
+            }
+        }
         viewer.registers.counter = handoff.view_counter;
         viewer.seen = handoff
             .seen
@@ -206,6 +254,7 @@ impl Region {
         viewer.refused.clone_from(&handoff.refused);
         viewer.last_applied = handoff.last_applied;
         viewer.frames_from = handoff.tick.next();
+        viewer.came_from = Some(handoff.from);
         (viewer.held, viewer.resync) = (handoff.held, handoff.resync);
     }
 }

@@ -20,6 +20,7 @@
 //!
 //! *Absent on purpose:* clocks, threads, sockets, actors, randomness. `now` is a tick.
 
+mod arrivals;
 mod bodies;
 mod border_in;
 mod border_out;
@@ -64,6 +65,8 @@ pub struct Counts {
     pub updates: u64,
     /// Messages of the view negotiation sent to other regions since the start.
     pub view_messages: u64,
+    /// Acts that a viewer was not told since the start, because its frame was full.
+    pub acts_dropped: u64,
     /// Ticks closed without the ghosts of every neighbour.
     pub forced_closes: u64,
 }
@@ -74,11 +77,28 @@ struct PendingAct {
     slot: u32,
     id: EntityId,
     payload: Bytes,
+    /// It lived here when it acted: neighbours hear of it from here and from nowhere else.
+    here: bool,
 }
 
 /// Ticks for which a late neighbour is waited for. One that is silent for longer is not waited for
 /// any more until it is heard again.
 pub const PATIENCE: u64 = 10;
+
+/// Where an entity was last known to live that is not known here any more. What carries a lower
+/// epoch is late; the region is this one when the entity is gone for good.
+#[derive(Debug, Clone, Copy)]
+struct Moved {
+    region: RegionId,
+    epoch: Epoch,
+    since: Tick,
+}
+
+/// Longest payload of an act, bytes.
+const MAX_ACT: usize = 1_024;
+
+/// Refused inputs of which a client is not told yet; more of its inputs wait until it is.
+const MAX_REFUSED: usize = 256;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -103,8 +123,7 @@ pub struct Region {
     inbox: Vec<Input>,
     arrivals: Vec<Spawn>,
     incoming: Vec<Handoff>,
-    /// Where entities were last known to live that are not known here any more, and since when.
-    moved: FxHashMap<EntityId, (RegionId, Tick)>,
+    moved: FxHashMap<EntityId, Moved>,
     bodies: Bodies,
     viewers: Vec<Viewer>,
     acts: Vec<PendingAct>,
@@ -221,11 +240,13 @@ impl Region {
         self.tick = now;
         self.phase = Phase::Open;
         self.acts.clear();
+        // What was late for the last tick counts before anybody comes to live here.
+        self.catch_up(Tick(now.0 - 1));
         self.install_incoming();
         for input in std::mem::take(&mut self.inbox) {
             // What is for somebody who is not installed yet waits with it.
             match input.entity() {
-                Some(id) if self.is_incoming(id) => self.inbox.push(input),
+                Some(id) if self.waits(id, &input) => self.inbox.push(input),
                 _ => self.apply(input, fx),
             }
         }
@@ -239,8 +260,7 @@ impl Region {
     }
 
     fn close(&mut self, fx: &mut Vec<Effect>) {
-        self.apply_borders();
-        self.evaluate_all();
+        self.look_around();
         self.hear_mail(fx);
         if self.outbound.is_alone() {
             self.finish(fx);
@@ -252,11 +272,18 @@ impl Region {
     /// Ends a tick whose neighbours are not heard, with what there is.
     fn force(&mut self, fx: &mut Vec<Effect>) {
         if self.phase == Phase::Open {
-            self.apply_borders();
-            self.evaluate_all();
+            self.look_around();
         }
         self.hear_mail(fx);
         self.finish(fx);
+    }
+
+    /// Brings ghosts and views to the positions of the tick that is open.
+    fn look_around(&mut self) {
+        self.apply_borders();
+        self.phase = Phase::Settling;
+        self.install_incoming();
+        self.evaluate_all();
     }
 
     /// Ends a tick: views are as they are.
@@ -298,6 +325,19 @@ impl Region {
             | Input::Handoff(_) => {
                 // `handle` takes these at once; they never wait in the inbox.
             }
+        }
+    }
+
+    /// Whether an input is for somebody who is not quite here yet, or who is between two scenes.
+    fn waits(&self, id: EntityId, input: &Input) -> bool {
+        match self.real_slot(id) {
+            Some(slot) => {
+                let orders = matches!(input, Input::Client { .. } | Input::Logic { .. });
+                orders && self.bodies.cold[slot as usize].plane == Plane::LIMBO
+            }
+            None if self.is_incoming(id) => true,
+            None if matches!(input, Input::Leave(_)) => false,
+            None => self.arrivals.iter().any(|s| s.id == id),
         }
     }
 
@@ -347,6 +387,7 @@ impl Region {
         let Some(slot) = self.real_slot(id) else { return };
         let viewer = self.bodies.hot[slot as usize].viewer as usize;
         match self.viewers.get_mut(viewer) {
+            Some(v) if v.refused.len() >= MAX_REFUSED => return,
             Some(v) if seq == v.last_applied.next() => v.last_applied = seq,
             _ => return,
         }
@@ -365,23 +406,25 @@ impl Region {
                 }
                 Ok(())
             }
+            Order::Act(payload) if payload.len() > MAX_ACT => Err(Refusal::TooLong),
             Order::Act(payload) => {
-                self.note_act(slot, payload);
+                self.note_act(slot, payload, true);
                 Ok(())
             }
             Order::Jump(to) => self.jump(slot, to, fx),
         }
     }
 
-    fn note_act(&mut self, slot: u32, payload: Bytes) {
+    fn note_act(&mut self, slot: u32, payload: Bytes, here: bool) {
         let body = &mut self.bodies.hot[slot as usize];
         body.acted = self.tick.0 as u32;
-        self.acts.push(PendingAct { slot, id: body.id, payload });
+        self.acts.push(PendingAct { slot, id: body.id, payload, here });
     }
 
     fn jump(&mut self, slot: u32, to: Destination, fx: &mut Vec<Effect>) -> Result<(), Refusal> {
         let away = to.scene != self.scene.id;
-        if !away && !self.scene.map.bounds.contains(to.pos) {
+        let legal = self.scene.map.bounds.contains(to.pos);
+        if to.plane == Plane::LIMBO || (!away && !legal) {
             return Err(Refusal::OutOfBounds);
         }
         let owner = if away { to.region } else { self.owner_of(to.pos) };
@@ -413,55 +456,6 @@ impl Region {
         }
     }
 
-    fn add(&mut self, spawn: Spawn, fx: &mut Vec<Effect>) {
-        let legal = self.bodies.has_kind(spawn.kind)
-            && self.scene.map.bounds.contains(spawn.pos)
-            && spawn.plane != Plane::LIMBO;
-        if !legal || self.real_slot(spawn.id).is_some() {
-            tracing::warn!(region = %self.id, entity = %spawn.id, "an entity was not added: its id is in use, or its kind, plane or place is none of the scene's");
-            if let Some(session) = spawn.session {
-                fx.push(Effect::Notice(session, Notice::Refused(Refusal::OutOfBounds)));
-            }
-            return;
-        }
-        let slot = self.place_real(&spawn, Epoch(1));
-        self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
-        self.notice_route(slot, true, fx);
-    }
-
-    /// Makes the entity a real of this region, in its ghost's slot if there is one.
-    fn place_real(&mut self, spawn: &Spawn, epoch: Epoch) -> u32 {
-        let role = Role::Real(Default::default());
-        let slot = match self.bodies.slot(spawn.id) {
-            Some(slot) => {
-                self.bodies.set_plane(slot, spawn.plane);
-                self.bodies.set_pos(slot, spawn.pos);
-                self.bodies.set_traits(slot, spawn.range, spawn.bonds.clone());
-                let cold = &mut self.bodies.cold[slot as usize];
-                (cold.epoch, cold.role) = (epoch, role);
-                slot
-            }
-            None => self.bodies.add(
-                spawn.id,
-                spawn.kind,
-                spawn.plane,
-                spawn.pos,
-                spawn.range,
-                spawn.look.clone(),
-                spawn.bonds.clone(),
-                epoch,
-                role,
-            ),
-        };
-        self.counts.reals += 1;
-        if spawn.kind == Kind::PLAYER {
-            self.bodies.hot[slot as usize].viewer = self.viewers.len() as u32;
-            self.viewers.push(Viewer::new(spawn.id, slot, spawn.session));
-            self.counts.players += u64::from(spawn.session.is_some());
-        }
-        slot
-    }
-
     /// Takes the registers of a player that lives here no more.
     fn take_viewer(&mut self, slot: u32) -> Option<Viewer> {
         let ix = std::mem::replace(&mut self.bodies.hot[slot as usize].viewer, u32::MAX) as usize;
@@ -479,6 +473,9 @@ impl Region {
     fn remove_real(&mut self, slot: u32, fx: &mut Vec<Effect>) {
         self.sign_off(slot, None);
         let viewer = self.take_viewer(slot);
+        let (id, epoch) =
+            (self.bodies.hot[slot as usize].id, self.bodies.cold[slot as usize].epoch);
+        self.moved.insert(id, Moved { region: self.id, epoch, since: self.tick });
         self.bodies.remove(slot);
         self.counts.reals -= 1;
         if let Some(session) = viewer.and_then(|v| v.session) {

@@ -19,7 +19,15 @@ const MAX_ROUNDS: usize = 64;
 struct Letter {
     from: u32,
     to: u32,
+    /// Who was in slot `to` when the letter was written: it may be another's since.
+    to_id: EntityId,
     say: Say,
+}
+
+impl Letter {
+    fn new(from: u32, to: &Peer, say: Say) -> Letter {
+        Letter { from, to: to.slot, to_id: to.id, say }
+    }
 }
 
 /// Messages on their way.
@@ -110,10 +118,8 @@ impl Region {
                 continue;
             }
             if peer.mine != 0 || peer.his != 0 {
-                let known = still_known(bodies, peer);
-                viewer.registers.refuse(i, |p, say| match known {
-                    true => mail.local.push_back(Letter { from: slot, to: p.slot, say }),
-                    false => mail.farewells.push((me.id, p.id, say)),
+                viewer.registers.refuse(i, |p, say| {
+                    mail.local.push_back(Letter::new(slot, p, say));
                 });
             }
             viewer.drop_peer(i);
@@ -151,7 +157,7 @@ impl Region {
             let peer = &mut viewer.registers.peers[at];
             (peer.dist_cm, peer.class, peer.ring, peer.slot) = (c.dist_cm, c.class, c.ring, c.slot);
             viewer.registers.ask(at, |p, say| {
-                mail.local.push_back(Letter { from: slot, to: p.slot, say });
+                mail.local.push_back(Letter::new(slot, p, say));
             });
             if links + pending + asked + 1 >= rules.cap {
                 viewer.thr = viewer.registers.thr(rules);
@@ -164,7 +170,13 @@ impl Region {
     /// for [`Region::take_letters`].
     fn carry_letters(&mut self) {
         while let Some(letter) = self.mail.local.pop_front() {
-            let ix = self.bodies.hot[letter.to as usize].viewer as usize;
+            let to = self.bodies.hot.get(letter.to as usize);
+            let Some(to) = to.filter(|b| b.id == letter.to_id) else {
+                let from = self.bodies.hot[letter.from as usize].id;
+                self.mail.farewells.push((from, letter.to_id, letter.say));
+                continue;
+            };
+            let ix = to.viewer as usize;
             if ix < self.viewers.len() {
                 self.hear(ix, letter.from, letter.say);
             } else {
@@ -185,8 +197,10 @@ impl Region {
             }
         }
         for (from, to, say) in std::mem::take(&mut self.mail.farewells) {
-            // Whoever is gone altogether needs no farewell.
-            if let Some(region) = self.whereabouts(to).filter(|r| *r != self.id) {
+            // Whoever was never mirrored here is known where the speaker came from, unless it is gone
+            // altogether and needs no farewell.
+            let home = self.whereabouts(to).or_else(|| self.came_from(from));
+            if let Some(region) = home.filter(|r| *r != self.id) {
                 letters.push((region, ViewMsg { from, from_region: self.id, to, say }));
             }
         }
@@ -207,6 +221,11 @@ impl Region {
         for ix in scratch.interested.drain(..) {
             Self::soil(mail, &mut viewers[ix as usize]);
         }
+    }
+
+    fn came_from(&self, id: EntityId) -> Option<RegionId> {
+        let viewer = self.bodies.hot[self.bodies.slot(id)? as usize].viewer;
+        self.viewers.get(viewer as usize)?.came_from
     }
 
     fn hear_from_afar(&mut self, msg: ViewMsg, fx: &mut Vec<Effect>) {
@@ -243,6 +262,8 @@ impl Region {
         let viewer = &mut self.viewers[ix];
         let at = viewer.registers.find(msg.from);
         match msg.say {
+            // Withdrawn since.
+            Say::Yes(number) if at.is_some_and(|i| number <= viewer.registers.peers[i].seen) => {}
             Say::Yes(number) => {
                 if let Some(at) = at {
                     viewer.registers.peers[at].seen = number;
@@ -284,7 +305,7 @@ impl Region {
         let speaker = bodies.hot[from as usize].id;
         let known = viewer.registers.find(speaker);
         let post = |p: &Peer, say| {
-            mail.local.push_back(Letter { from: slot, to: p.slot, say });
+            mail.local.push_back(Letter::new(slot, p, say));
         };
         let mut lost = false;
         match say {
@@ -311,6 +332,9 @@ impl Region {
                 let me = &bodies.hot[slot as usize];
                 let peer = &mut viewer.registers.peers[at];
                 peer.slot = from;
+                if number <= peer.seen {
+                    return;
+                }
                 if scan::refresh(bodies, &scene.spec.visibility, slot, me, peer) {
                     viewer.registers.hear_yes(rules, at, number, post);
                 } else {
@@ -326,9 +350,4 @@ impl Region {
             Self::soil(mail, viewer);
         }
     }
-}
-
-/// Whether the peer's slot still holds the peer.
-fn still_known(bodies: &super::bodies::Bodies, peer: &Peer) -> bool {
-    bodies.hot.get(peer.slot as usize).is_some_and(|b| b.id == peer.id)
 }

@@ -4,7 +4,7 @@
 use super::bodies::NO_SLOT;
 use crate::scene::frames::InputRefused;
 use crate::scene::views::{Key, Peer, PeerState, Registers};
-use crate::scene::{EntityId, Seq, SessionId, Tick};
+use crate::scene::{EntityId, RegionId, Seq, SessionId, Tick};
 
 /// Something else than a player that a player sees.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +23,8 @@ pub struct Seen {
 pub struct Viewer {
     pub slot: u32,
     pub session: Option<SessionId>,
+    /// The region that handed it here, which knows of peers that were never mirrored here.
+    pub came_from: Option<RegionId>,
     pub registers: Registers,
     /// The key that a pair must beat to interest this player, as of its last change.
     pub thr: Key,
@@ -44,6 +46,7 @@ impl Viewer {
         Viewer {
             slot,
             session,
+            came_from: None,
             registers: Registers::new(id),
             thr: Key::WORST,
             seen: Vec::new(),
@@ -74,8 +77,8 @@ impl Viewer {
     }
 }
 
-/// The registers of a peer as they travel.
-pub fn pack(p: &Peer) -> PeerState {
+/// The registers of a peer as they travel; its client knows it as of `sent`.
+pub fn pack(p: &Peer, sent: Tick) -> PeerState {
     PeerState {
         id: p.id,
         mine: p.mine,
@@ -83,7 +86,7 @@ pub fn pack(p: &Peer) -> PeerState {
         seen: p.seen,
         owed: p.owed,
         shown: p.shown,
-        sent: Tick(p.sent.into()),
+        sent,
     }
 }
 

@@ -1,0 +1,79 @@
+//! Entities that begin to live here.
+
+use super::Region;
+use super::bodies::Role;
+use super::viewer::Viewer;
+use crate::scene::effects::{Effect, MAX_BONDS, Notice, Spawn};
+use crate::scene::frames::Refusal;
+use crate::scene::{EntityId, Epoch, Kind, Plane, SessionId};
+
+/// Longest look of an entity, bytes.
+const MAX_LOOK: usize = 16 * 1_024;
+
+impl Region {
+    /// The session of a player that lives here or is about to.
+    fn session_of(&self, id: EntityId) -> Option<SessionId> {
+        if let Some(h) = self.incoming.iter().find(|h| h.state.id == id) {
+            return h.state.session;
+        }
+        let viewer = self.bodies.hot[self.real_slot(id)? as usize].viewer;
+        self.viewers.get(viewer as usize)?.session
+    }
+
+    /// Adds an entity, or refuses it and tells its session.
+    pub(super) fn add(&mut self, mut spawn: Spawn, fx: &mut Vec<Effect>) {
+        let legal = self.bodies.has_kind(spawn.kind)
+            && self.scene.map.bounds.contains(spawn.pos)
+            && spawn.plane != Plane::LIMBO
+            && spawn.look.len() <= MAX_LOOK;
+        let known = self.bodies.slot(spawn.id).is_some() || self.is_incoming(spawn.id);
+        if known && spawn.session.is_some() && self.session_of(spawn.id) == spawn.session {
+            // Told twice; the first time counted.
+            return;
+        }
+        if !legal || known {
+            tracing::warn!(region = %self.id, entity = %spawn.id, "an entity was not added: its id is in use, its look too long, or its kind, plane or place is none of the scene's");
+            if let Some(session) = spawn.session {
+                fx.push(Effect::Notice(session, Notice::Refused(Refusal::OutOfBounds)));
+            }
+            return;
+        }
+        spawn.bonds.truncate(MAX_BONDS);
+        let slot = self.place_real(&spawn, Epoch(1));
+        self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
+        self.notice_route(slot, true, fx);
+    }
+
+    /// Makes the entity a real of this region, in its ghost's slot if there is one.
+    pub(super) fn place_real(&mut self, spawn: &Spawn, epoch: Epoch) -> u32 {
+        let role = Role::Real(Default::default());
+        let slot = match self.bodies.slot(spawn.id) {
+            Some(slot) => {
+                self.bodies.set_plane(slot, spawn.plane);
+                self.bodies.set_pos(slot, spawn.pos);
+                self.bodies.set_traits(slot, spawn.range, spawn.bonds.clone());
+                let cold = &mut self.bodies.cold[slot as usize];
+                (cold.epoch, cold.role) = (epoch, role);
+                slot
+            }
+            None => self.bodies.add(
+                spawn.id,
+                spawn.kind,
+                spawn.plane,
+                spawn.pos,
+                spawn.range,
+                spawn.look.clone(),
+                spawn.bonds.clone(),
+                epoch,
+                role,
+            ),
+        };
+        self.counts.reals += 1;
+        if spawn.kind == Kind::PLAYER {
+            self.bodies.hot[slot as usize].viewer = self.viewers.len() as u32;
+            self.viewers.push(Viewer::new(spawn.id, slot, spawn.session));
+            self.counts.players += u64::from(spawn.session.is_some());
+        }
+        slot
+    }
+}
