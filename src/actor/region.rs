@@ -70,6 +70,8 @@ pub struct RegionActor {
     /// Sessions whose frame was lost in this delivery: if their entity is handed off in it too, the
     /// new owner must resync them, before it hears of it by any other way.
     lost: Vec<SessionId>,
+    /// The newest tick that was asked for.
+    due: Tick,
     /// Work done so far for the tick that is open.
     work: Duration,
     counted: bool,
@@ -138,6 +140,7 @@ impl RegionActor {
             batches: VecDeque::new(),
             fx: Vec::new(),
             lost: Vec::new(),
+            due: Tick(0),
             work: Duration::ZERO,
             counted: true,
         }
@@ -154,6 +157,7 @@ impl RegionActor {
     }
 
     fn run_tick(&mut self, now: Tick) {
+        self.due = self.due.max(now);
         let last = self.region.current_tick();
         if now <= last || (!self.region.is_closed() && now.0 < last.0 + PATIENCE) {
             // Not due yet, or the last one waits for a neighbour, who may wait for this one.
@@ -217,9 +221,11 @@ impl RegionActor {
 
     /// A tick that waited for a late neighbour beyond its time is followed by the next one at once.
     fn catch_up(&mut self) {
-        if self.clock == Clock::Real {
-            self.run_tick(self.directory.tick_now(self.tick_ms));
-        }
+        let now = match self.clock {
+            Clock::Real => self.directory.tick_now(self.tick_ms),
+            Clock::Manual => self.due,
+        };
+        self.run_tick(now);
     }
 
     /// Delivers every effect, and those that come of deliveries that failed.

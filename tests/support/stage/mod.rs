@@ -19,6 +19,7 @@ use actix_rt::{Arbiter, System};
 use futures::channel::oneshot;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{Inspect, RunTick, ToRegion};
+use purview::actor::metrics::RegionMetrics;
 use purview::actor::player::{FromSocket, PlayerActor, PlayerSetup};
 use purview::actor::region::{Clock, RegionRef, start_regions};
 use purview::scene::effects::Input;
@@ -259,7 +260,9 @@ impl Stage {
     pub async fn tick(&mut self) {
         self.open_tick().await;
         let (opened, regions) = (self.opened, &self.regions);
-        let closed = || regions.iter().all(|r| r.metrics.ticks.load(Relaxed) >= opened);
+        // A region that has waited for a neighbour leaves ticks out.
+        let done = |m: &RegionMetrics| m.ticks.load(Relaxed) + m.skipped_ticks.load(Relaxed);
+        let closed = || regions.iter().all(|r| done(&r.metrics) >= opened);
         until("every region closes the tick", closed).await;
         self.settle().await;
         self.read();
@@ -379,6 +382,17 @@ impl Stage {
         let scene = self.directory.scene_named(&a.here().scene).expect("a scene of the stage");
         let known = a.shown.contains_key(&b.id());
         a.here().scene == b.here().scene && in_range(scene, &truth(a), &truth(b), known)
+    }
+
+    /// Opens one tick after the other until `holds`: for what a region does that has waited for a
+    /// neighbour in vain.
+    pub async fn open_ticks_until(&mut self, what: &str, holds: impl Fn() -> bool) {
+        let begin = Instant::now();
+        while !holds() {
+            assert!(begin.elapsed() < PATIENCE, "waited in vain until {what}");
+            self.open_tick().await;
+            sleep(Duration::from_millis(1)).await;
+        }
     }
 
     /// Players in each plane of a scene that anybody is in.
