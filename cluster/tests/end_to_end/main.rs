@@ -7,6 +7,7 @@ mod trace;
 mod newcomer;
 mod operations;
 mod picture;
+mod recordings;
 mod runs;
 mod sabotage;
 mod vandals;
