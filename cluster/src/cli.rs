@@ -21,6 +21,8 @@ use crate::replay::ReplayArgs;
     name = "purview",
     version,
     after_help = "Examples:\n  \
+        purview dev\n  \
+        purview replay crowd.csv.gz --speed 20\n  \
         purview check deploy/dev.toml\n  \
         purview config --set tick=50ms > purview.toml\n\n\
         Exit codes: 0 done, 1 failed, 2 not understood."
@@ -160,7 +162,7 @@ pub enum CliError {
     #[error("")]
     Told,
     /// Something else went wrong on the way.
-    #[error("{0:#}")]
+    #[error("{}", chain(.0))]
     Failed(#[from] anyhow::Error),
 }
 
@@ -172,6 +174,17 @@ impl CliError {
             CliError::Config(_) | CliError::Told | CliError::Failed(_) => 1,
         }
     }
+}
+
+/// An error and its causes, each that the text before does not end with already.
+fn chain(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| {
+        match text.ends_with(&cause) {
+            true => text,
+            false if text.is_empty() => cause,
+            false => format!("{text}: {cause}"),
+        }
+    })
 }
 
 /// Runs a command line to its end.

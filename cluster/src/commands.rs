@@ -4,10 +4,12 @@
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use purview::scene::SceneSpec;
 use purview::scene::spec::{LayerSpec, Rates};
+use purview_client::Client;
 
 use crate::admin;
 use crate::bench::scene::{BenchSceneArgs, bench_scene};
@@ -23,8 +25,21 @@ use crate::trace::{OFFSET_CM, Trace};
 /// A token for a server elsewhere: the one in the file, or one of `dev` mode.
 fn token(file: Option<&Path>) -> anyhow::Result<String> {
     match file {
-        Some(_) => Ok(read_token(file)?),
+        Some(name) => {
+            read_token(file).with_context(|| format!("{} cannot be read", name.display()))
+        }
         None => Ok(Tokens::dev().mint("purview", None)?),
+    }
+}
+
+/// Asks at the door of a server elsewhere, so that a wrong address or token is one clear error and
+/// not one of every client.
+async fn knock(url: &str, token: &str) -> anyhow::Result<()> {
+    let door = tokio::time::timeout(Duration::from_secs(10), Client::connect(url, token)).await;
+    match door {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(e)) => Err(e).with_context(|| format!("{url} does not let clients in")),
+        Err(_) => anyhow::bail!("{url} does not answer within 10 s"),
     }
 }
 
@@ -96,7 +111,11 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     let mut options = args.options();
     let mut server = None;
     let (url, token) = match &args.connect {
-        Some(url) => (url.clone(), token(args.token_file.as_deref())?),
+        Some(url) => {
+            let token = token(args.token_file.as_deref())?;
+            runtime()?.block_on(knock(url, &token))?;
+            (url.clone(), token)
+        }
         None => {
             options.scene.clone_from(&config.scenes[0].name);
             let tokens = tokens(&config)?;
@@ -117,6 +136,7 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
 /// The token cannot be read or the system gives no threads.
 pub fn run_bots(args: &BotsArgs) -> anyhow::Result<u8> {
     let token = token(args.token_file.as_deref())?;
+    runtime()?.block_on(knock(&args.connect, &token))?;
     let report =
         runtime()?.block_on(bots(&args.connect, &token, args.options(), Progress::Stderr))?;
     finish(report, args.admin.as_deref(), args.json)

@@ -28,8 +28,8 @@ pub struct DevArgs {
     #[command(flatten)]
     pub common: CommonArgs,
     /// Threads over which the regions are spread, each standing for a node; default: one per core.
-    #[arg(long, value_name = "N")]
-    pub nodes: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub nodes: Option<u16>,
     /// Bots that walk, as real clients over real sockets.
     #[arg(long, default_value_t = 200, value_name = "N")]
     pub bots: u32,
@@ -70,11 +70,7 @@ fn demo_scene() -> SceneSpec {
 pub fn config(args: &DevArgs) -> anyhow::Result<Config> {
     let mut config = args.common.load_with(|_| demo_scene())?;
     if let Some(nodes) = args.nodes {
-        anyhow::ensure!(
-            (1..=256).contains(&nodes),
-            "--nodes = {nodes}: must lie between 1 and 256"
-        );
-        config.server.arbiters = nodes;
+        config.server.arbiters = nodes.into();
     }
     if args.headless {
         config.console.listen = None;

@@ -1,0 +1,17 @@
+//! The real command and real servers, as their users meet them: processes, sockets, signals.
+
+mod process;
+mod proxy;
+mod trace;
+
+mod newcomer;
+mod operations;
+mod picture;
+mod recordings;
+mod runs;
+mod sabotage;
+mod vandals;
+
+#[path = "../console/browser.rs"]
+#[expect(dead_code, reason = "the console's own tests use the rest of it")]
+mod browser;

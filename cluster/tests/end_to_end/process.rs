@@ -1,0 +1,144 @@
+//! The real command: servers and runs, each a process of its own on free ports.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Flags that make a server take free ports.
+pub const FREE_PORTS: [&str; 6] = [
+    "--set",
+    "gateway.ws=127.0.0.1:0",
+    "--set",
+    "gateway.tcp=127.0.0.1:0",
+    "--set",
+    "console.listen=127.0.0.1:0",
+];
+
+/// `purview ARGS`, with nothing of the tests' own environment.
+pub fn purview(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
+    command.args(args).env_remove("PURVIEW_CONFIG").stdin(Stdio::null());
+    command
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Done {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Done {
+    /// The report: the last line of standard output.
+    pub fn report(&self) -> Value {
+        let last = self.stdout.lines().next_back().unwrap_or_else(|| panic!("no output: {self:?}"));
+        serde_json::from_str(last).unwrap_or_else(|e| panic!("{e}: {self:?}"))
+    }
+}
+
+/// Runs a command to its end.
+pub fn run(args: &[&str]) -> Done {
+    let output = purview(args).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Done { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
+
+/// A figure of a report.
+pub fn figure(report: &Value, pointer: &str) -> f64 {
+    let value = report.pointer(pointer).and_then(Value::as_f64);
+    value.unwrap_or_else(|| panic!("no figure {pointer} in {report}"))
+}
+
+/// Asserts that a run was without fault: every kind of violation is there and 0, and all that was
+/// due was delivered.
+pub fn assert_clean(done: &Done) -> Value {
+    let report = done.report();
+    for kind in ["missing", "extra", "asymmetric", "stale", "lost", "flicker_at_handoff"] {
+        assert_eq!(report["violations"][kind], 0, "{kind}: {report}");
+    }
+    assert_eq!(report["not_joined"], 0, "{report}");
+    assert_eq!(report["updates"]["delivered"], report["updates"]["expected"], "{report}");
+    assert!(figure(&report, "/updates/expected") > 0.0, "{report}");
+    assert_eq!(done.code, Some(0), "{done:?}");
+    report
+}
+
+/// A server in a process of its own.
+pub struct Served {
+    child: Child,
+    pub ws: String,
+    pub tcp: String,
+    /// `host:port` of the console.
+    pub console: String,
+    pub token: String,
+}
+
+impl Served {
+    /// `purview dev` without bots, up and listening.
+    pub fn start(more: &[&str]) -> Served {
+        Served::with_bots("0", more)
+    }
+
+    /// `purview dev` with bots of its own, up and listening.
+    pub fn with_bots(count: &str, more: &[&str]) -> Served {
+        let args = [&["dev", "--log", "warn", "--bots", count], &FREE_PORTS[..], more].concat();
+        let mut child = purview(&args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut served = Served {
+            child,
+            ws: String::new(),
+            tcp: String::new(),
+            console: String::new(),
+            token: String::new(),
+        };
+        for line in lines.by_ref().map_while(Result::ok) {
+            let (name, value) = line.split_once(' ').unwrap_or_default();
+            let value = value.trim().to_owned();
+            match name {
+                "console" => {
+                    served.console =
+                        value.trim_start_matches("http://").trim_end_matches('/').into();
+                }
+                "WebSocket" => served.ws = value,
+                "TCP" => served.tcp = value,
+                "token" => served.token = value,
+                _ if line.contains(" regions, ") => break,
+                _ => {}
+            }
+        }
+        assert!(!served.ws.is_empty(), "the server did not come up");
+        // What else it says is read and dropped, so that it never waits for a reader.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        served
+    }
+
+    /// Sends a signal, by its name.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap();
+        assert!(sent.success(), "kill -{name} {pid}: {sent}");
+    }
+
+    /// Waits for its end.
+    pub fn ended(mut self) -> ExitStatus {
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "the server does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended by itself, which is as good.
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}

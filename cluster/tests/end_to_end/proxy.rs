@@ -1,0 +1,128 @@
+//! A dishonest middleman between clients and a real server: one client in its charge is told less
+//! than the truth.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
+use purview::scene::EntityId;
+use purview::wire::{Frame, ServerMsg};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{accept_async, client_async};
+
+/// What the victim is not told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sabotage {
+    /// Nothing is kept from it.
+    None,
+    /// The first enter of somebody; what is told of it later passes.
+    DropEnter,
+    /// Half of all, altogether.
+    Hide,
+    /// That somebody is gone.
+    DropLeaves,
+    /// Where anybody goes.
+    DropMoves,
+    /// Anything, after a second.
+    Mute,
+}
+
+/// Which connection suffers, by the order in which they come; the first only asks at the door.
+const VICTIM: usize = 5;
+
+/// Takes connections on a thread of its own until the process ends; the URL for clients.
+pub fn proxy(server: &str, sabotage: Sabotage) -> String {
+    let server: SocketAddr =
+        server.trim_start_matches("ws://").trim_end_matches('/').parse().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            tell.send(format!("ws://{}/", listener.local_addr().unwrap())).unwrap();
+            for n in 0.. {
+                let (client, _) = listener.accept().await.unwrap();
+                let sabotage = if n == VICTIM { sabotage } else { Sabotage::None };
+                tokio::spawn(pass(client, server, Middleman::new(sabotage)));
+            }
+        });
+    });
+    told.recv().unwrap()
+}
+
+async fn pass(client: TcpStream, server: SocketAddr, mut middleman: Middleman) {
+    client.set_nodelay(true).unwrap();
+    let mut client = accept_async(client).await.unwrap();
+    let stream = TcpStream::connect(server).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let (mut server, _) = client_async(format!("ws://{server}/"), stream).await.unwrap();
+    loop {
+        let passed = tokio::select! {
+            said = client.next() => match said {
+                Some(Ok(message)) => server.send(message).await,
+                None | Some(Err(_)) => return,
+            },
+            told = server.next() => match told {
+                Some(Ok(Message::Binary(bytes))) => match middleman.tell(&bytes) {
+                    Some(bytes) => client.send(Message::binary(bytes)).await,
+                    None => Ok(()),
+                },
+                Some(Ok(message)) => client.send(message).await,
+                None | Some(Err(_)) => return,
+            },
+        };
+        if passed.is_err() {
+            return;
+        }
+    }
+}
+
+struct Middleman {
+    sabotage: Sabotage,
+    since: Instant,
+    /// Whom it keeps from its client.
+    hidden: Option<EntityId>,
+}
+
+impl Middleman {
+    fn new(sabotage: Sabotage) -> Middleman {
+        Middleman { sabotage, since: Instant::now(), hidden: None }
+    }
+
+    /// What the client is told in place of a message.
+    fn tell(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        if self.sabotage == Sabotage::None {
+            return Some(bytes.to_vec());
+        }
+        match ServerMsg::decode(bytes).unwrap() {
+            ServerMsg::Frame(mut frame) => {
+                self.falsify(&mut frame).then(|| ServerMsg::Frame(frame).encode())
+            }
+            other => Some(other.encode()),
+        }
+    }
+
+    /// Whether the frame is told at all.
+    fn falsify(&mut self, frame: &mut Frame) -> bool {
+        match self.sabotage {
+            Sabotage::None => {}
+            Sabotage::DropEnter => {
+                if self.hidden.is_none() {
+                    self.hidden = frame.enters.pop().map(|e| e.id);
+                }
+            }
+            Sabotage::Hide => {
+                let hidden = |id: EntityId| id.0.is_multiple_of(2);
+                frame.enters.retain(|e| !hidden(e.id));
+                frame.moves.retain(|m| !hidden(m.id));
+                frame.leaves.retain(|id| !hidden(*id));
+            }
+            Sabotage::DropLeaves => frame.leaves.clear(),
+            Sabotage::DropMoves => frame.moves.clear(),
+            Sabotage::Mute => return self.since.elapsed() < Duration::from_secs(1),
+        }
+        true
+    }
+}
