@@ -12,13 +12,13 @@
 
 mod sorted;
 
-use self::sorted::{LANES, Sorted};
+use self::sorted::{BLOCK, Filter, Sorted};
 use super::RangeEvent;
 use crate::scene::geo::dist2;
 use crate::scene::{Pos, Rect};
 
-/// Rings of cells that the leave radius reaches; more make cells that fit the circle better and are
-/// fewer of them filled.
+/// Rings of cells that the leave radius reaches: more make cells that fit the circle better and hold
+/// fewer each, two to four cost about the same.
 const REACH: i32 = 3;
 
 /// Where an entity is on the ground; `None` is nowhere.
@@ -35,27 +35,17 @@ enum Zone {
     Outside,
 }
 
-/// The squares of the radii, for integers and for single precision.
+/// The squares of the radii.
 #[derive(Debug, Clone, Copy)]
 struct Radii {
     enter2: u64,
     leave2: u64,
-    /// Surely inside at or below the first, surely outside above the second.
-    enter_band: (f32, f32),
-    leave_band: (f32, f32),
 }
 
 impl Radii {
     fn new(enter_cm: i32, leave_cm: i32) -> Radii {
         let square = |r: i32| (i64::from(r) * i64::from(r)) as u64;
-        // Rounding differences, squares and their sum errs by less than 2^-22 of the result.
-        let band = |r2: u64| {
-            let r2 = r2 as f64;
-            let slack = r2 / f64::from(1 << 20);
-            ((r2 - slack) as f32, (r2 + slack) as f32)
-        };
-        let (enter2, leave2) = (square(enter_cm), square(leave_cm));
-        Radii { enter2, leave2, enter_band: band(enter2), leave_band: band(leave2) }
+        Radii { enter2: square(enter_cm), leave2: square(leave_cm) }
     }
 
     #[inline]
@@ -68,18 +58,13 @@ impl Radii {
         }
     }
 
-    /// Of [`LANES`] pairs, a bit for each whose zone may have changed: `old` and `new` are squared
-    /// distances.
-    #[inline]
-    fn may_differ(&self, old: &[f32; LANES], new: &[f32; LANES]) -> u32 {
-        let mut differs = [0_u32; LANES];
-        for l in 0..LANES {
-            let (low, high) = (old[l].min(new[l]), old[l].max(new[l]));
-            let enter = (low <= self.enter_band.1) & (high > self.enter_band.0);
-            let leave = (low <= self.leave_band.1) & (high > self.leave_band.0);
-            differs[l] = u32::from(enter | leave) << l;
-        }
-        differs.iter().fold(0, |mask, bit| mask | bit)
+    /// The filter for pairs whose zone may have changed, where squared distances are at most `most2`.
+    fn filter(&self, most2: f64) -> Filter {
+        let (enter2, leave2) = (self.enter2 as f64, self.leave2 as f64);
+        // Converting, squaring and adding errs by less than 2^-21 of a squared distance; on the near
+        // side of a radius that is less than 2^-21 of its square.
+        let doubt = leave2 * most2 / f64::from(1 << 20);
+        Filter { enter2: enter2 as f32, leave2: leave2 as f32, doubt: doubt as f32 }
     }
 }
 
@@ -207,6 +192,8 @@ impl Circle {
     /// Compares each who did not jump with its neighbours, each pair once.
     fn walk(&mut self, emit: &mut impl FnMut(RangeEvent)) {
         let Circle { radii, now, before, jumped, linked, sorted, .. } = self;
+        let filter = radii.filter(sorted.most_squared(REACH + 1));
+        let mut margins = [0.0; BLOCK];
         sorted.each_cell(REACH, |members, rows| {
             for i in members.clone() {
                 let me = sorted.slots[i];
@@ -215,15 +202,9 @@ impl Circle {
                 }
                 let first = i + 1..rows[0].end;
                 for row in std::iter::once(&first).chain(&rows[1..]) {
-                    sorted.squares(i, row.clone(), |at, old, new| {
-                        let mut mask = radii.may_differ(old, new) & mask_of(row.end - at);
-                        while mask != 0 {
-                            let other = sorted.slots[at + mask.trailing_zeros() as usize];
-                            mask &= mask - 1;
-                            if jumped[other as usize] {
-                                continue;
-                            }
-                            let (a, b) = (me as usize, other as usize);
+                    sorted.suspects(i, row.clone(), &filter, &mut margins, |other| {
+                        let (a, b) = (me as usize, other as usize);
+                        if !jumped[b] {
                             let zones =
                                 (radii.zone(before[a], before[b]), radii.zone(now[a], now[b]));
                             change(linked, me, other, zones, emit);
@@ -233,12 +214,6 @@ impl Circle {
             }
         });
     }
-}
-
-/// The lowest `n` bits, at most [`LANES`] of them.
-#[inline]
-fn mask_of(n: usize) -> u32 {
-    (1 << n.min(LANES)) - 1
 }
 
 /// A pair goes from one zone to another: remembers it in the shell, and tells when its state changed.

@@ -6,8 +6,21 @@ use std::ops::Range;
 use super::Place;
 use crate::scene::Rect;
 
-/// Pairs that are looked at together.
-pub const LANES: usize = 8;
+/// Most pairs that are looked at in one loop.
+pub const BLOCK: usize = 128;
+
+/// Pairs that such a loop looks at together. A block is whole lanes.
+const LANES: usize = 8;
+
+/// Finds pairs that may have crossed a radius, in single precision: the differences of the squared
+/// distances, before and now, from a radius's square have then different signs, and a product that
+/// is not above `doubt`, the most that rounding can make of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Filter {
+    pub enter2: f32,
+    pub leave2: f32,
+    pub doubt: f32,
+}
 
 /// Cells that there may be beside those for the population.
 const SPARE_CELLS: u64 = 4_096;
@@ -149,39 +162,64 @@ impl Sorted {
         }
     }
 
-    /// Calls `visit` with the squared distances, before and now, of entry `i` to those in `range`,
-    /// [`LANES`] at a time with the number of the first. What goes beyond the range counts for
-    /// nothing.
+    /// The largest squared distance, along either axis `cells` cells and one, that pairs can have.
+    pub fn most_squared(&self, cells: i32) -> f64 {
+        let along = f64::from(self.side_cm) * f64::from(cells + 1);
+        2.0 * along * along
+    }
+
+    /// Calls `visit` with the slot of each in `range` whose distance from entry `i` may have crossed
+    /// a radius. `margins` is scratch.
     #[inline]
-    pub fn squares(
+    pub fn suspects(
         &self,
         i: usize,
         range: Range<usize>,
-        mut visit: impl FnMut(usize, &[f32; LANES], &[f32; LANES]),
+        filter: &Filter,
+        margins: &mut [f32; BLOCK],
+        mut visit: impl FnMut(u32),
     ) {
-        let (x, z, old_x, old_z) = (self.x[i], self.z[i], self.old_x[i], self.old_z[i]);
         let mut at = range.start;
         while at < range.end {
-            let new = square(lanes(&self.x, at), lanes(&self.z, at), x, z);
-            let old = square(lanes(&self.old_x, at), lanes(&self.old_z, at), old_x, old_z);
-            visit(at, &old, &new);
-            at += LANES;
+            let len = (range.end - at).min(BLOCK);
+            // What goes beyond the range counts for nothing, but whole lanes are quicker.
+            let margins = &mut margins[..len.next_multiple_of(LANES)];
+            if self.margins(i, at, filter, margins) {
+                let found = margins[..len].iter().enumerate();
+                for (k, _) in found.filter(|(_, margin)| **margin <= filter.doubt) {
+                    visit(self.slots[at + k]);
+                }
+            }
+            at += len;
         }
     }
-}
 
-#[inline]
-fn lanes(list: &[i32], at: usize) -> &[i32; LANES] {
-    const NOBODY: [i32; LANES] = [0; LANES];
-    list[at..].first_chunk().unwrap_or(&NOBODY)
-}
-
-#[inline]
-fn square(xs: &[i32; LANES], zs: &[i32; LANES], x: i32, z: i32) -> [f32; LANES] {
-    let mut out = [0.0; LANES];
-    for l in 0..LANES {
-        let (dx, dz) = (xs[l].wrapping_sub(x) as f32, zs[l].wrapping_sub(z) as f32);
-        out[l] = dx * dx + dz * dz;
+    /// The margins of entry `i` with those from `at` on, and whether any is in doubt. A loop of its
+    /// own, with all that it needs in plain slices, so that the compiler makes lanes of it.
+    #[inline(never)]
+    fn margins(&self, i: usize, at: usize, filter: &Filter, margins: &mut [f32]) -> bool {
+        let Filter { enter2, leave2, doubt } = *filter;
+        let (x, z, old_x, old_z) = (self.x[i], self.z[i], self.old_x[i], self.old_z[i]);
+        let len = margins.len();
+        let (xs, zs) = (&self.x[at..][..len], &self.z[at..][..len]);
+        let (old_xs, old_zs) = (&self.old_x[at..][..len], &self.old_z[at..][..len]);
+        let mut any = 0;
+        for k in 0..len {
+            let new = squared(xs[k].wrapping_sub(x), zs[k].wrapping_sub(z));
+            let old = squared(old_xs[k].wrapping_sub(old_x), old_zs[k].wrapping_sub(old_z));
+            let enter = (new - enter2) * (old - enter2);
+            let leave = (new - leave2) * (old - leave2);
+            // Not `f32::min`, which minds values that are no numbers.
+            let margin = if enter < leave { enter } else { leave };
+            margins[k] = margin;
+            any |= u32::from(margin <= doubt);
+        }
+        any != 0
     }
-    out
+}
+
+#[inline]
+fn squared(dx: i32, dz: i32) -> f32 {
+    let (dx, dz) = (dx as f32, dz as f32);
+    dx * dx + dz * dz
 }
