@@ -89,6 +89,16 @@ impl Grid {
         self.patch_cm
     }
 
+    /// How many patches a row has.
+    pub fn cols(&self) -> i32 {
+        self.cols
+    }
+
+    /// The north-west corner of a patch.
+    pub fn corner_of(&self, at: Patch) -> Pos {
+        Pos::ground(self.x0 + at.x * self.patch_cm, self.z0 + at.z * self.patch_cm)
+    }
+
     /// The patch of a place, which may lie outside the grid.
     #[inline]
     pub fn patch_of(&self, p: Pos) -> Patch {
@@ -136,6 +146,16 @@ impl Grid {
         (self.insert(slot, tag, p), displaced)
     }
 
+    /// Gives what stands at `spot` another tag.
+    #[inline]
+    pub fn set_tag(&mut self, spot: Spot, tag: u32) {
+        let entry =
+            self.cells.get_mut(spot.cell as usize).and_then(|c| c.get_mut(spot.ix as usize));
+        if let Some(entry) = entry {
+            entry.tag = tag;
+        }
+    }
+
     /// The entries of one patch; none outside the grid.
     pub fn patch(&self, at: Patch) -> &[Entry] {
         if at.x < 0 || at.z < 0 || at.x >= self.cols || at.z >= self.rows {
@@ -158,6 +178,38 @@ impl Grid {
                 if !entries.is_empty() {
                     visit(dz.max(center.x.abs_diff(x)), entries);
                 }
+            }
+        }
+    }
+
+    /// Calls `visit` with each patch of the rectangle `inside` that is not in the rectangle `outside`
+    /// and holds anything. Both are given by two corners that belong to them.
+    #[inline]
+    pub fn difference(
+        &self,
+        inside: (Patch, Patch),
+        outside: Option<(Patch, Patch)>,
+        mut visit: impl FnMut(Patch, &[Entry]),
+    ) {
+        let (x0, x1) = (inside.0.x.max(0), inside.1.x.min(self.cols - 1));
+        let (z0, z1) = (inside.0.z.max(0), inside.1.z.min(self.rows - 1));
+        for z in z0..=z1 {
+            // Columns from `gap.0` to `gap.1` are left out.
+            let gap = match outside {
+                Some((from, to)) if from.z <= z && z <= to.z => (from.x, to.x),
+                _ => (i32::MAX, i32::MAX),
+            };
+            let mut x = x0;
+            while x <= x1 {
+                if x >= gap.0 && x <= gap.1 {
+                    x = gap.1 + 1;
+                    continue;
+                }
+                let entries = &self.cells[(z * self.cols + x) as usize];
+                if !entries.is_empty() {
+                    visit(Patch { x, z }, entries);
+                }
+                x += 1;
             }
         }
     }

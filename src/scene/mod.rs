@@ -11,6 +11,7 @@ pub mod lines;
 pub mod map;
 pub mod player;
 pub mod range;
+pub mod range_events;
 pub mod region;
 pub mod spec;
 pub mod views;

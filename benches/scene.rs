@@ -1,0 +1,167 @@
+//! The scene: a region's tick, the encoding of its frames, and the decoding of what clients send.
+//!
+//! `cargo bench --bench scene -- region`
+
+mod support;
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use purview::scene::effects::{Effect, Input, Order, Spawn};
+use purview::scene::frames::FrameBatch;
+use purview::scene::{
+    EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
+    SessionId, Tick, Visibility,
+};
+use purview::wire::client::Move;
+use purview::wire::{ClientMsg, EncodedBatch};
+use support::{Crowd, Density};
+
+const TICKS: usize = 20;
+
+/// Others within 80 m.
+const DENSITY: f64 = 60.0;
+
+const CIRCLE: Visibility = Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500 };
+
+/// One region full of players who walk to and fro.
+struct World {
+    region: Region,
+    walk: Vec<Vec<Pos>>,
+    tick: usize,
+    fx: Vec<Effect>,
+}
+
+fn scene(visibility: Visibility, side_cm: i32) -> Scene {
+    let lands = side_cm / 51_200 + 1;
+    // The patch of a land that comes nearest to 5 x 5 of the circle's area is 32 m.
+    let spec = SceneSpec {
+        name: "bench".into(),
+        width_cm: lands * 51_200,
+        depth_cm: lands * 51_200,
+        region_lands_x: lands,
+        region_lands_z: lands,
+        visibility,
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    };
+    Scene::new(SceneId(0), spec, 100, RegionId(0)).expect("a legal scene")
+}
+
+impl World {
+    fn new(n: usize, visibility: Visibility) -> World {
+        let mut crowd = Crowd::new(n, Density::Even(DENSITY));
+        let scene = Arc::new(scene(visibility, crowd.side_cm));
+        let mut region = Region::new(scene, RegionId(0)).expect("a region");
+        let mut fx = Vec::new();
+        for (i, pos) in crowd.places().into_iter().enumerate() {
+            let spawn = Spawn {
+                id: EntityId(i as u64 + 1),
+                kind: Kind::PLAYER,
+                plane: Plane(0),
+                pos,
+                range: RangeSet::FULL,
+                look: Bytes::new(),
+                session: Some(SessionId(i as u64 + 1)),
+                bonds: Vec::new(),
+            };
+            region.handle(Input::Enter(Box::new(spawn)), &mut fx);
+        }
+        let mut world = World { region, walk: crowd.walk(TICKS), tick: 0, fx };
+        world.end_tick();
+        world
+    }
+
+    /// Everybody walks for a tick.
+    fn step(&mut self) {
+        let seq = Seq(self.tick as u32);
+        for (i, pos) in self.walk[self.tick % self.walk.len()].iter().enumerate() {
+            let (id, order) = (EntityId(i as u64 + 1), Order::Move(*pos));
+            self.region.handle(Input::Client { id, seq, order }, &mut self.fx);
+        }
+        self.end_tick();
+    }
+
+    fn end_tick(&mut self) {
+        self.tick += 1;
+        self.region.tick(Tick(self.tick as u64), &mut self.fx);
+    }
+
+    /// The frames of the last tick.
+    fn frames(&mut self) -> Option<FrameBatch> {
+        let frames = |effect| match effect {
+            Effect::Frames(batch) => Some(batch),
+            _ => None,
+        };
+        self.fx.drain(..).filter_map(frames).next_back()
+    }
+}
+
+fn region(c: &mut Criterion) {
+    for (mode, visibility) in [("patches", Visibility::Patches), ("circle", CIRCLE)] {
+        let mut group = c.benchmark_group(format!("region/{mode}"));
+        group.sample_size(10).warm_up_time(Duration::from_millis(100));
+        group.measurement_time(Duration::from_secs(1));
+        for n in [1_000, 10_000] {
+            let mut world = World::new(n, visibility);
+            group.throughput(Throughput::Elements(n as u64));
+            group.bench_function(BenchmarkId::from_parameter(n), |b| {
+                b.iter(|| {
+                    world.step();
+                    if let Some(batch) = world.frames() {
+                        world.region.recycle(batch);
+                    }
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
+fn frames(c: &mut Criterion) {
+    let n = 1_000;
+    let mut world = World::new(n, Visibility::Patches);
+    (0..TICKS).for_each(|_| {
+        world.fx.clear();
+        world.step();
+    });
+    let batch = world.frames().expect("frames");
+    let mut group = c.benchmark_group("frames");
+    group.sample_size(20).warm_up_time(Duration::from_millis(100));
+    group.measurement_time(Duration::from_secs(1)).throughput(Throughput::Elements(n as u64));
+    let mut encoded = EncodedBatch::new(batch.clone());
+    let mut spare = batch;
+    group.bench_function("encode every piece once", |b| {
+        b.iter(|| spare = encoded.replace(std::mem::take(&mut spare)));
+    });
+    let mut out = Vec::new();
+    group.bench_function("assemble every session's frame", |b| {
+        b.iter(|| {
+            for i in 0..encoded.batch().sessions.len() {
+                out.clear();
+                encoded.write_frame(i, &mut out);
+                black_box(&out);
+            }
+        });
+    });
+    group.finish();
+}
+
+fn wire(c: &mut Criterion) {
+    let pos = Pos { x: 123_456, y: 150, z: 98_765 };
+    let bytes = ClientMsg::Move(Move { seq: Seq(70_000), pos }).encode();
+    let mut group = c.benchmark_group("wire");
+    group.sample_size(20).warm_up_time(Duration::from_millis(100));
+    group.measurement_time(Duration::from_millis(500)).throughput(Throughput::Elements(1));
+    group.bench_function("decode a client's move", |b| {
+        b.iter(|| ClientMsg::decode(black_box(&bytes)));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, region, frames, wire);
+criterion_main!(benches);

@@ -1,0 +1,115 @@
+//! Crowds for the benchmarks: random waypoints at 5 m/s, ten ticks a second, from a seed.
+
+// Not every benchmark uses every part.
+#![allow(dead_code)]
+
+use purview::scene::Pos;
+
+/// A small seeded generator (SplitMix64).
+#[derive(Debug, Clone)]
+pub struct Rng(pub u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number from 0 to below 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A number of the normal distribution around 0 with deviation 1.
+    fn normal(&mut self) -> f64 {
+        (-2.0 * (1.0 - self.unit()).ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
+    }
+}
+
+/// How close people stand.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Density {
+    /// So many others within 80 m, everywhere.
+    Even(f64),
+    /// Half of all around one point, with a deviation of 60 m; the rest as 40 within 80 m.
+    HotSpot,
+}
+
+/// Radius within which others are counted, centimetres.
+pub const NEAR_CM: f64 = 8_000.0;
+
+const STEP_CM: f64 = 50.0;
+
+/// People who walk from one random place to the next.
+pub struct Crowd {
+    pub side_cm: i32,
+    at: Vec<(f64, f64)>,
+    to: Vec<(f64, f64)>,
+    hot: usize,
+    rng: Rng,
+}
+
+impl Crowd {
+    pub fn new(people: usize, density: Density) -> Crowd {
+        let (others, hot) = match density {
+            Density::Even(others) => (others, 0),
+            Density::HotSpot => (40.0, people / 2),
+        };
+        let area = people as f64 * std::f64::consts::PI * NEAR_CM * NEAR_CM / others;
+        let (at, to) = (Vec::with_capacity(people), Vec::with_capacity(people));
+        let mut crowd = Crowd { side_cm: area.sqrt() as i32, at, to, hot, rng: Rng(7) };
+        for i in 0..people {
+            let (at, to) = (crowd.somewhere(i), crowd.somewhere(i));
+            crowd.at.push(at);
+            crowd.to.push(to);
+        }
+        crowd
+    }
+
+    fn somewhere(&mut self, i: usize) -> (f64, f64) {
+        let side = f64::from(self.side_cm);
+        let rng = &mut self.rng;
+        let mut along = || match i < self.hot {
+            true => (side / 2.0 + 6_000.0 * rng.normal()).clamp(0.0, side - 1.0),
+            false => rng.unit() * side,
+        };
+        (along(), along())
+    }
+
+    /// Where everybody is.
+    pub fn places(&self) -> Vec<Pos> {
+        self.at.iter().map(|(x, z)| Pos::ground(*x as i32, *z as i32)).collect()
+    }
+
+    /// Everybody walks for a tick.
+    pub fn step(&mut self) {
+        for i in 0..self.at.len() {
+            let ((x, z), (to_x, to_z)) = (self.at[i], self.to[i]);
+            let (dx, dz) = (to_x - x, to_z - z);
+            let left = dx.hypot(dz);
+            if left > STEP_CM {
+                self.at[i] = (x + dx / left * STEP_CM, z + dz / left * STEP_CM);
+            } else {
+                self.at[i] = self.to[i];
+                self.to[i] = self.somewhere(i);
+            }
+        }
+    }
+
+    /// Where everybody is in each of `ticks` ticks, there and back again, so that a loop over them
+    /// has no jump in it.
+    pub fn walk(&mut self, ticks: usize) -> Vec<Vec<Pos>> {
+        let mut places: Vec<_> = (0..ticks)
+            .map(|_| {
+                self.step();
+                self.places()
+            })
+            .collect();
+        let back: Vec<_> = places[1..ticks - 1].iter().rev().cloned().collect();
+        places.extend(back);
+        places
+    }
+}
