@@ -98,7 +98,7 @@ struct Moved {
 const SORT_TICKS: u64 = 16;
 
 /// Side of the squares by which players are sorted, in patches.
-const SORT_PATCHES: i32 = 4;
+const SORT_PATCHES: i32 = 8;
 
 /// Longest payload of an act, bytes.
 const MAX_ACT: usize = 1_024;
