@@ -3,12 +3,12 @@
 
 mod support;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{Plane, Pos, RangeSet, SceneSpec, Visibility};
 use support::Rng;
-use support::brute::{self, Pair};
+use support::brute::{self, Spells};
 use support::world::World;
 
 const SIDE: i32 = 6_400;
@@ -30,24 +30,6 @@ fn scene(cap: usize) -> SceneSpec {
         spawn_x_cm: 0,
         spawn_z_cm: 0,
         ..SceneSpec::default()
-    }
-}
-
-/// How many ticks each pair has been in a state, and the longest of all.
-#[derive(Default)]
-struct Spells {
-    now: BTreeMap<Pair, u32>,
-    longest: u32,
-}
-
-impl Spells {
-    fn see(&mut self, pairs: BTreeSet<Pair>) {
-        self.now.retain(|p, _| pairs.contains(p));
-        for p in pairs {
-            let n = self.now.entry(p).or_default();
-            *n += 1;
-            self.longest = self.longest.max(*n);
-        }
     }
 }
 

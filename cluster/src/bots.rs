@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::crowd::{Order, Progress, Server, gather};
 use crate::oracle::Options;
 use crate::report::Report;
+use crate::rng::Rng;
 
 /// Between two moves of a bot.
 const STEP: Duration = Duration::from_millis(100);
@@ -180,39 +181,11 @@ pub async fn bots(
     Ok(crowd.report(judge).await)
 }
 
-/// A small generator of random numbers (splitmix64): a seed makes the same bots everywhere.
-#[derive(Debug, Clone)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// From 0 up to 1.
-    fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.next().is_multiple_of(n)
-    }
-
-    fn normal(&mut self) -> f64 {
-        let r = (-2.0 * (1.0 - self.share()).ln()).sqrt();
-        r * (std::f64::consts::TAU * self.share()).cos()
-    }
-}
-
 /// The script of one bot: an order for each step, and an act now and then.
 struct Bot {
     client: u32,
     pattern: Pattern,
-    random: Random,
+    random: Rng,
     /// The ground to keep to: least and greatest, centimetres.
     low: [f64; 2],
     high: [f64; 2],
@@ -233,7 +206,7 @@ impl Bot {
         let mut bot = Bot {
             client,
             pattern: options.pattern,
-            random: Random(options.seed ^ (u64::from(client) << 32)),
+            random: Rng::new(options.seed ^ (u64::from(client) << 32)),
             low: [0, 1].map(|i| middle[i] - half[i]),
             high: [0, 1].map(|i| (middle[i] + half[i]).min(size[i] - 1.0)),
             border_every: options.border_every_cm.map(f64::from),
@@ -244,7 +217,7 @@ impl Bot {
             until,
             orders: 0,
         };
-        bot.next += STEP.mul_f64(bot.random.share());
+        bot.next += STEP.mul_f64(bot.random.unit());
         bot.goal = bot.somewhere();
         bot
     }
@@ -252,7 +225,7 @@ impl Bot {
     /// A place to go to.
     fn somewhere(&mut self) -> [f64; 2] {
         let anywhere = [0, 1].map(|i| {
-            let share = self.random.share();
+            let share = self.random.unit();
             self.low[i] + share * (self.high[i] - self.low[i])
         });
         let goal = match self.pattern {
@@ -273,7 +246,7 @@ impl Bot {
             Some(every) => (self.at[axis] / every).round().max(1.0) * every,
             None => (self.low[axis] + self.high[axis]) / 2.0,
         };
-        let beyond = 100.0 + 1_900.0 * self.random.share();
+        let beyond = 100.0 + 1_900.0 * self.random.unit();
         place[axis] = if self.at[axis] < line { line + beyond } else { line - beyond };
         place[1 - axis] = self.at[1 - axis] + 500.0 * self.random.normal();
         place

@@ -10,7 +10,8 @@ use purview::actor::messages::ToRegion;
 use purview::scene::effects::{Input, Order, Spawn};
 use purview::scene::{EntityId, Kind, Plane, Pos, Scene};
 
-use crate::bench::crowd::{Crowd, Rng};
+use crate::bench::crowd::Crowd;
+use crate::rng::Rng;
 
 /// How many of each kind, per scene.
 const OF_EACH_KIND: usize = 12;

@@ -16,5 +16,6 @@ pub mod logs;
 pub mod oracle;
 pub mod replay;
 pub mod report;
+pub mod rng;
 pub mod server;
 pub mod trace;

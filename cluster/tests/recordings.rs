@@ -4,13 +4,13 @@
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use purview::scene::spec::{LayerSpec, Rates};
 use purview::scene::{EntityId, Plane, RangeSet, SceneSpec, SessionId};
 use purview_cluster::trace::Trace;
-use support::brute::{self, Pair, pair};
+use support::brute::{self, Spells, pair};
 use support::world::World;
 
 fn recording(name: &str) -> Option<Trace> {
@@ -21,24 +21,6 @@ fn recording(name: &str) -> Option<Trace> {
         return None;
     }
     Some(Trace::open(&file).expect("a readable recording"))
-}
-
-/// How many ticks each pair has been in a state, and the longest of all.
-#[derive(Default)]
-struct Spells {
-    now: BTreeMap<Pair, u32>,
-    longest: u32,
-}
-
-impl Spells {
-    fn see(&mut self, pairs: BTreeSet<Pair>) {
-        self.now.retain(|p, _| pairs.contains(p));
-        for p in pairs {
-            let n = self.now.entry(p).or_default();
-            *n += 1;
-            self.longest = self.longest.max(*n);
-        }
-    }
 }
 
 /// Plays a recording at so many seconds a tick; tells the longest spells of disagreement and of

@@ -13,10 +13,12 @@ pub const TICK_BUCKETS_US: [u64; 24] = [
 pub struct RegionMetrics {
     /// Ticks done.
     pub ticks: AtomicU64,
-    /// Ticks skipped because the region was late.
+    /// Ticks left out because the region, or a neighbour that it waited for, was late.
     pub skipped_ticks: AtomicU64,
-    /// Ticks closed without the ghosts of every neighbour, which were late.
+    /// Ticks closed without a neighbour that was waited for in vain.
     pub forced_closes: AtomicU64,
+    /// Acts that found no room in a client's frame.
+    pub acts_dropped: AtomicU64,
     /// Entities that live here.
     pub reals: AtomicU64,
     /// Of these, players with a session.

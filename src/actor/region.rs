@@ -196,6 +196,7 @@ impl RegionActor {
         m.updates.store(c.updates, Relaxed);
         m.view_messages.store(c.view_messages, Relaxed);
         m.forced_closes.store(c.forced_closes, Relaxed);
+        m.acts_dropped.store(c.acts_dropped, Relaxed);
     }
 
     fn take(&mut self, msg: ToRegion) {

@@ -105,3 +105,22 @@ pub fn blocking(scene: &Scene, all: &Truths, links: &BTreeSet<Pair>) -> Vec<Pair
         })
         .collect()
 }
+
+/// How many ticks each pair has been in a state, and the longest of all.
+#[derive(Default)]
+pub struct Spells {
+    now: BTreeMap<Pair, u32>,
+    pub longest: u32,
+}
+
+impl Spells {
+    /// These pairs, and no others, are in the state now.
+    pub fn see(&mut self, pairs: BTreeSet<Pair>) {
+        self.now.retain(|p, _| pairs.contains(p));
+        for p in pairs {
+            let n = self.now.entry(p).or_default();
+            *n += 1;
+            self.longest = self.longest.max(*n);
+        }
+    }
+}

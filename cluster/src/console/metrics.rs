@@ -21,7 +21,7 @@ struct Family {
     of: fn(&RegionMetrics) -> &AtomicU64,
 }
 
-const FAMILIES: [Family; 11] = [
+const FAMILIES: [Family; 12] = [
     Family {
         name: "purview_entities",
         kind: "gauge",
@@ -79,14 +79,20 @@ const FAMILIES: [Family; 11] = [
     Family {
         name: "purview_ticks_skipped_total",
         kind: "counter",
-        help: "Ticks skipped because the region was late.",
+        help: "Ticks left out because the region, or a neighbour that it waited for, was late.",
         of: |m| &m.skipped_ticks,
     },
     Family {
         name: "purview_forced_closes_total",
         kind: "counter",
-        help: "Ticks closed without the ghosts of every neighbour.",
+        help: "Ticks closed without a neighbour that was waited for in vain.",
         of: |m| &m.forced_closes,
+    },
+    Family {
+        name: "purview_acts_dropped_total",
+        kind: "counter",
+        help: "Acts that found no room in a client's frame.",
+        of: |m| &m.acts_dropped,
     },
 ];
 
