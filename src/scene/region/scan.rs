@@ -136,34 +136,42 @@ pub fn candidates(
     let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
     // A pair without a bond can only beat the threshold when it is nearer than this.
     let near2 = nearer_than(rules, thr);
+    let consider = |slot: u32, tag: u32, d2: u64, ring: u32| {
+        let other = &bodies.hot[slot as usize];
+        let class = match me.tag & tag & TAG_BONDED {
+            0 => NO_BOND,
+            _ => bodies.bond_class(me_slot, slot),
+        };
+        let dist_cm = dist_cm(d2);
+        let rank = rules.rank(class, dist_cm, false);
+        let key = Key::of(rank, me.id, other.id);
+        // The other's threshold is a whole key where it lives here, and a rank where it is a ghost.
+        let theirs = || viewers.get(other.viewer as usize).is_none_or(|v| key < v.thr);
+        let wanted = key < thr && (rank < other.thr || (rank == other.thr && theirs()));
+        wanted.then_some(Candidate { key, slot, dist_cm, class, ring: small_ring(ring) })
+    };
+    let Scratch { marks, stamp, candidates, .. } = scratch;
+    let known = |slot: u32| marks[slot as usize] == *stamp;
     neighbourhood(vis, grid, me, |ring, entries| {
         for e in entries {
             let d2 = dist2(me.pos.x, me.pos.z, e.x, e.z);
             if d2 > near2 && me.tag & e.tag & TAG_BONDED == 0 {
                 continue;
             }
-            if !entry_in_range(vis, me, ring, d2, e.tag)
-                || e.slot == me_slot
-                || scratch.known(e.slot)
-            {
-                continue;
-            }
-            let other = &bodies.hot[e.slot as usize];
-            let class = match me.tag & e.tag & TAG_BONDED {
-                0 => NO_BOND,
-                _ => bodies.bond_class(me_slot, e.slot),
-            };
-            let dist_cm = dist_cm(d2);
-            let rank = rules.rank(class, dist_cm, false);
-            let key = Key::of(rank, me.id, other.id);
-            // The other's threshold is a whole key where it lives here, and a rank where it is a ghost.
-            let theirs = || viewers.get(other.viewer as usize).is_none_or(|v| key < v.thr);
-            if key < thr && (rank < other.thr || (rank == other.thr && theirs())) {
-                let ring = small_ring(ring);
-                scratch.candidates.push(Candidate { key, slot: e.slot, dist_cm, class, ring });
+            if entry_in_range(vis, me, ring, d2, e.tag) && e.slot != me_slot && !known(e.slot) {
+                candidates.extend(consider(e.slot, e.tag, d2, ring));
             }
         }
     });
+    // Whoever was displaced since the last frame is still in range up to the leave radius.
+    for p in viewers[ix].registers.peers.iter().filter(|p| p.shown && p.mine == 0) {
+        let other = &bodies.hot[p.slot as usize];
+        let d2 = me.pos.dist2(other.pos);
+        let ring = me.patch.ring(other.patch);
+        if !known(p.slot) && !entry_in_range(vis, me, ring, d2, other.tag) {
+            candidates.extend(consider(p.slot, other.tag, d2, ring));
+        }
+    }
 }
 
 /// Marks the viewer's peers that are not to be candidates: whom it has asked, and ghosts that owe it
@@ -190,12 +198,22 @@ pub fn interested(
     let ghost = &bodies.hot[slot as usize];
     let index = &bodies.planes[ghost.plane_ix as usize];
     let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
-    neighbourhood(vis, grid, ghost, |ring, entries| {
+    let within = match *vis {
+        // Whoever is shown the ghost has it in range for longer.
+        Visibility::Circle { leave_cm, .. } => Visibility::Circle { enter_cm: leave_cm, leave_cm },
+        Visibility::Patches | Visibility::All => *vis,
+    };
+    neighbourhood(&within, grid, ghost, |ring, entries| {
         for e in entries {
             let other = &bodies.hot[e.slot as usize];
             let Some(viewer) = viewers.get(other.viewer as usize) else { continue };
             let d2 = dist2(ghost.pos.x, ghost.pos.z, e.x, e.z);
-            if !entry_in_range(vis, ghost, ring, d2, e.tag) {
+            let shown = || {
+                viewer.registers.find(ghost.id).is_some_and(|at| viewer.registers.peers[at].shown)
+            };
+            let near = entry_in_range(vis, ghost, ring, d2, e.tag)
+                || (entry_in_range(&within, ghost, ring, d2, e.tag) && shown());
+            if !near {
                 continue;
             }
             let class = match ghost.tag & e.tag & TAG_BONDED {
