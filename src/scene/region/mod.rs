@@ -3,7 +3,7 @@
 //! A tick has three parts. [`Region::tick`] *opens* it: inputs are applied, positions become those of
 //! the tick, and each neighbour is sent its ghosts. When the ghosts of that same tick have come from
 //! every neighbour, views are evaluated over positions of one moment, on both sides of every border
-//! alike, and neighbours *settle* what concerns both (see [`settle`]). Then the tick *closes*: frames
+//! alike, and neighbours *settle* what concerns both (see the module `settle`). Then the tick *closes*: frames
 //! are made, and who has gone too far past a border is handed off.
 //! A neighbour that is late is waited for, within bounds: the tick takes longer, on both sides of the
 //! border, and ticks that are due meanwhile are left out.
