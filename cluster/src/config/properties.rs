@@ -15,6 +15,7 @@ fn near_toml() -> impl Strategy<Value = String> {
         "[[scene.kind]]",
         "[log]",
         "[scene.rates]",
+        "[scene.bonds]",
         "[token]",
     ]);
     let key = prop::sample::select(vec![
@@ -36,6 +37,10 @@ fn near_toml() -> impl Strategy<Value = String> {
         "leave",
         "range",
         "rates",
+        "bonds",
+        "kinds",
+        "cap",
+        "fight",
         "near",
         "band",
         "spawn",

@@ -9,12 +9,13 @@ use rustc_hash::FxHashMap;
 
 use crate::scene::effects::Bond;
 use crate::scene::index::{Grid, Patch, Spot};
-use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene};
+use crate::scene::views::{NO_BOND, Ties, ViewRules};
+use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene, Tick};
 
 /// No slot.
 pub const NO_SLOT: u32 = u32::MAX;
 
-/// Bits of an index entry's tag: the entity's range, and whether it has bonds.
+/// Bits of an index entry's tag: the entity's range, and whether it has bonds or fights.
 pub const TAG_BONDED: u32 = 1 << 8;
 
 /// What the tick touches of every entity: one cache line, which a test checks.
@@ -94,7 +95,7 @@ pub struct Cold {
     pub epoch: Epoch,
     pub plane: Plane,
     pub look: Bytes,
-    pub bonds: Vec<Bond>,
+    pub ties: Ties,
     pub role: Role,
 }
 
@@ -118,6 +119,10 @@ pub struct Bodies {
     by_id: FxHashMap<EntityId, u32>,
     by_plane: FxHashMap<Plane, u32>,
     free_planes: Vec<u32>,
+    /// Members of each group, by its bond.
+    groups: FxHashMap<Bond, Vec<u32>>,
+    /// The tick whose fights count.
+    pub now: Tick,
     ground: Rect,
     /// Patch side of each kind.
     kind_patch_cm: Vec<i32>,
@@ -126,7 +131,7 @@ pub struct Bodies {
 impl Bodies {
     /// Nobody yet, on the ground of a region and the band around it.
     pub fn new(scene: &Scene, rect: Rect) -> Bodies {
-        let grown = rect.grown(scene.band_cm);
+        let grown = rect.grown(scene.bonded_band_cm);
         let b = scene.map.bounds;
         let ground = Rect {
             x0: grown.x0.max(b.x0),
@@ -144,6 +149,8 @@ impl Bodies {
             by_id: FxHashMap::default(),
             by_plane: FxHashMap::default(),
             free_planes: Vec::new(),
+            groups: FxHashMap::default(),
+            now: Tick(0),
             ground,
             kind_patch_cm: scene.spec.kinds.iter().map(|k| layers[k.layer].patch_cm).collect(),
         }
@@ -188,7 +195,7 @@ impl Bodies {
         pos: Pos,
         range: RangeSet,
         look: Bytes,
-        bonds: Vec<Bond>,
+        ties: Ties,
         epoch: Epoch,
         role: Role,
     ) -> u32 {
@@ -201,10 +208,10 @@ impl Bodies {
             plane_ix: 0,
             viewer: u32::MAX,
             thr: u64::MAX,
-            tag: tag_of(range, &bonds),
+            tag: tag_of(range, &ties),
             kind,
         };
-        let cold = Cold { epoch, plane, look, bonds, role };
+        let cold = Cold { epoch, plane, look, ties, role };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.hot[slot as usize] = body;
@@ -219,6 +226,7 @@ impl Bodies {
             }
         };
         self.by_id.insert(id, slot);
+        self.enter_groups(slot);
         self.enter_plane(slot);
         slot
     }
@@ -226,11 +234,12 @@ impl Bodies {
     /// Removes an entity and frees its slot.
     pub fn remove(&mut self, slot: u32) {
         self.leave_plane(slot);
+        self.leave_groups(slot);
         self.by_id.remove(&self.hot[slot as usize].id);
         let cold = &mut self.cold[slot as usize];
         cold.role = Role::Free;
         cold.look = Bytes::new();
-        cold.bonds = Vec::new();
+        cold.ties = Ties::default();
         // Whoever remembers the slot finds another id there.
         self.hot[slot as usize].id = EntityId(0);
         self.free.push(slot);
@@ -261,20 +270,72 @@ impl Bodies {
         }
     }
 
-    /// Sets an entity's bonds and range.
-    pub fn set_traits(&mut self, slot: u32, range: RangeSet, bonds: Vec<Bond>) {
-        let tag = tag_of(range, &bonds);
-        self.cold[slot as usize].bonds = bonds;
-        self.hot[slot as usize].tag = tag;
+    /// Sets an entity's range and what makes it special to others.
+    pub fn set_traits(&mut self, slot: u32, range: RangeSet, ties: Ties) {
+        self.leave_groups(slot);
+        self.hot[slot as usize].tag = tag_of(range, &ties);
+        self.cold[slot as usize].ties = ties;
+        self.enter_groups(slot);
         let pos = self.hot[slot as usize].pos;
         self.set_pos(slot, pos);
     }
 
-    /// The strongest bond class that two entities share; 255 when none.
-    pub fn bond_class(&self, a: u32, b: u32) -> u8 {
-        let theirs = &self.cold[b as usize].bonds;
-        let mine = self.cold[a as usize].bonds.iter();
-        mine.filter(|bond| theirs.contains(bond)).map(|bond| bond.class).min().unwrap_or(255)
+    /// Changes what makes an entity special to others.
+    pub fn change_ties(&mut self, slot: u32, change: impl FnOnce(&mut Ties)) {
+        let range = self.hot[slot as usize].range();
+        let mut ties = self.cold[slot as usize].ties.clone();
+        change(&mut ties);
+        self.set_traits(slot, range, ties);
+    }
+
+    /// The class of a pair, `dist_cm` apart, which both have [`TAG_BONDED`]: the strongest bond that
+    /// they share, [`NO_BOND`] when none or when either has enough companions who go before.
+    pub fn bond_class(&self, rules: &ViewRules, a: u32, b: u32, dist_cm: u32) -> u8 {
+        let (mine, theirs) = (&self.cold[a as usize].ties, &self.cold[b as usize].ties);
+        let class = self.any_class(rules, a, b);
+        if class == NO_BOND || (mine.reach.is_none() && theirs.reach.is_none()) {
+            return class;
+        }
+        let rank = rules.rank(class, dist_cm, false);
+        let counts = |ties: &Ties| ties.reach.is_none_or(|reach| rank <= reach);
+        if counts(mine) && counts(theirs) { class } else { NO_BOND }
+    }
+
+    /// The strongest bond that two share, however many companions they have.
+    pub fn any_class(&self, rules: &ViewRules, a: u32, b: u32) -> u8 {
+        let (me, other) = (self.hot[a as usize].id, self.hot[b as usize].id);
+        let theirs = &self.cold[b as usize].ties;
+        self.cold[a as usize].ties.class(me, other, theirs, self.now, rules.fight)
+    }
+
+    /// Puts into `found` the slots of all who may share a bond with who is at `slot`, each once,
+    /// whatever their planes and places.
+    pub fn companions(&self, slot: u32, found: &mut Vec<u32>) {
+        found.clear();
+        let ties = &self.cold[slot as usize].ties;
+        found.extend(ties.bonds.iter().filter_map(|bond| self.groups.get(bond)).flatten());
+        found.extend(ties.fights.iter().filter_map(|fight| self.slot(fight.with)));
+        found.sort_unstable();
+        found.dedup();
+        found.retain(|other| *other != slot);
+    }
+
+    fn enter_groups(&mut self, slot: u32) {
+        for bond in &self.cold[slot as usize].ties.bonds {
+            self.groups.entry(*bond).or_default().push(slot);
+        }
+    }
+
+    fn leave_groups(&mut self, slot: u32) {
+        for bond in &self.cold[slot as usize].ties.bonds {
+            let Some(members) = self.groups.get_mut(bond) else { continue };
+            if let Some(at) = members.iter().position(|m| *m == slot) {
+                members.swap_remove(at);
+            }
+            if members.is_empty() {
+                self.groups.remove(bond);
+            }
+        }
     }
 
     fn enter_plane(&mut self, slot: u32) {
@@ -334,8 +395,8 @@ impl Bodies {
     }
 }
 
-fn tag_of(range: RangeSet, bonds: &[Bond]) -> u32 {
-    u32::from(range.bits()) | if bonds.is_empty() { 0 } else { TAG_BONDED }
+fn tag_of(range: RangeSet, ties: &Ties) -> u32 {
+    u32::from(range.bits()) | if ties.is_empty() { 0 } else { TAG_BONDED }
 }
 
 #[cfg(test)]

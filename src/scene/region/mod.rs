@@ -24,6 +24,7 @@ mod arrivals;
 mod bodies;
 mod border_in;
 mod border_out;
+mod fights;
 mod frames;
 mod handoff;
 mod look;
@@ -34,7 +35,6 @@ mod viewer;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use self::bodies::{Bodies, Bound, Role};
@@ -43,7 +43,7 @@ use self::border_out::Outbound;
 use self::negotiate::Mail;
 use self::viewer::Viewer;
 use super::border::Handoff;
-use super::effects::{Bond, Destination, Effect, Input, MAX_BONDS, Notice, Order, Spawn};
+use super::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Spawn};
 use super::frames::{FrameBatch, InputRefused, Refusal};
 use super::views::ViewRules;
 use super::{EntityId, Epoch, Kind, Plane, Pos, Rect, RegionId, Scene, Seq, Tick};
@@ -76,7 +76,7 @@ pub struct Counts {
 struct PendingAct {
     slot: u32,
     id: EntityId,
-    payload: Bytes,
+    deed: Deed,
     /// It lived here when it acted: neighbours hear of it from here and from nowhere else.
     here: bool,
 }
@@ -133,6 +133,7 @@ pub struct Region {
     bodies: Bodies,
     viewers: Vec<Viewer>,
     acts: Vec<PendingAct>,
+    fights: fights::Fights,
     inbound: Inbound,
     outbound: Outbound,
     mail: Mail,
@@ -145,15 +146,12 @@ impl Region {
     /// The region `id` of `scene`, empty; `None` when the scene has no such region.
     pub fn new(scene: Arc<Scene>, id: RegionId) -> Option<Region> {
         let entry = scene.map.get(id)?.clone();
-        let neighbours = scene.map.neighbours(id, scene.band_cm);
+        let neighbours = scene.map.neighbours(id, scene.bonded_band_cm);
         Some(Region {
             id,
             epoch: entry.epoch,
             rect: entry.rect,
-            rules: ViewRules {
-                cap: scene.spec.view_cap,
-                margin_cm: scene.spec.view_margin_cm as u32,
-            },
+            rules: ViewRules::of(&scene),
             tick: Tick(0),
             phase: Phase::Closed,
             round: 0,
@@ -165,6 +163,7 @@ impl Region {
             bodies: Bodies::new(&scene, entry.rect),
             viewers: Vec::new(),
             acts: Vec::new(),
+            fights: fights::Fights::default(),
             inbound: Inbound::new(&neighbours),
             outbound: Outbound::new(&neighbours),
             mail: Mail::default(),
@@ -244,8 +243,10 @@ impl Region {
             self.force(fx);
         }
         self.tick = now;
+        self.bodies.now = now;
         self.phase = Phase::Open;
         self.acts.clear();
+        self.end_fights();
         // What was late for the last tick counts before anybody comes to live here.
         self.catch_up(Tick(now.0 - 1));
         self.install_incoming();
@@ -306,12 +307,14 @@ impl Region {
         self.apply_borders();
         self.phase = Phase::Settling;
         self.install_incoming();
+        self.begin_fights();
         self.evaluate_all();
     }
 
     /// Ends a tick: views are as they are.
     fn finish(&mut self, fx: &mut Vec<Effect>) {
         self.make_frames(fx);
+        self.apply_reaches();
         self.send_done(fx);
         self.send_handoffs(fx);
         self.phase = Phase::Closed;
@@ -429,19 +432,19 @@ impl Region {
                 }
                 Ok(())
             }
-            Order::Act(payload) if payload.len() > MAX_ACT => Err(Refusal::TooLong),
-            Order::Act(payload) => {
-                self.note_act(slot, payload, true);
+            Order::Act(deed) if deed.payload.len() > MAX_ACT => Err(Refusal::TooLong),
+            Order::Act(deed) => {
+                self.note_act(slot, deed, true);
                 Ok(())
             }
             Order::Jump(to) => self.jump(slot, to, fx),
         }
     }
 
-    fn note_act(&mut self, slot: u32, payload: Bytes, here: bool) {
+    fn note_act(&mut self, slot: u32, deed: Deed, here: bool) {
         let body = &mut self.bodies.hot[slot as usize];
         body.acted = self.tick.0 as u32;
-        self.acts.push(PendingAct { slot, id: body.id, payload, here });
+        self.acts.push(PendingAct { slot, id: body.id, deed, here });
     }
 
     fn jump(&mut self, slot: u32, to: Destination, fx: &mut Vec<Effect>) -> Result<(), Refusal> {
@@ -469,10 +472,8 @@ impl Region {
         self.scene.map.at(pos).map_or(self.id, |r| r.id)
     }
 
-    fn set_bonds(&mut self, slot: u32, mut bonds: Vec<Bond>) {
-        bonds.truncate(MAX_BONDS);
-        let range = self.bodies.hot[slot as usize].range();
-        self.bodies.set_traits(slot, range, bonds);
+    fn set_bonds(&mut self, slot: u32, bonds: Vec<Bond>) {
+        self.bodies.change_ties(slot, |ties| ties.set_bonds(bonds));
         // Neighbours must be told the new bonds: mirror it anew.
         if let Some(real) = self.bodies.real_mut(slot) {
             real.restate = true;

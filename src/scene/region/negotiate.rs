@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::Region;
-use super::bodies::Role;
+use super::bodies::{Role, TAG_BONDED};
 use super::scan;
 use crate::scene::effects::Effect;
 use crate::scene::views::{Heard, Peer, Say, ViewMsg};
@@ -43,6 +43,8 @@ pub struct Mail {
     /// For players that are not mirrored here any more: from, to.
     farewells: Vec<(EntityId, EntityId, Say)>,
     dirty: Vec<u32>,
+    /// How far players' bonds reach from the next tick on.
+    reaches: Vec<(u32, Option<u64>)>,
 }
 
 impl Mail {
@@ -68,6 +70,17 @@ impl Region {
         for ix in 0..self.viewers.len() {
             self.evaluate(ix, true);
             self.carry_letters();
+        }
+    }
+
+    /// Puts into force how far bonds reach over the positions of this tick: with the next tick, on
+    /// both sides of a border alike.
+    pub(super) fn apply_reaches(&mut self) {
+        for (slot, reach) in std::mem::take(&mut self.mail.reaches) {
+            if let Some(real) = self.bodies.real_mut(slot) {
+                real.restate = true;
+                self.bodies.cold[slot as usize].ties.reach = reach;
+            }
         }
     }
 
@@ -113,11 +126,11 @@ impl Region {
         let mut i = 0;
         while i < viewer.registers.peers.len() {
             let peer = &mut viewer.registers.peers[i];
-            if scan::refresh(bodies, vis, slot, me, peer) && !peer.is_blank() {
+            if scan::refresh(bodies, vis, rules, slot, me, peer) && !peer.is_blank() {
                 i += 1;
                 continue;
             }
-            if peer.mine != 0 || peer.his != 0 {
+            if peer.mine != 0 || peer.wanted {
                 viewer.registers.refuse(i, |p, say| {
                     mail.local.push_back(Letter::new(slot, p, say));
                 });
@@ -126,6 +139,12 @@ impl Region {
         }
         if fully {
             scan::see_others(bodies, vis, viewer, scratch);
+        }
+        if me.tag & TAG_BONDED != 0 {
+            let reach = scan::bond_reach(bodies, vis, rules, slot, scratch);
+            if reach != bodies.cold[slot as usize].ties.reach {
+                mail.reaches.push((slot, reach));
+            }
         }
         viewer.thr = viewer.registers.thr(rules);
         scan::mark_peers(bodies, viewer, scratch);
@@ -155,7 +174,8 @@ impl Region {
                 viewer.registers.peers.len() - 1
             });
             let peer = &mut viewer.registers.peers[at];
-            (peer.dist_cm, peer.class, peer.ring, peer.slot) = (c.dist_cm, c.class, c.ring, c.slot);
+            peer.slot = c.slot;
+            (peer.dist_cm, peer.class, peer.ring) = (c.now.dist_cm, c.now.class, c.now.ring);
             viewer.registers.ask(at, |p, say| {
                 mail.local.push_back(Letter::new(slot, p, say));
             });
@@ -316,7 +336,7 @@ impl Region {
                     Heard::Lost => lost = true,
                     Heard::Overtaken => {
                         lost = true;
-                        let standing = viewer.registers.peers[at].his;
+                        let standing = viewer.registers.peers[at].seen;
                         viewer.registers.answer(rules, at, standing, post);
                     }
                 }
@@ -335,7 +355,7 @@ impl Region {
                 if number <= peer.seen {
                     return;
                 }
-                if scan::refresh(bodies, &scene.spec.visibility, slot, me, peer) {
+                if scan::refresh(bodies, &scene.spec.visibility, rules, slot, me, peer) {
                     viewer.registers.hear_yes(rules, at, number, post);
                 } else {
                     peer.seen = number;

@@ -12,9 +12,7 @@ use crate::scene::{Kind, Plane, Visibility};
 pub struct Candidate {
     pub key: Key,
     pub slot: u32,
-    pub dist_cm: u32,
-    pub class: u8,
-    pub ring: u8,
+    pub now: Standing,
 }
 
 /// Buffers that are used again for every player.
@@ -24,6 +22,10 @@ pub struct Scratch {
     marks: Vec<u32>,
     stamp: u32,
     pub candidates: Vec<Candidate>,
+    /// Slots of who may share a bond with the viewer.
+    companions: Vec<u32>,
+    /// Ranks of these.
+    ranks: Vec<u64>,
     /// Viewers, by index.
     pub interested: Vec<u32>,
 }
@@ -82,8 +84,43 @@ pub fn small_ring(ring: u32) -> u8 {
 
 /// Whether two entities are of one plane, on which things are seen.
 #[inline]
-fn same_plane(bodies: &Bodies, a: &Body, b: &Body) -> bool {
+pub fn same_plane(bodies: &Bodies, a: &Body, b: &Body) -> bool {
     a.plane_ix == b.plane_ix && bodies.planes[a.plane_ix as usize].plane != Plane::LIMBO
+}
+
+/// How two players stand to each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Standing {
+    pub dist_cm: u32,
+    pub class: u8,
+    pub ring: u8,
+}
+
+/// How two players of one plane stand to each other, if they are in range: as the visibility says, or
+/// as companions. `known` ones stay in range for longer.
+#[inline]
+fn standing(
+    bodies: &Bodies,
+    vis: &Visibility,
+    rules: &ViewRules,
+    (me_slot, me): (u32, &Body),
+    (other_slot, other): (u32, &Body),
+    known: bool,
+) -> Option<Standing> {
+    let near = in_range(vis, me, other, known);
+    let bonded = me.tag & other.tag & TAG_BONDED != 0;
+    if near.is_none() && !bonded {
+        return None;
+    }
+    let dist_cm = dist_cm(me.pos.dist2(other.pos));
+    let class =
+        if bonded { bodies.bond_class(rules, me_slot, other_slot, dist_cm) } else { NO_BOND };
+    let exempt = || {
+        let limit = if known { rules.bond_leave_cm } else { rules.bond_enter_cm };
+        (class != NO_BOND && dist_cm <= limit && limit > 0).then(|| me.patch.ring(other.patch))
+    };
+    let ring = small_ring(near.or_else(exempt)?);
+    Some(Standing { dist_cm, class, ring })
 }
 
 /// Brings the peer's slot, distance, class and ring up to date. False when it is out of range or
@@ -92,6 +129,7 @@ fn same_plane(bodies: &Bodies, a: &Body, b: &Body) -> bool {
 pub fn refresh(
     bodies: &Bodies,
     vis: &Visibility,
+    rules: &ViewRules,
     me_slot: u32,
     me: &Body,
     peer: &mut Peer,
@@ -106,15 +144,42 @@ pub fn refresh(
     if !same_plane(bodies, me, other) {
         return false;
     }
-    let Some(ring) = in_range(vis, me, other, true) else { return false };
-    peer.ring = small_ring(ring);
-    peer.dist_cm = dist_cm(me.pos.dist2(other.pos));
-    if me.tag & other.tag & TAG_BONDED != 0 {
-        peer.class = bodies.bond_class(me_slot, peer.slot);
-    } else {
-        peer.class = NO_BOND;
-    }
+    let Some(now) = standing(bodies, vis, rules, (me_slot, me), (peer.slot, other), true) else {
+        return false;
+    };
+    (peer.dist_cm, peer.class, peer.ring) = (now.dist_cm, now.class, now.ring);
     true
+}
+
+/// The rank of the last companion of the player at `slot` who counts as bonded; `None` when all of
+/// them do.
+pub fn bond_reach(
+    bodies: &Bodies,
+    vis: &Visibility,
+    rules: &ViewRules,
+    slot: u32,
+    scratch: &mut Scratch,
+) -> Option<u64> {
+    let me = &bodies.hot[slot as usize];
+    let Scratch { companions, ranks, .. } = scratch;
+    bodies.companions(slot, companions);
+    if companions.len() <= rules.bond_cap {
+        return None;
+    }
+    ranks.clear();
+    ranks.extend(companions.iter().filter_map(|other_slot| {
+        let other = &bodies.hot[*other_slot as usize];
+        let class = bodies.any_class(rules, slot, *other_slot);
+        let dist_cm = dist_cm(me.pos.dist2(other.pos));
+        let near = || in_range(vis, me, other, true).is_some() || dist_cm <= rules.bond_leave_cm;
+        let counts = class != NO_BOND && same_plane(bodies, me, other) && near();
+        counts.then(|| rules.rank(class, dist_cm, false))
+    }));
+    match rules.bond_cap {
+        cap if ranks.len() <= cap => None,
+        0 => Some(0),
+        cap => Some(*ranks.select_nth_unstable(cap - 1).1),
+    }
 }
 
 /// Collects into `scratch.candidates` the players in range that beat the viewer's threshold, and whose
@@ -136,40 +201,48 @@ pub fn candidates(
     let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
     // A pair without a bond can only beat the threshold when it is nearer than this.
     let near2 = nearer_than(rules, thr);
-    let consider = |slot: u32, tag: u32, d2: u64, ring: u32| {
+    let consider = |slot: u32, known: bool| {
         let other = &bodies.hot[slot as usize];
-        let class = match me.tag & tag & TAG_BONDED {
-            0 => NO_BOND,
-            _ => bodies.bond_class(me_slot, slot),
-        };
-        let dist_cm = dist_cm(d2);
-        let rank = rules.rank(class, dist_cm, false);
+        let now = standing(bodies, vis, rules, (me_slot, me), (slot, other), known)?;
+        let rank = rules.rank(now.class, now.dist_cm, false);
         let key = Key::of(rank, me.id, other.id);
         // The other's threshold is a whole key where it lives here, and a rank where it is a ghost.
         let theirs = || viewers.get(other.viewer as usize).is_none_or(|v| key < v.thr);
         let wanted = key < thr && (rank < other.thr || (rank == other.thr && theirs()));
-        wanted.then_some(Candidate { key, slot, dist_cm, class, ring: small_ring(ring) })
+        wanted.then_some(Candidate { key, slot, now })
     };
+    if me.tag & TAG_BONDED != 0 {
+        let mut companions = std::mem::take(&mut scratch.companions);
+        bodies.companions(me_slot, &mut companions);
+        for slot in companions.iter().copied() {
+            let other = &bodies.hot[slot as usize];
+            if !scratch.known(slot) && other.kind == Kind::PLAYER && other.plane_ix == me.plane_ix {
+                if let Some(candidate) = consider(slot, false) {
+                    scratch.candidates.push(candidate);
+                    scratch.mark(slot);
+                }
+            }
+        }
+        scratch.companions = companions;
+    }
     let Scratch { marks, stamp, candidates, .. } = scratch;
     let known = |slot: u32| marks[slot as usize] == *stamp;
     neighbourhood(vis, grid, me, |ring, entries| {
         for e in entries {
             let d2 = dist2(me.pos.x, me.pos.z, e.x, e.z);
-            if d2 > near2 && me.tag & e.tag & TAG_BONDED == 0 {
+            if d2 > near2 {
                 continue;
             }
             if entry_in_range(vis, me, ring, d2, e.tag) && e.slot != me_slot && !known(e.slot) {
-                candidates.extend(consider(e.slot, e.tag, d2, ring));
+                candidates.extend(consider(e.slot, false));
             }
         }
     });
     // Whoever was displaced since the last frame is still in range up to the leave radius.
     for p in viewers[ix].registers.peers.iter().filter(|p| p.shown && p.mine == 0) {
-        let other = &bodies.hot[p.slot as usize];
-        let d2 = me.pos.dist2(other.pos);
-        let ring = me.patch.ring(other.patch);
-        if !known(p.slot) && !entry_in_range(vis, me, ring, d2, other.tag) {
-            candidates.extend(consider(p.slot, other.tag, d2, ring));
+        let asked = candidates.iter().any(|c| c.slot == p.slot);
+        if !asked && marks[p.slot as usize] != *stamp {
+            candidates.extend(consider(p.slot, true));
         }
     }
 }
@@ -186,7 +259,7 @@ pub fn mark_peers(bodies: &Bodies, viewer: &Viewer, scratch: &mut Scratch) {
 }
 
 /// Collects into `scratch.interested` the players that live here, in range of the ghost at `slot`,
-/// for whom it beats their threshold as they beat its.
+/// for whom it beats their threshold as they beat its; some of them twice.
 pub fn interested(
     bodies: &Bodies,
     vis: &Visibility,
@@ -195,6 +268,7 @@ pub fn interested(
     slot: u32,
     scratch: &mut Scratch,
 ) {
+    let Scratch { interested, companions, .. } = scratch;
     let ghost = &bodies.hot[slot as usize];
     let index = &bodies.planes[ghost.plane_ix as usize];
     let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
@@ -203,29 +277,31 @@ pub fn interested(
         Visibility::Circle { leave_cm, .. } => Visibility::Circle { enter_cm: leave_cm, leave_cm },
         Visibility::Patches | Visibility::All => *vis,
     };
+    let mut consider = |other_slot: u32| {
+        let other = &bodies.hot[other_slot as usize];
+        let Some(viewer) = viewers.get(other.viewer as usize) else { return };
+        let known = viewer.registers.find(ghost.id);
+        let shown = known.is_some_and(|at| viewer.registers.peers[at].shown);
+        let (me, other) = ((slot, ghost), (other_slot, other));
+        let Some(now) = standing(bodies, vis, rules, me, other, shown) else { return };
+        let rank = rules.rank(now.class, now.dist_cm, false);
+        if rank <= ghost.thr && Key::of(rank, ghost.id, other.1.id) < viewer.thr {
+            interested.push(other.1.viewer);
+        }
+    };
     neighbourhood(&within, grid, ghost, |ring, entries| {
         for e in entries {
-            let other = &bodies.hot[e.slot as usize];
-            let Some(viewer) = viewers.get(other.viewer as usize) else { continue };
             let d2 = dist2(ghost.pos.x, ghost.pos.z, e.x, e.z);
-            let shown = || {
-                viewer.registers.find(ghost.id).is_some_and(|at| viewer.registers.peers[at].shown)
-            };
-            let near = entry_in_range(vis, ghost, ring, d2, e.tag)
-                || (entry_in_range(&within, ghost, ring, d2, e.tag) && shown());
-            if !near {
-                continue;
-            }
-            let class = match ghost.tag & e.tag & TAG_BONDED {
-                0 => NO_BOND,
-                _ => bodies.bond_class(slot, e.slot),
-            };
-            let rank = rules.rank(class, dist_cm(d2), false);
-            if rank <= ghost.thr && Key::of(rank, ghost.id, other.id) < viewer.thr {
-                scratch.interested.push(other.viewer);
+            if entry_in_range(&within, ghost, ring, d2, e.tag) {
+                consider(e.slot);
             }
         }
     });
+    if ghost.tag & TAG_BONDED != 0 {
+        bodies.companions(slot, companions);
+        let here = |s: &&u32| bodies.hot[**s as usize].plane_ix == ghost.plane_ix;
+        companions.iter().filter(here).for_each(|s| consider(*s));
+    }
 }
 
 fn nearer_than(rules: &ViewRules, thr: Key) -> u64 {

@@ -17,7 +17,7 @@ impl Table {
             .iter()
             .map(|(id, dist_cm)| Peer { dist_cm: *dist_cm, ..Peer::new(EntityId(*id), 0) })
             .collect();
-        Table { rules: ViewRules { cap, margin_cm: 0 }, regs, said: Vec::new() }
+        Table { rules: ViewRules::new(cap, 0), regs, said: Vec::new() }
     }
 
     fn at(&self, id: u64) -> usize {
@@ -51,7 +51,7 @@ impl Table {
     /// mine, his, seen and owed of a peer.
     fn registers(&self, id: u64) -> (u32, u32, u32, bool) {
         let p = &self.regs.peers[self.at(id)];
-        (p.mine, p.his, p.seen, p.owed)
+        (p.mine, p.his(), p.seen, p.owed)
     }
 
     fn links(&self) -> Vec<u64> {
