@@ -146,6 +146,11 @@ impl Grid {
         (self.insert(slot, tag, p), displaced)
     }
 
+    /// Every entry, for whoever gives out slots anew.
+    pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.cells.iter_mut().flatten()
+    }
+
     /// Gives what stands at `spot` another tag.
     #[inline]
     pub fn set_tag(&mut self, spot: Spot, tag: u32) {

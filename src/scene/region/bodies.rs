@@ -7,6 +7,7 @@
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
+use super::layout::Renumbering;
 use crate::scene::effects::Bond;
 use crate::scene::index::{Grid, Patch, Spot};
 use crate::scene::views::{NO_BOND, Ties, ViewRules};
@@ -318,6 +319,19 @@ impl Bodies {
         found.sort_unstable();
         found.dedup();
         found.retain(|other| *other != slot);
+    }
+
+    /// Puts the slots into `order`, of which `new` is the inverse.
+    pub fn renumber(&mut self, order: &[u32], new: &Renumbering) {
+        self.hot = order.iter().map(|old| self.hot[*old as usize].clone()).collect();
+        self.spots = order.iter().map(|old| self.spots[*old as usize]).collect();
+        let mut cold: Vec<_> = std::mem::take(&mut self.cold).into_iter().map(Some).collect();
+        self.cold = order.iter().filter_map(|old| cold[*old as usize].take()).collect();
+        self.free.iter_mut().for_each(|slot| new.apply(slot));
+        self.by_id.values_mut().for_each(|slot| new.apply(slot));
+        self.groups.values_mut().flatten().for_each(|slot| new.apply(slot));
+        let grids = self.planes.iter_mut().flat_map(|p| p.grids.iter_mut().flatten());
+        grids.for_each(|grid| grid.entries_mut().for_each(|e| new.apply(&mut e.slot)));
     }
 
     fn enter_groups(&mut self, slot: u32) {

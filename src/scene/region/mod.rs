@@ -27,6 +27,7 @@ mod border_out;
 mod fights;
 mod frames;
 mod handoff;
+mod layout;
 mod look;
 mod negotiate;
 mod scan;
@@ -93,12 +94,6 @@ struct Moved {
     epoch: Epoch,
     since: Tick,
 }
-
-/// Ticks between two sortings of the players by place.
-const SORT_TICKS: u64 = 16;
-
-/// Side of the squares by which players are sorted, in patches.
-const SORT_PATCHES: i32 = 8;
 
 /// Longest payload of an act, bytes.
 const MAX_ACT: usize = 1_024;
@@ -246,6 +241,10 @@ impl Region {
         self.bodies.now = now;
         self.phase = Phase::Open;
         self.acts.clear();
+        self.mail.forget_reaches();
+        if now.0.is_multiple_of(layout::SORT_TICKS) {
+            self.sort_by_place();
+        }
         self.end_fights();
         // What was late for the last tick counts before anybody comes to live here.
         self.catch_up(Tick(now.0 - 1));
@@ -260,26 +259,9 @@ impl Region {
         for spawn in std::mem::take(&mut self.arrivals) {
             self.add(spawn, fx);
         }
-        if now.0.is_multiple_of(SORT_TICKS) {
-            self.sort_viewers();
-        }
         self.send_borders(fx);
         if self.inbound.complete(now) {
             self.close(fx);
-        }
-    }
-
-    /// Puts players that stand near each other next to each other, so that one after the other finds
-    /// in the cache what the one before it has looked at.
-    fn sort_viewers(&mut self) {
-        let Region { viewers, bodies, .. } = self;
-        viewers.sort_by_cached_key(|v| {
-            let body = &bodies.hot[v.slot as usize];
-            // Squares of patches, row by row.
-            (body.plane_ix, body.patch.z / SORT_PATCHES, body.patch.x / SORT_PATCHES, v.slot)
-        });
-        for (ix, viewer) in viewers.iter().enumerate() {
-            bodies.hot[viewer.slot as usize].viewer = ix as u32;
         }
     }
 

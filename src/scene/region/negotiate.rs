@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use super::Region;
 use super::bodies::{Role, TAG_BONDED};
+use super::layout::Renumbering;
 use super::scan;
 use crate::scene::effects::Effect;
 use crate::scene::views::{Heard, Peer, Say, ViewMsg};
@@ -56,6 +57,20 @@ impl Mail {
     /// Keeps thresholds of players of another region until they are read.
     pub fn post_thrs(&mut self, thrs: Vec<(EntityId, u64)>) {
         self.thrs.extend(thrs);
+    }
+
+    /// Forgets how far bonds of the last tick would have reached.
+    pub fn forget_reaches(&mut self) {
+        self.reaches.clear();
+    }
+
+    /// Follows slots that were given out anew.
+    pub fn renumber(&mut self, new: &Renumbering) {
+        for letter in self.local.iter_mut().chain(&mut self.afar) {
+            new.apply(&mut letter.from);
+            new.apply(&mut letter.to);
+        }
+        self.dirty.iter_mut().for_each(|slot| new.apply(slot));
     }
 
     /// Whether anything is to be said to players of other regions.
