@@ -8,6 +8,7 @@ use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use super::layout::Renumbering;
+use super::scan::nearer_than;
 use crate::scene::effects::Bond;
 use crate::scene::index::{Grid, Patch, Spot};
 use crate::scene::views::{NO_BOND, Ties, ViewRules};
@@ -259,6 +260,30 @@ impl Bodies {
         self.spots[slot as usize] = spot;
         if let Some(other) = displaced {
             self.spots[other as usize] = old;
+        }
+    }
+
+    /// Sets the rank that a pair must beat to interest a player.
+    #[inline]
+    pub fn set_thr(&mut self, rules: &ViewRules, slot: u32, thr: u64) {
+        let body = &mut self.hot[slot as usize];
+        if body.thr == thr {
+            return;
+        }
+        body.thr = thr;
+        let grids = &mut self.planes[body.plane_ix as usize].grids;
+        if let Some(grid) = grids[usize::from(body.kind.0)].as_mut().filter(|g| g.has_crowds()) {
+            grid.set_bar(self.spots[slot as usize], slot, body.pos, nearer_than(rules, thr));
+        }
+    }
+
+    /// Sees to the crowds among which the player at `slot` is, if they have changed.
+    #[inline]
+    pub fn see_to_crowds(&mut self, rules: &ViewRules, slot: u32) {
+        let Bodies { hot, planes, .. } = self;
+        let grids = &mut planes[hot[slot as usize].plane_ix as usize].grids;
+        if let Some(grid) = &mut grids[usize::from(Kind::PLAYER.0)] {
+            grid.see_to_crowds(|slot| nearer_than(rules, hot[slot as usize].thr));
         }
     }
 

@@ -192,7 +192,7 @@ impl Region {
             }
         };
         self.bodies.hot[slot as usize].changed = now;
-        self.bodies.hot[slot as usize].thr = state.thr;
+        self.bodies.set_thr(&self.rules, slot, state.thr);
         self.expect_ends(slot);
     }
 
@@ -207,7 +207,7 @@ impl Region {
             self.bodies.set_pos(slot, change.pos);
             self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
         }
-        self.bodies.hot[slot as usize].thr = change.thr;
+        self.bodies.set_thr(&self.rules, slot, change.thr);
     }
 
     fn ghost_leaves(&mut self, from: RegionId, leave: &GhostLeave) {

@@ -8,7 +8,7 @@ use super::bodies::{Role, TAG_BONDED};
 use super::layout::Renumbering;
 use super::scan;
 use crate::scene::effects::Effect;
-use crate::scene::views::{Heard, Peer, Say, ViewMsg};
+use crate::scene::views::{Heard, Peer, Registers, Say, ViewMsg, ViewRules};
 use crate::scene::{EntityId, RegionId};
 
 /// Rounds of repair after which what is left waits for the next tick. Repairs end by themselves; a
@@ -77,6 +77,12 @@ impl Mail {
     pub fn has_letters(&self) -> bool {
         !self.afar.is_empty() || !self.farewells.is_empty()
     }
+}
+
+/// How many more players somebody may ask: a few beyond its room, as many of whom refuse.
+fn places(registers: &Registers, rules: &ViewRules) -> usize {
+    let room = rules.cap.saturating_sub(registers.links());
+    room.max(8).saturating_sub(registers.pending())
 }
 
 impl Region {
@@ -163,22 +169,22 @@ impl Region {
         }
         viewer.thr = viewer.registers.thr(rules);
         scan::mark_peers(bodies, viewer, scratch);
-        scan::candidates(bodies, vis, rules, viewers, ix, scratch);
-        self.ask_candidates(ix);
+        bodies.see_to_crowds(rules, slot);
+        let most = places(&viewer.registers, rules);
+        scan::candidates(bodies, vis, rules, viewers, ix, most, scratch);
+        self.ask_candidates(ix, most);
     }
 
     /// Asks the candidates that the scan has found, best first, while they are better than what there
     /// is. A request reserves its place.
-    fn ask_candidates(&mut self, ix: usize) {
+    fn ask_candidates(&mut self, ix: usize, most: usize) {
         let Region { bodies, viewers, scratch, mail, rules, .. } = self;
         let viewer = &mut viewers[ix];
         let slot = viewer.slot;
         if scratch.candidates.len() > 1 {
             scratch.candidates.sort_unstable_by_key(|c| c.key);
         }
-        let links = viewer.registers.links();
-        let pending = viewer.registers.pending();
-        let most = 8.max(rules.cap.saturating_sub(links)).saturating_sub(pending);
+        let standing = viewer.registers.links() + viewer.registers.pending();
         for (asked, c) in scratch.candidates.iter().take(most).enumerate() {
             if c.key >= viewer.thr {
                 break;
@@ -194,11 +200,11 @@ impl Region {
             viewer.registers.ask(at, |p, say| {
                 mail.local.push_back(Letter::new(slot, p, say));
             });
-            if links + pending + asked + 1 >= rules.cap {
+            if standing + asked + 1 >= rules.cap {
                 viewer.thr = viewer.registers.thr(rules);
             }
         }
-        bodies.hot[slot as usize].thr = viewer.thr.rank;
+        bodies.set_thr(rules, slot, viewer.thr.rank);
     }
 
     /// Delivers letters between players of this region until none is left; what is for a ghost waits
@@ -248,10 +254,12 @@ impl Region {
     fn hear_thr(&mut self, id: EntityId, thr: u64) {
         let Some(slot) = self.bodies.slot(id).filter(|s| !self.is_real(*s)) else { return };
         let Region { bodies, viewers, mail, rules, scene, scratch, .. } = self;
-        let before = std::mem::replace(&mut bodies.hot[slot as usize].thr, thr);
+        let before = bodies.hot[slot as usize].thr;
+        bodies.set_thr(rules, slot, thr);
         if thr <= before {
             return;
         }
+        bodies.see_to_crowds(rules, slot);
         scan::interested(bodies, &scene.spec.visibility, rules, viewers, slot, scratch);
         for ix in scratch.interested.drain(..) {
             Self::soil(mail, &mut viewers[ix as usize]);
@@ -376,11 +384,14 @@ impl Region {
                     peer.seen = number;
                     viewer.registers.refuse(at, post);
                 }
-                viewer.registers.peers.retain(|p| !p.is_blank());
+                // Others that are blank now go with the next evaluation.
+                if viewer.registers.peers[at].is_blank() {
+                    viewer.drop_peer(at);
+                }
             }
         }
         viewer.thr = viewer.registers.thr(rules);
-        bodies.hot[slot as usize].thr = viewer.thr.rank;
+        bodies.set_thr(rules, slot, viewer.thr.rank);
         if lost {
             Self::soil(mail, viewer);
         }

@@ -2,8 +2,7 @@
 
 use super::bodies::{Bodies, Body, NO_SLOT, TAG_BONDED, tag_range};
 use super::viewer::{Seen, Viewer};
-use crate::scene::geo::dist2;
-use crate::scene::index::{Grid, Patch};
+use crate::scene::index::{Entry, Grid};
 use crate::scene::views::{Key, NO_BOND, Peer, ViewRules};
 use crate::scene::{Kind, Plane, Visibility};
 
@@ -182,14 +181,21 @@ pub fn bond_reach(
     }
 }
 
+/// How far a player looks around where it is crowded until there are enough candidates: first an
+/// eighth of a patch, then twice as far each time, and at last as far as there is.
+const FIRST_LOOK: i32 = 8;
+const LOOKS: u32 = 5;
+
 /// Collects into `scratch.candidates` the players in range that beat the viewer's threshold, and whose
-/// own threshold the viewer beats. Those marked by [`mark_peers`] are left out.
+/// own threshold the viewer beats. Those marked by [`mark_peers`] are left out. Of more than `most`
+/// there are at least the `most` best ones.
 pub fn candidates(
     bodies: &Bodies,
     vis: &Visibility,
     rules: &ViewRules,
     viewers: &[Viewer],
     ix: usize,
+    most: usize,
     scratch: &mut Scratch,
 ) {
     let Viewer { slot: me_slot, thr, .. } = viewers[ix];
@@ -200,7 +206,7 @@ pub fn candidates(
     }
     let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
     // A pair without a bond can only beat the threshold when it is nearer than this.
-    let near2 = nearer_than(rules, thr);
+    let near2 = nearer_than(rules, thr.rank);
     let consider = |slot: u32, known: bool| {
         let other = &bodies.hot[slot as usize];
         let now = standing(bodies, vis, rules, (me_slot, me), (slot, other), known)?;
@@ -227,17 +233,21 @@ pub fn candidates(
     }
     let Scratch { marks, stamp, candidates, .. } = scratch;
     let known = |slot: u32| marks[slot as usize] == *stamp;
-    neighbourhood(vis, grid, me, |ring, entries| {
-        for e in entries {
-            let d2 = dist2(me.pos.x, me.pos.z, e.x, e.z);
-            if d2 > near2 {
-                continue;
-            }
+    let companions = candidates.len();
+    let first_cm = u64::from((grid.patch_cm() / FIRST_LOOK).unsigned_abs());
+    for look in if grid.has_crowds() { 0 } else { LOOKS }..=LOOKS {
+        let limit2 = if look == LOOKS { near2 } else { near2.min((first_cm << look).pow(2)) };
+        neighbourhood(vis, grid, me, limit2, |ring, e, d2| {
             if entry_in_range(vis, me, ring, d2, e.tag) && e.slot != me_slot && !known(e.slot) {
                 candidates.extend(consider(e.slot, false));
             }
+        });
+        // Nobody who is farther is better than any of these.
+        if limit2 == near2 || candidates.len() >= companions + most {
+            break;
         }
-    });
+        candidates.truncate(companions);
+    }
     // Whoever was displaced since the last frame is still in range up to the leave radius.
     for p in viewers[ix].registers.peers.iter().filter(|p| p.shown && p.mine == 0) {
         let asked = candidates.iter().any(|c| c.slot == p.slot);
@@ -289,12 +299,10 @@ pub fn interested(
             interested.push(other.1.viewer);
         }
     };
-    neighbourhood(&within, grid, ghost, |ring, entries| {
-        for e in entries {
-            let d2 = dist2(ghost.pos.x, ghost.pos.z, e.x, e.z);
-            if entry_in_range(&within, ghost, ring, d2, e.tag) {
-                consider(e.slot);
-            }
+    let limit2 = nearer_than(rules, ghost.thr);
+    neighbourhood(&within, grid, ghost, limit2, |ring, e, d2| {
+        if entry_in_range(&within, ghost, ring, d2, e.tag) {
+            consider(e.slot);
         }
     });
     if ghost.tag & TAG_BONDED != 0 {
@@ -304,9 +312,10 @@ pub fn interested(
     }
 }
 
-fn nearer_than(rules: &ViewRules, thr: Key) -> u64 {
+/// The squared distance within which a pair without a bond can beat a threshold of this rank.
+pub fn nearer_than(rules: &ViewRules, thr: u64) -> u64 {
     let no_bond_at_0 = rules.rank(NO_BOND, 0, false);
-    match thr.rank.checked_sub(no_bond_at_0) {
+    match thr.checked_sub(no_bond_at_0) {
         // A centimetre more, since distances are rounded down.
         Some(cm) if cm < 1 << 31 => (cm + 1) * (cm + 1),
         Some(_) => u64::MAX,
@@ -326,24 +335,24 @@ fn entry_in_range(vis: &Visibility, me: &Body, ring: u32, d2: u64, tag: u32) -> 
     }
 }
 
+/// Visits who may be in range, no farther than `limit2`: ring, entry, squared distance.
 #[inline]
 fn neighbourhood(
     vis: &Visibility,
     grid: &Grid,
     me: &Body,
-    mut visit: impl FnMut(u32, &[crate::scene::index::Entry]),
+    limit2: u64,
+    visit: impl FnMut(u32, &Entry, u64),
 ) {
-    let center = grid.patch_of(me.pos);
-    match *vis {
-        Visibility::Patches => {
-            let Some(reach) = me.range().reach() else { return };
-            grid.rings(center, reach, visit);
-        }
-        Visibility::Circle { enter_cm, .. } => {
-            grid.rings(center, grid.rings_of_radius(enter_cm), visit);
-        }
-        Visibility::All => grid.all(|at: Patch, entries| visit(center.ring(at), entries)),
-    }
+    let reach = match *vis {
+        Visibility::Patches => match me.range().reach() {
+            Some(reach) => Some(reach),
+            None => return,
+        },
+        Visibility::Circle { enter_cm, .. } => Some(grid.rings_of_radius(enter_cm)),
+        Visibility::All => None,
+    };
+    grid.near(me.pos, reach, limit2, visit);
 }
 
 /// Brings what the viewer sees beside players up to date.
@@ -369,14 +378,11 @@ pub fn see_others(bodies: &Bodies, vis: &Visibility, viewer: &mut Viewer, scratc
         return;
     }
     for grid in others.filter_map(|(_, g)| g.as_ref()).filter(|g| !g.is_empty()) {
-        neighbourhood(vis, grid, me, |ring, entries| {
-            for e in entries {
-                let d2 = dist2(me.pos.x, me.pos.z, e.x, e.z);
-                if entry_in_range(vis, me, ring, d2, e.tag) && !scratch.known(e.slot) {
-                    let id = bodies.hot[e.slot as usize].id;
-                    let ring = small_ring(ring);
-                    viewer.seen.push(Seen { id, slot: e.slot, sent: 0, ring, shown: false });
-                }
+        neighbourhood(vis, grid, me, u64::MAX, |ring, e, d2| {
+            if entry_in_range(vis, me, ring, d2, e.tag) && !scratch.known(e.slot) {
+                let id = bodies.hot[e.slot as usize].id;
+                let ring = small_ring(ring);
+                viewer.seen.push(Seen { id, slot: e.slot, sent: 0, ring, shown: false });
             }
         });
     }
