@@ -151,7 +151,7 @@ export function drawSight(ctx, camera, player, world, x, z, now) {
     ctx.stroke();
   };
   to(player.seen, "rgba(148,163,184,0.28)", 1);
-  to(player.view, "rgba(94,234,212,0.72)", 1.3);
+  to(player.view.map((e) => e.id), "rgba(94,234,212,0.72)", 1.3);
 }
 
 /** Marks the selected player, above all. */

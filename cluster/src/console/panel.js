@@ -173,7 +173,7 @@ export function showPlayer(selected, player, gone, scene, choose) {
   say($("p-range"), rangeText(player.range));
   say($("p-views"), `${player.view.length} / ${player.view_cap}`);
   $("p-meter").style.width = `${Math.min(100, (100 * player.view.length) / player.view_cap)}%`;
-  showIds([...player.view].sort((a, b) => a - b), choose);
+  showIds(player.view.map((e) => e.id).sort((a, b) => a - b), choose);
   say($("p-seen"), player.seen.length ? `and ${count(player.seen.length)} other entities` : "");
 }
 

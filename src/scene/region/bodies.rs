@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::scene::effects::Bond;
 use crate::scene::index::{Grid, Patch, Spot};
+use crate::scene::views::shared_class;
 use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene};
 
 /// No slot.
@@ -272,9 +273,7 @@ impl Bodies {
 
     /// The strongest bond class that two entities share; 255 when none.
     pub fn bond_class(&self, a: u32, b: u32) -> u8 {
-        let theirs = &self.cold[b as usize].bonds;
-        let mine = self.cold[a as usize].bonds.iter();
-        mine.filter(|bond| theirs.contains(bond)).map(|bond| bond.class).min().unwrap_or(255)
+        shared_class(&self.cold[a as usize].bonds, &self.cold[b as usize].bonds)
     }
 
     fn enter_plane(&mut self, slot: u32) {

@@ -25,12 +25,20 @@
 //! have room). See arXiv 0704.3904.
 
 mod registers;
+pub mod why;
 
 pub use registers::{Heard, Key, NO_BOND, Peer, Registers, ViewRules};
 
 use serde::{Deserialize, Serialize};
 
+use super::effects::Bond;
 use super::{EntityId, RegionId, Tick};
+
+/// The strongest bond class that two players share, the class of their pair; [`NO_BOND`] when none.
+pub fn shared_class(mine: &[Bond], theirs: &[Bond]) -> u8 {
+    let shared = mine.iter().filter(|bond| theirs.contains(bond));
+    shared.map(|bond| bond.class).min().unwrap_or(NO_BOND)
+}
 
 /// A message of the negotiation between two players.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
