@@ -300,6 +300,73 @@ fn a_player_is_followed_across_a_border() {
     });
 }
 
+/// The row of a view list, as text: rank, id, bond and distance.
+const FIRST_ROW: &str =
+    "[...document.querySelector('[data-testid=view-list]').rows[0].cells].map((c) => c.innerText)";
+
+#[test]
+fn two_players_are_told_why_they_see_each_other_or_not() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
+        until_drawn(&page).await;
+        page.press_entity(SITTER).await;
+        page.until("document.querySelectorAll('[data-testid=view-list] button').length > 0").await;
+        let row = page.eval(FIRST_ROW).await;
+        assert_eq!((&row[0], &row[2]), (&json!("1"), &json!("–")), "{row}");
+        assert!(row[3].as_str().unwrap().ends_with(" m"), "{row}");
+
+        // From the list, somebody who is seen: a line joins the two.
+        page.eval(
+            "(() => { const key = document.querySelector('[data-testid=view-list] button'); \
+             window.friend = Number(key.textContent); \
+             key.dispatchEvent(new MouseEvent('click', { shiftKey: true, bubbles: true })); })()",
+        )
+        .await;
+        page.until("window.purview.why?.seen && window.purview.other === window.friend").await;
+        page.until("window.purview.joined").await;
+        assert!(page.text("pair-words").await.contains("see each other: no bond, "));
+        assert_eq!(page.eval("window.purview.selected").await, json!(SITTER));
+        page.picture("-pair").await;
+
+        // On the map: one who walks may be gone from under the pointer, so more than one try.
+        page.until(&in_the_middle(SITTER)).await;
+        page.eval("window.purview.compare(null)").await;
+        page.shift(true).await;
+        let begin = Instant::now();
+        while page.eval("window.purview.other").await == Value::Null {
+            assert!(begin.elapsed() < Duration::from_secs(20), "no click on the map compares");
+            let at = page.eval("window.purview.placeOf(window.friend)").await;
+            page.press(at["x"].as_f64().unwrap(), at["y"].as_f64().unwrap()).await;
+        }
+        page.shift(false).await;
+        page.until("window.purview.why").await;
+        assert_eq!(page.eval("window.purview.selected").await, json!(SITTER));
+
+        // By keys alone, somebody who is not seen.
+        page.eval("document.querySelector('[data-testid=map]').focus()").await;
+        page.type_text("w").await;
+        page.until("document.activeElement.dataset.testid === 'pair'").await;
+        page.eval("document.activeElement.select()").await;
+        page.type_text(&format!("{BELOW}\u{E007}")).await;
+        page.until(&format!("window.purview.why?.b === {BELOW}")).await;
+        page.until("!window.purview.joined").await;
+        assert!(page.text("pair-words").await.contains("on plane 0 and 900 on plane 7"));
+        page.type_text("\u{E00C}").await;
+        page.until("window.purview.other === null").await;
+        assert_eq!(page.text("pair-words").await, "");
+
+        page.eval("window.purview.compare(424242)").await;
+        page.until("window.purview.other === 424242").await;
+        page.until(
+            "document.querySelector('[data-testid=pair-words]').innerText.includes('No region has')",
+        )
+        .await;
+        page.press_on("pair-clear").await;
+        page.until("window.purview.other === null && window.purview.connected").await;
+        page.assert_no_errors().await;
+    });
+}
+
 #[test]
 fn keys_alone_are_enough() {
     let console = FakeWorld::start().console(ANY_PORT);
