@@ -11,7 +11,7 @@ use super::layout::Renumbering;
 use super::scan::nearer_than;
 use crate::scene::effects::Bond;
 use crate::scene::index::{Grid, Patch, Spot};
-use crate::scene::views::{NO_BOND, Ties, ViewRules};
+use crate::scene::views::{Ties, ViewRules};
 use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene, Tick};
 
 /// No slot.
@@ -315,23 +315,18 @@ impl Bodies {
     }
 
     /// The class of a pair, `dist_cm` apart, which both have [`TAG_BONDED`]: the strongest bond that
-    /// they share, [`NO_BOND`] when none or when either has enough companions who go before.
+    /// they share, 255 when none or when either has enough companions who go before.
     pub fn bond_class(&self, rules: &ViewRules, a: u32, b: u32, dist_cm: u32) -> u8 {
-        let (mine, theirs) = (&self.cold[a as usize].ties, &self.cold[b as usize].ties);
-        let class = self.any_class(rules, a, b);
-        if class == NO_BOND || (mine.reach.is_none() && theirs.reach.is_none()) {
-            return class;
-        }
-        let rank = rules.rank(class, dist_cm, false);
-        let counts = |ties: &Ties| ties.reach.is_none_or(|reach| rank <= reach);
-        if counts(mine) && counts(theirs) { class } else { NO_BOND }
+        rules.class(self.ties_of(a), self.ties_of(b), dist_cm, self.now)
     }
 
     /// The strongest bond that two share, however many companions they have.
     pub fn any_class(&self, rules: &ViewRules, a: u32, b: u32) -> u8 {
-        let (me, other) = (self.hot[a as usize].id, self.hot[b as usize].id);
-        let theirs = &self.cold[b as usize].ties;
-        self.cold[a as usize].ties.class(me, other, theirs, self.now, rules.fight)
+        rules.any_class(self.ties_of(a), self.ties_of(b), self.now)
+    }
+
+    fn ties_of(&self, slot: u32) -> (EntityId, &Ties) {
+        (self.hot[slot as usize].id, &self.cold[slot as usize].ties)
     }
 
     /// Puts into `found` the slots of all who may share a bond with who is at `slot`, each once,

@@ -2,6 +2,7 @@
 
 use super::bodies::{Bodies, Body, NO_SLOT, TAG_BONDED, tag_range};
 use super::viewer::{Seen, Viewer};
+use crate::scene::geo::dist_cm;
 use crate::scene::index::{Entry, Grid};
 use crate::scene::views::{Key, NO_BOND, Peer, ViewRules};
 use crate::scene::{Kind, Plane, Visibility};
@@ -58,21 +59,9 @@ impl Scratch {
 #[inline]
 pub fn in_range(v: &Visibility, me: &Body, other: &Body, known: bool) -> Option<u32> {
     let ring = me.patch.ring(other.patch);
-    let inside = match *v {
-        Visibility::Patches => me.range().and(other.range()).has_ring(ring),
-        Visibility::Circle { enter_cm, leave_cm } => {
-            let radius = i64::from(if known { leave_cm } else { enter_cm });
-            me.pos.dist2(other.pos) <= (radius * radius) as u64
-        }
-        Visibility::All => true,
-    };
+    let d2 = me.pos.dist2(other.pos);
+    let inside = v.in_range(ring, d2, me.range().and(other.range()), known);
     inside.then_some(ring)
-}
-
-/// Ground distance in whole centimetres, rounded down.
-#[inline]
-pub fn dist_cm(d2: u64) -> u32 {
-    (d2 as f64).sqrt() as u32
 }
 
 /// A ring's number as viewers keep it; from FAR on all are alike.
@@ -114,10 +103,7 @@ fn standing(
     let dist_cm = dist_cm(me.pos.dist2(other.pos));
     let class =
         if bonded { bodies.bond_class(rules, me_slot, other_slot, dist_cm) } else { NO_BOND };
-    let exempt = || {
-        let limit = if known { rules.bond_leave_cm } else { rules.bond_enter_cm };
-        (class != NO_BOND && dist_cm <= limit && limit > 0).then(|| me.patch.ring(other.patch))
-    };
+    let exempt = || rules.exempt(class, dist_cm, known).then(|| me.patch.ring(other.patch));
     let ring = small_ring(near.or_else(exempt)?);
     Some(Standing { dist_cm, class, ring })
 }

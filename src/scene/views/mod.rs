@@ -26,6 +26,7 @@
 
 mod registers;
 mod ties;
+pub mod why;
 
 pub use registers::{Heard, Key, NO_BOND, Peer, Registers, ViewRules};
 pub use ties::{Fight, Ties};

@@ -1,8 +1,10 @@
 //! The registers of one player and the rules by which they change.
 
-use super::Say;
+use serde::{Deserialize, Serialize};
+
+use super::{Say, Ties};
 use crate::scene::spec::{BondSpec, FIGHT};
-use crate::scene::{EntityId, Scene};
+use crate::scene::{EntityId, Scene, Tick};
 
 /// What decides between two pairs: smaller is better. The same seen from both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +26,7 @@ impl Key {
 }
 
 /// What a scene says of view lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ViewRules {
     /// Most links of a player.
     pub cap: usize,
@@ -75,6 +77,30 @@ impl ViewRules {
             fight: fight.unwrap_or(NO_BOND),
             fight_ticks: u64::from(bonds.fight_ms.div_ceil(scene.tick_ms)),
         }
+    }
+
+    /// The class of two players, `dist_cm` apart: the strongest bond that they share at `now`,
+    /// [`NO_BOND`] when none or when either has enough companions who go before.
+    pub fn class(&self, a: (EntityId, &Ties), b: (EntityId, &Ties), dist_cm: u32, now: Tick) -> u8 {
+        let class = self.any_class(a, b, now);
+        if class == NO_BOND || (a.1.reach.is_none() && b.1.reach.is_none()) {
+            return class;
+        }
+        let rank = self.rank(class, dist_cm, false);
+        let counts = |ties: &Ties| ties.reach.is_none_or(|reach| rank <= reach);
+        if counts(a.1) && counts(b.1) { class } else { NO_BOND }
+    }
+
+    /// The strongest bond that two share at `now`, however many companions they have.
+    pub fn any_class(&self, a: (EntityId, &Ties), b: (EntityId, &Ties), now: Tick) -> u8 {
+        a.1.class(a.0, b.0, b.1, now, self.fight)
+    }
+
+    /// Whether companions, `dist_cm` apart, are in range whatever the visibility says; `known` ones
+    /// for longer.
+    pub fn exempt(&self, class: u8, dist_cm: u32, known: bool) -> bool {
+        let limit = if known { self.bond_leave_cm } else { self.bond_enter_cm };
+        class != NO_BOND && limit > 0 && dist_cm <= limit
     }
 
     /// The rank of a pair: its bond class (0 strongest, 255 none), then its distance in centimetres

@@ -174,7 +174,7 @@ fn a_no_ends_a_link_even_when_it_names_an_older_yes() {
     t.hear_yes(2, 1);
     assert_eq!(t.hear_no(2, 0, 1), Heard::Lost);
     assert_eq!(t.registers(2), (1, 0, 1, false));
-    assert_eq!(t.links(), []);
+    assert!(t.links().is_empty());
 }
 
 #[test]
