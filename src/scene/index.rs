@@ -313,12 +313,11 @@ impl Grid {
     /// Sets the bar of who stands at `spot`, at `p`; see [`Grid::see_to_crowds`].
     #[inline]
     pub fn set_bar(&mut self, spot: Spot, slot: u32, p: Pos, bar: u64) {
-        if self.crowds == 0 {
+        if self.crowds == 0 || spot.cell as usize >= self.cells.len() {
             return;
         }
         let ground = self.ground(self.patch_of(p));
-        let cell = self.cells.get_mut(spot.cell as usize);
-        if let Some(crowd) = cell.and_then(|c| c.crowd.as_mut()) {
+        if let Some(crowd) = &mut self.cells[spot.cell as usize].crowd {
             crowd.set_bar(ground, slot, (p.x, p.z), bar);
         }
     }
