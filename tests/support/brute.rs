@@ -13,6 +13,69 @@ pub struct Truth {
     pub pos: Pos,
     pub range: RangeSet,
     pub bonds: Vec<Bond>,
+    /// Whom it fights with at the moment.
+    pub fights: BTreeSet<EntityId>,
+    /// Class and distance of the last companion who counts, as of the last tick.
+    pub reach: Option<(u8, u32)>,
+}
+
+impl Truth {
+    /// An entity without bonds.
+    pub fn new(kind: Kind, plane: Plane, pos: Pos, range: RangeSet) -> Truth {
+        let (bonds, fights) = (Vec::new(), BTreeSet::new());
+        Truth { kind, plane, pos, range, bonds, fights, reach: None }
+    }
+}
+
+/// The class of fights by default: after couples and parties.
+const FIGHT: u8 = 2;
+
+/// The strongest bond of two players, whether it counts or not.
+fn any_class(a: (&EntityId, &Truth), b: (&EntityId, &Truth)) -> u8 {
+    let shared = a.1.bonds.iter().filter(|x| b.1.bonds.contains(x)).map(|x| x.class);
+    let fight = a.1.fights.contains(b.0) || b.1.fights.contains(a.0);
+    shared.chain(fight.then_some(FIGHT)).min().unwrap_or(255)
+}
+
+fn dist(a: &Truth, b: &Truth) -> u32 {
+    (a.pos.dist2(b.pos) as f64).sqrt() as u32
+}
+
+/// The bond of two players that counts: for both of them it is among the strongest and nearest.
+fn class(a: (&EntityId, &Truth), b: (&EntityId, &Truth)) -> u8 {
+    let class = any_class(a, b);
+    let counts = |t: &Truth| t.reach.is_none_or(|reach| (class, dist(a.1, b.1)) <= reach);
+    if counts(a.1) && counts(b.1) { class } else { 255 }
+}
+
+/// Whether two players are in range, as companions too.
+fn players_in_range(
+    scene: &Scene,
+    a: (&EntityId, &Truth),
+    b: (&EntityId, &Truth),
+    known: bool,
+) -> bool {
+    let bonds = &scene.spec.bonds;
+    let limit = if known { bonds.leave_cm } else { bonds.enter_cm };
+    let exempt = limit > 0 && class(a, b) != 255 && dist(a.1, b.1) <= limit as u32;
+    in_range(scene, a.1, b.1, known) || (exempt && a.1.plane == b.1.plane)
+}
+
+/// How far bonds reach from the next tick on.
+pub fn set_reaches(scene: &Scene, all: &mut Truths) {
+    let reach = |a: (&EntityId, &Truth)| {
+        let near = |b: &(&EntityId, &Truth)| {
+            let far = dist(a.1, b.1) > scene.spec.bonds.leave_cm as u32;
+            a.0 != b.0 && a.1.plane == b.1.plane && (!far || in_range(scene, a.1, b.1, true))
+        };
+        let others = all.iter().filter(near).map(|b| (any_class(a, b), dist(a.1, b.1)));
+        let mut companions: Vec<_> = others.filter(|c| c.0 != 255).collect();
+        companions.sort_unstable();
+        let cap = scene.spec.bonds.cap;
+        (companions.len() > cap).then(|| companions[cap - 1])
+    };
+    let reaches: Vec<_> = all.iter().map(reach).collect();
+    all.values_mut().zip(reaches).for_each(|(t, reach)| t.reach = reach);
 }
 
 pub type Pair = (EntityId, EntityId);
@@ -47,10 +110,8 @@ pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
 
 /// The key by which pairs are preferred: bond class, distance, ids.
 pub fn key(a: (&EntityId, &Truth), b: (&EntityId, &Truth)) -> (u8, u32, EntityId, EntityId) {
-    let shared = a.1.bonds.iter().filter(|x| b.1.bonds.contains(x));
-    let class = shared.map(|x| x.class).min().unwrap_or(255);
     let (lo, hi) = pair(*a.0, *b.0);
-    (class, (a.1.pos.dist2(b.1.pos) as f64).sqrt() as u32, lo, hi)
+    (class(a, b), dist(a.1, b.1), lo, hi)
 }
 
 /// All pairs of players in range, best first. `linked` tells which pairs count as known.
@@ -59,7 +120,7 @@ pub fn pairs_in_range(scene: &Scene, all: &Truths, linked: &BTreeSet<Pair>) -> V
     let mut pairs = Vec::new();
     for (i, a) in players.iter().enumerate() {
         for b in &players[i + 1..] {
-            if in_range(scene, a.1, b.1, linked.contains(&pair(*a.0, *b.0))) {
+            if players_in_range(scene, *a, *b, linked.contains(&pair(*a.0, *b.0))) {
                 pairs.push((key(*a, *b), pair(*a.0, *b.0)));
             }
         }

@@ -121,7 +121,7 @@ impl World {
         let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds: Vec::new() };
         let region = self.owner_of(pos);
         self.tell(region, Input::Enter(Box::new(spawn)));
-        self.truth.insert(id, Truth { kind, plane, pos, range, bonds: Vec::new() });
+        self.truth.insert(id, Truth::new(kind, plane, pos, range));
         id
     }
 

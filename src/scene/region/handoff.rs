@@ -258,6 +258,7 @@ impl Region {
         viewer.last_applied = handoff.last_applied;
         viewer.frames_from = handoff.tick.next();
         viewer.came_from = Some(handoff.from);
+        viewer.reach_ends = handoff.ties.reach.is_some();
         (viewer.held, viewer.resync) = (handoff.held, handoff.resync);
     }
 }

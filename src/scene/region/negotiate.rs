@@ -161,8 +161,9 @@ impl Region {
         if fully {
             scan::see_others(bodies, vis, viewer, scratch);
         }
-        if me.tag & TAG_BONDED != 0 {
+        if me.tag & TAG_BONDED != 0 || viewer.reach_ends {
             let reach = scan::bond_reach(bodies, vis, rules, slot, scratch);
+            viewer.reach_ends = reach.is_some();
             if reach != bodies.cold[slot as usize].ties.reach {
                 mail.reaches.push((slot, reach));
             }

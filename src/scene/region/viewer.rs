@@ -39,6 +39,8 @@ pub struct Viewer {
     pub resync: bool,
     /// A link or request was lost since the last evaluation.
     pub dirty: bool,
+    /// Its bonds do not reach to all of its companions, or did not of late.
+    pub reach_ends: bool,
 }
 
 impl Viewer {
@@ -57,6 +59,7 @@ impl Viewer {
             held: false,
             resync: false,
             dirty: false,
+            reach_ends: false,
         }
     }
 

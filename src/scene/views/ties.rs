@@ -43,7 +43,6 @@ impl Ties {
     pub fn set_bonds(&mut self, mut bonds: Vec<Bond>) {
         bonds.truncate(MAX_BONDS);
         self.bonds = bonds;
-        self.reach = self.reach.filter(|_| !self.bonds.is_empty());
         while self.bonds.len() + self.fights.len() > MAX_BONDS {
             self.end_soonest();
         }
