@@ -132,8 +132,8 @@ fn a_fight_goes_along_when_one_of_the_two_is_handed_off() {
 fn companions_across_a_border_see_each_other_farther_than_strangers_do() {
     let mut w = World::new(scene(2, CIRCLE, 5, bonds(20, 3_000, 3_500)), 1);
     let (a, a_id) = join(&mut w, 4_000, 3_000);
-    let (b, b_id) = join(&mut w, 8_000, 3_000);
-    join(&mut w, 8_000, 3_100);
+    let (b, b_id) = join(&mut w, 9_200, 3_000);
+    join(&mut w, 9_200, 3_100);
     for (s, id) in [(a, a_id), (b, b_id)] {
         let party = vec![Bond { class: 1, group: 7 }];
         w.truth.get_mut(&id).unwrap().bonds = party.clone();
@@ -141,13 +141,14 @@ fn companions_across_a_border_see_each_other_farther_than_strangers_do() {
         w.tell(region, Input::Bonds { id, bonds: party });
     }
     let ends = brute::pair(a_id, b_id);
-    for (x, seen) in [(4_000, false), (4_900, false), (5_000, true), (4_501, true), (4_499, false)]
+    // Farther from the border than strangers are mirrored.
+    for (x, seen) in [(4_000, false), (6_100, false), (6_200, true), (5_701, true), (5_699, false)]
     {
         w.walk(a, Pos::ground(x, 3_000));
         // Band and evaluation are of the tick; who lives elsewhere follows with its next ghost.
         w.step();
         w.step();
-        assert_eq!(w.links().contains(&ends), seen, "{} m apart", (8_000 - x) / 100);
+        assert_eq!(w.links().contains(&ends), seen, "{} m apart", (9_200 - x) / 100);
     }
 }
 
