@@ -388,10 +388,10 @@ mod tests {
     ) -> Result<(), TestCaseError> {
         let low = |slot: u32| u64::from(slot % 3) * 40_000;
         grid.see_to_crowds(low);
-        for (slot, (spot, _, p)) in known.iter().filter(|(slot, _)| **slot % 2 == 0) {
+        for (slot, (spot, _, p)) in known.iter().filter(|(slot, _)| slot.is_multiple_of(2)) {
             grid.set_bar(*spot, *slot, *p, u64::MAX);
         }
-        let bar = |slot: u32| if slot % 2 == 0 { u64::MAX } else { low(slot) };
+        let bar = |slot: u32| if slot.is_multiple_of(2) { u64::MAX } else { low(slot) };
         let limit2 = 200_000;
         let at = grid.patch_of(center);
         let crowd_of = |p: Pos| {

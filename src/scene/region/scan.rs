@@ -208,11 +208,11 @@ pub fn candidates(
         bodies.companions(me_slot, &mut companions);
         for slot in companions.iter().copied() {
             let other = &bodies.hot[slot as usize];
-            if !scratch.known(slot) && other.kind == Kind::PLAYER && other.plane_ix == me.plane_ix {
-                if let Some(candidate) = consider(slot, false) {
-                    scratch.candidates.push(candidate);
-                    scratch.mark(slot);
-                }
+            let here = other.kind == Kind::PLAYER && other.plane_ix == me.plane_ix;
+            let candidate = (here && !scratch.known(slot)).then(|| consider(slot, false));
+            if let Some(candidate) = candidate.flatten() {
+                scratch.candidates.push(candidate);
+                scratch.mark(slot);
             }
         }
         scratch.companions = companions;

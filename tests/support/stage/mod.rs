@@ -372,13 +372,7 @@ impl Stage {
 
     /// Whether the one sees the other, by brute force. View caps are none of its business.
     pub fn sees(&self, a: &Client, b: &Client) -> bool {
-        let truth = |c: &Client| Truth {
-            kind: Kind::PLAYER,
-            plane: c.here().plane,
-            pos: c.pos,
-            range: RangeSet::FULL,
-            bonds: Vec::new(),
-        };
+        let truth = |c: &Client| Truth::new(Kind::PLAYER, c.here().plane, c.pos, RangeSet::FULL);
         let scene = self.directory.scene_named(&a.here().scene).expect("a scene of the stage");
         let known = a.shown.contains_key(&b.id());
         a.here().scene == b.here().scene && in_range(scene, &truth(a), &truth(b), known)
