@@ -14,6 +14,7 @@ pub mod range;
 pub mod range_events;
 pub mod region;
 pub mod spec;
+pub mod terrain;
 pub mod views;
 
 pub use geo::{Pos, Rect};

@@ -3,8 +3,11 @@
 //! A [`SceneSpec`] is what a configuration says; [`Scene::new`] checks every rule and refuses an
 //! illegal one with the key, the figure and what would be right.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
+use super::terrain::{Terrain, misfits};
 use super::{Kind, RangeSet, RegionId, SceneId, Visibility, map::RegionMap};
 
 /// A patch grid of its own granularity for a set of entity kinds.
@@ -162,6 +165,8 @@ pub struct Scene {
     pub reach_cm: i32,
     /// The regions.
     pub map: RegionMap,
+    /// Where one can walk, and how high it is; `None`: everywhere, and flat.
+    pub terrain: Option<Arc<Terrain>>,
 }
 
 impl Scene {
@@ -193,7 +198,19 @@ impl Scene {
         if !errors.is_empty() {
             return Err(errors);
         }
-        Ok(Scene { id, spec, tick_ms, band_cm, reach_cm, map })
+        Ok(Scene { id, spec, tick_ms, band_cm, reach_cm, map, terrain: None })
+    }
+
+    /// The scene with a terrain, which covers it exactly and leaves its spawn point free.
+    ///
+    /// # Errors
+    /// Every rule that the terrain breaks.
+    pub fn with_terrain(self, terrain: Arc<Terrain>) -> Result<Scene, Vec<SpecError>> {
+        let errors = misfits(&self.spec, &terrain);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        Ok(Scene { terrain: Some(terrain), ..self })
     }
 
     /// The layer of a kind; `None` for a kind that the scene does not have.
@@ -203,7 +220,7 @@ impl Scene {
 }
 
 /// Metres, for messages.
-fn m(cm: i32) -> String {
+pub(super) fn m(cm: i32) -> String {
     if cm % 100 == 0 {
         format!("{} m", cm / 100)
     } else {
