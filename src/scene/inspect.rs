@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::terrain::DoorState;
 use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, SceneId, Tick};
 
 /// An entity as a region has it.
@@ -38,6 +39,8 @@ pub struct RegionSnapshot {
     pub tick: Tick,
     /// Entities that live here and ghosts.
     pub entities: Vec<EntitySnapshot>,
+    /// The doors that are not as the map has them, sorted; of the plane that was asked for.
+    pub doors: Vec<DoorState>,
 }
 
 /// A player with all that it sees.

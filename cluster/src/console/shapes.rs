@@ -300,6 +300,7 @@ mod tests {
             epoch: Epoch(5),
             rect: scene.map.regions[0].rect,
             tick: Tick(99),
+            doors: Vec::new(),
             entities: vec![
                 entity(1, 0, 0, false),
                 entity(2, 2, 0, false),

@@ -115,6 +115,7 @@ impl FakeRegion {
             rect: self.entry.rect,
             tick: Tick((t * 10.0) as u64),
             entities,
+            doors: Vec::new(),
         }
     }
 

@@ -24,6 +24,7 @@ mod arrivals;
 mod bodies;
 mod border_in;
 mod border_out;
+mod doors;
 mod frames;
 mod handoff;
 mod look;
@@ -45,6 +46,7 @@ use self::viewer::Viewer;
 use super::border::Handoff;
 use super::effects::{Bond, Destination, Effect, Input, MAX_BONDS, Notice, Order, Spawn};
 use super::frames::{FrameBatch, InputRefused, Refusal};
+use super::terrain::Ground;
 use super::views::ViewRules;
 use super::{EntityId, Epoch, Kind, Plane, Pos, Rect, RegionId, Scene, Seq, Tick};
 
@@ -121,6 +123,8 @@ pub struct Region {
     rect: Rect,
     scene: Arc<Scene>,
     rules: ViewRules,
+    /// Where one can walk; `None`: everywhere.
+    ground: Option<Ground>,
     tick: Tick,
     phase: Phase,
     /// The round of settling, and whether this region had nothing to say in it.
@@ -154,6 +158,7 @@ impl Region {
                 cap: scene.spec.view_cap,
                 margin_cm: scene.spec.view_margin_cm as u32,
             },
+            ground: scene.terrain.clone().map(Ground::new),
             tick: Tick(0),
             phase: Phase::Closed,
             round: 0,
@@ -224,6 +229,7 @@ impl Region {
                 }
             }
             Input::Handoff(handoff) => self.receive(*handoff, fx),
+            Input::Door(order) => self.take_door_order(order),
             other => self.inbox.push(other),
         }
     }
@@ -246,6 +252,7 @@ impl Region {
         self.tick = now;
         self.phase = Phase::Open;
         self.acts.clear();
+        self.turn_doors();
         // What was late for the last tick counts before anybody comes to live here.
         self.catch_up(Tick(now.0 - 1));
         self.install_incoming();
@@ -345,7 +352,8 @@ impl Region {
             | Input::BorderLost(_)
             | Input::Settle(_)
             | Input::View(_)
-            | Input::Handoff(_) => {
+            | Input::Handoff(_)
+            | Input::Door(_) => {
                 // `handle` takes these at once; they never wait in the inbox.
             }
         }
