@@ -3,6 +3,11 @@
 
 use std::sync::Arc;
 
+use actix::System;
+use purview::actor::directory::Directory;
+use purview::actor::doors::SwitchError;
+use purview::actor::messages::{Inspect, RunTick};
+use purview::actor::region::{Clock, RegionRef, start_regions};
 use purview::scene::effects::Input;
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, DoorState, Draft, Tile};
 use purview::scene::{Plane, Region, RegionId, Scene, SceneId, SceneSpec, Tick};
@@ -131,4 +136,81 @@ fn orders_about_doors_that_are_not_there_change_nothing() {
     tell(&mut without[0], order(true, 10, 1));
     step(&mut without, 10);
     assert!(without[0].ground().is_none());
+}
+
+/// The scene's regions as actors, with a clock that the test moves.
+fn actors() -> (Arc<Directory>, Vec<RegionRef>) {
+    let directory = Arc::new(Directory::new(vec![scene(true)]));
+    let regions = start_regions(&directory, &[], Clock::Manual);
+    (directory, regions)
+}
+
+/// The doors that are not as the map has them, region by region, once all have closed tick `now`.
+async fn doors_in(regions: &[RegionRef], now: u64) -> Vec<Vec<(i32, bool)>> {
+    for region in regions {
+        region.addr.send(RunTick(Tick(now))).await.unwrap();
+    }
+    let mut all = Vec::new();
+    for region in regions {
+        let snapshot = region.addr.send(Inspect { plane: None }).await.unwrap();
+        assert_eq!(snapshot.tick, Tick(now));
+        all.push(snapshot.doors.iter().map(|d| (d.plane.0, d.open)).collect());
+    }
+    all
+}
+
+#[test]
+fn a_door_is_opened_by_its_name_in_every_region() {
+    System::new().block_on(async {
+        let (directory, regions) = actors();
+        let at = directory.set_door(SceneId(0), PLANE, "gate", true, Some(Tick(12))).await;
+        assert_eq!(at, Ok(Tick(12)));
+        assert_eq!(doors_in(&regions, 11).await, [vec![], vec![]]);
+        assert_eq!(doors_in(&regions, 12).await, [vec![(0, true)], vec![(0, true)]]);
+        // Given later and due earlier: it counts, and the other one does not undo it.
+        directory.set_door(SceneId(0), PLANE, "gate", true, Some(Tick(15))).await.unwrap();
+        directory.set_door(SceneId(0), PLANE, "gate", false, Some(Tick(14))).await.unwrap();
+        directory.set_door(SceneId(0), Plane(4), "gate", true, Some(Tick(14))).await.unwrap();
+        let both = vec![(0, false), (4, true)];
+        assert_eq!(doors_in(&regions, 14).await, [both.clone(), both.clone()]);
+        assert_eq!(doors_in(&regions, 15).await, [both.clone(), both]);
+        directory.reset_doors(SceneId(0), PLANE, Some(Tick(16))).await.unwrap();
+        assert_eq!(doors_in(&regions, 16).await, [vec![(4, true)], vec![(4, true)]]);
+    });
+}
+
+#[test]
+fn an_order_without_a_tick_takes_effect_soon() {
+    System::new().block_on(async {
+        let (directory, _regions) = actors();
+        let before = directory.tick_now(100);
+        let at = directory.set_door(SceneId(0), PLANE, "gate", true, None).await.unwrap();
+        let after = directory.tick_now(100);
+        assert!(before.0 + 2 <= at.0 && at.0 <= after.0 + 2, "{before} <= {at} <= {after}");
+    });
+}
+
+#[test]
+fn what_cannot_be_switched_says_why_and_nobody_is_told() {
+    System::new().block_on(async {
+        let (directory, regions) = actors();
+        let told = async |scene, plane, door| {
+            let switched: Result<_, SwitchError> =
+                directory.set_door(SceneId(scene), plane, door, true, Some(Tick(1))).await;
+            switched.unwrap_err().to_string()
+        };
+        assert_eq!(told(1, PLANE, "gate").await, "there is no scene 1");
+        let unknown = r#"there is no door "gat"; doors here: ["gate"]"#;
+        assert_eq!(told(0, PLANE, "gat").await, unknown);
+        let limbo = "the plane between two scenes has no doors";
+        assert_eq!(told(0, Plane::LIMBO, "gate").await, limbo);
+        assert_eq!(doors_in(&regions, 5).await, [vec![], vec![]]);
+
+        let bare = Directory::new(vec![scene(false)]);
+        let error = bare.set_door(SceneId(0), PLANE, "gate", true, None).await.unwrap_err();
+        assert_eq!(error.to_string(), "the scene has no map, so it has no doors");
+        let early = Directory::new(vec![scene(true)]);
+        let error = early.set_door(SceneId(0), PLANE, "gate", true, None).await.unwrap_err();
+        assert_eq!(error, SwitchError::NoAddress(RegionId(0)));
+    });
 }
