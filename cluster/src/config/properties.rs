@@ -16,6 +16,8 @@ fn near_toml() -> impl Strategy<Value = String> {
         "[log]",
         "[scene.rates]",
         "[token]",
+        "[scene.map]",
+        "[[scene.map.door]]",
     ]);
     let key = prop::sample::select(vec![
         "tick",
@@ -45,6 +47,12 @@ fn near_toml() -> impl Strategy<Value = String> {
         "secret_file",
         "lines",
         "scene",
+        "map",
+        "tile",
+        "threshold",
+        "door",
+        "tiles",
+        "open",
     ]);
     let number = prop_oneof![
         any::<i64>().prop_map(|n| n.to_string()),

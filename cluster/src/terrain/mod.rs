@@ -19,7 +19,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use purview::scene::SceneSpec;
-use purview::scene::terrain::{Draft, Terrain, Tile};
+use purview::scene::terrain::{Draft, MAX_TILES, Terrain, TerrainError, Tile};
 
 pub use self::error::{MapError, MapProblem};
 pub use self::tiled::DataProblem;
@@ -92,6 +92,21 @@ impl Default for MapSpec {
     }
 }
 
+impl MapSpec {
+    /// Whether what is blocked comes from a picture, and not from a Tiled map.
+    pub fn is_picture(&self) -> bool {
+        self.file.as_deref().is_some_and(|file| ending(file) == "png")
+    }
+
+    /// Whether its tiles fit a scene, before any file is read.
+    ///
+    /// # Errors
+    /// [`MapProblem::Uneven`], or more tiles than a terrain has.
+    pub fn check(&self, scene: &SceneSpec) -> Result<(), MapProblem> {
+        Wanted::of(self, scene).map(drop)
+    }
+}
+
 /// Opens a file for reading.
 pub type Open<'a> = &'a dyn Fn(&Path) -> std::io::Result<Box<dyn Read>>;
 
@@ -131,14 +146,18 @@ pub fn load_with(map: &MapSpec, scene: &SceneSpec, open: Open<'_>) -> Result<Ter
     Ok(draft.finish())
 }
 
+/// The end of a file's name in small letters.
+fn ending(file: &Path) -> String {
+    file.extension().unwrap_or_default().to_string_lossy().to_lowercase()
+}
+
 fn draw(
     file: &Path,
     map: &MapSpec,
     wanted: Wanted,
     files: &mut Files<'_>,
 ) -> Result<Draft, MapError> {
-    let ending = file.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-    match ending.as_str() {
+    match ending(file).as_str() {
         "tmx" => tiled::draw(file, tiled::Form::Xml, map, wanted, files),
         "tmj" | "json" => tiled::draw(file, tiled::Form::Json, map, wanted, files),
         "png" => picture::blocking(file, map, wanted, files).map_err(|p| p.of(file)),
@@ -172,8 +191,11 @@ impl Wanted {
         if tile_cm < 1 || width_cm % tile_cm != 0 || depth_cm % tile_cm != 0 {
             return Err(MapProblem::Uneven { width_cm, depth_cm, tile_cm });
         }
-        let wanted = Wanted { width: width_cm / tile_cm, depth: depth_cm / tile_cm, tile_cm };
-        Ok(wanted)
+        let (width, depth) = (width_cm / tile_cm, depth_cm / tile_cm);
+        match i64::from(width) * i64::from(depth) > MAX_TILES {
+            true => Err(TerrainError::Size { width, depth }.into()),
+            false => Ok(Wanted { width, depth, tile_cm }),
+        }
     }
 
     fn check(&self, found: (u32, u32)) -> Result<(), MapProblem> {

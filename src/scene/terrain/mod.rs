@@ -160,6 +160,12 @@ impl Terrain {
         self.is_walled(tile) && self.door_at(tile).is_none()
     }
 
+    /// How many tiles the map itself blocks.
+    pub fn blocked_tiles(&self) -> u64 {
+        let set: u64 = self.blocked.iter().map(|word| u64::from(word.count_ones())).sum();
+        set - self.door_at.len() as u64
+    }
+
     /// The tiles of row `z` that are blocked or a door's, a bit each, 64 to a word from the west;
     /// empty outside the map. Bits past the last tile are 0.
     pub fn row(&self, z: i32) -> &[u64] {

@@ -42,6 +42,7 @@ fn tiles_are_free_or_blocked_and_outside_nobody_stands() {
         assert!(!ground.is_free(HERE, outside), "{outside:?}");
         assert!(ground.terrain().is_blocked(outside));
     }
+    assert_eq!(ground.terrain().blocked_tiles(), 2, "doors and bridges do not count");
     let map = |t| ground.terrain().is_blocked(t);
     assert_eq!([map(tile(65, 0)), map(tile(65, 1)), map(tile(10, 0))], [true, false, false]);
 }
