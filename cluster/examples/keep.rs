@@ -77,7 +77,7 @@ fn ground(x: i32, z: i32) -> u32 {
     }
 }
 
-/// Walls two tiles thick, and houses in rows with lanes between them.
+/// Walls two tiles thick, houses in rows with lanes between them, and two streets to the gates.
 fn blocked(x: i32, z: i32) -> u32 {
     let [west, north, east, south] = TOWN;
     let inside = x >= west && x < east && z >= north && z < south;
@@ -88,8 +88,8 @@ fn blocked(x: i32, z: i32) -> u32 {
         return WALL;
     }
     let (lane_x, lane_z) = ((x - west - 2) % 15, (z - north - 2) % 13);
-    let square = (54..74).contains(&x) && (56..72).contains(&z);
-    let house = (4..12).contains(&lane_x) && (3..10).contains(&lane_z) && !square;
+    let street = (58..68).contains(&x) || (58..68).contains(&z);
+    let house = (4..12).contains(&lane_x) && (3..10).contains(&lane_z) && !street;
     if house { HOUSE } else { 0 }
 }
 
@@ -99,7 +99,8 @@ fn bridge(x: i32, z: i32) -> u32 {
     if on { PLANKS } else { 0 }
 }
 
-fn map() -> String {
+/// The map, as Tiled writes one.
+pub fn map() -> String {
     let mut out = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<map version=\"1.10\" orientation=\"orthogonal\" \
          renderorder=\"right-down\" width=\"{WIDTH}\" height=\"{DEPTH}\" tilewidth=\"{TILE_PX}\" \

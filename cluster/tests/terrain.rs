@@ -4,6 +4,10 @@
 mod bad;
 #[path = "terrain/forms.rs"]
 mod forms;
+// The program that draws the map of `deploy/keep.toml`.
+#[path = "../examples/keep.rs"]
+#[allow(dead_code)]
+mod keep;
 #[path = "terrain/make.rs"]
 mod make;
 #[path = "terrain/pictures.rs"]

@@ -399,6 +399,9 @@ fn the_files_under_deploy_are_legal() {
     let load = |name: &str| Config::load(Some(&folder.join(name)), [], &[]).unwrap();
     let dev = load("dev.toml").build_scenes().unwrap();
     assert_eq!(dev[0].map.regions.len(), 9);
+    let keep = load("keep.toml").build_scenes().unwrap();
+    let terrain = keep[0].terrain.as_ref().unwrap();
+    assert_eq!((terrain.width(), terrain.depth(), terrain.tile_cm()), (192, 128, 200));
     let station = load("station.toml").build_scenes().unwrap();
     let scene = &station[0];
     assert_eq!(scene.map.regions.len(), 6);

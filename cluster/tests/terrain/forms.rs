@@ -2,6 +2,7 @@
 
 use purview::scene::Plane;
 use purview::scene::terrain::{Ground, Terrain, Tile};
+use purview_cluster::config::Config;
 use purview_cluster::terrain::{DoorSpec, MapSpec};
 
 use crate::make::*;
@@ -176,8 +177,10 @@ fn a_layer_of_another_name_is_asked_for() {
     assert_eq!(rows(&shelf.load(&map("a.tmx"), 2, 1).unwrap()), [".#"]);
 }
 
-/// The names of the doors, whether they are open, and their tiles.
-fn doors(terrain: &Terrain) -> Vec<(String, bool, Vec<(i32, i32)>)> {
+/// A door: its name, whether it is open, and its tiles.
+type Told = (String, bool, Vec<(i32, i32)>);
+
+fn doors(terrain: &Terrain) -> Vec<Told> {
     let tiles = |tiles: &[Tile]| tiles.iter().map(|t| (t.x, t.z)).collect();
     terrain.doors().iter().map(|d| (d.name.clone(), d.open, tiles(&d.tiles))).collect()
 }
@@ -309,4 +312,27 @@ fn doors_are_also_named_beside_the_file() {
         let told = shelf.wrong(&spec, 5, 4);
         assert!(told.contains("is outside the map, whose tiles are (0, 0) to (4, 3)"), "{told}");
     }
+}
+
+#[test]
+fn the_example_is_what_its_program_draws() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy");
+    let config = Config::load(Some(&folder.join("keep.toml")), [], &[]).unwrap();
+    let terrain = config.build_scenes().unwrap()[0].terrain.clone().unwrap();
+    let drawn = Shelf::of("keep.tmx", crate::keep::map());
+    let spec = config.scenes[0].map.clone().unwrap();
+    let drawn = drawn.load(&MapSpec { file: Some("keep.tmx".into()), ..spec }, 192, 128).unwrap();
+    assert!(*terrain == drawn, "deploy/keep.tmx is old: run the example again");
+
+    let names: Vec<_> = terrain.doors().iter().map(|d| (d.name.as_str(), d.open)).collect();
+    let expected =
+        [("north gate", false), ("south gate", true), ("east gate", true), ("bridge", true)];
+    assert_eq!(names, expected);
+    assert_eq!(terrain.height_cm(Tile { x: 164, z: 40 }), 300, "the top of the hill");
+    assert_eq!(terrain.height_cm(Tile { x: 10, z: 10 }), 0);
+    // From the town's square over the bridge one gets to the far bank, and nowhere else over water.
+    let ground = Ground::new(terrain);
+    let free = |x, z| ground.is_free(Plane(0), Tile { x, z });
+    assert!((64..192).all(|x| free(x, 63)), "through the gate and over the bridge");
+    assert!((0..128).filter(|z| (110..150).all(|x| free(x, *z))).eq(60..66));
 }

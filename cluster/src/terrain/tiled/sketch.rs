@@ -202,13 +202,13 @@ impl<'a> Sketch<'a> {
 
     /// An object; one that is no door is passed over.
     pub fn object(&mut self, o: &Object<'_>) -> Result<(), MapProblem> {
-        let named = |word: &&str| {
+        let named = |word: &str| {
             let word = word.to_lowercase();
             ["door", "doors", "bridge", "bridges"].contains(&word.as_str())
         };
         let is_door = match o.class {
-            "" => o.layer.iter().any(|word| named(&word)),
-            class => named(&class),
+            "" => o.layer.into_iter().any(named),
+            class => named(class),
         };
         if !is_door {
             return Ok(());
