@@ -5,7 +5,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use purview::scene::effects::{Bond, Input, Order};
+use purview::scene::effects::{Bond, Deed, Input, Order};
 use purview::scene::region::PATIENCE;
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
@@ -322,7 +322,7 @@ fn nobody_notices_a_handoff() {
             w.walk(a, Pos::ground(at, at));
             w.walk(b, Pos::ground(at + 250, at + 100));
             if i % 3 == 0 {
-                w.order(a, Order::Act(Bytes::from(format!("wave {i}"))));
+                w.order(a, Order::Act(Deed::new(format!("wave {i}"))));
                 acts += 1;
             }
             w.step();

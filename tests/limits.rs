@@ -3,7 +3,7 @@
 mod support;
 
 use bytes::Bytes;
-use purview::scene::effects::{Bond, Destination, Effect, Input, Notice, Order, Spawn};
+use purview::scene::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Spawn};
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec, Seq, Tick, Visibility,
@@ -86,7 +86,7 @@ fn thousands_of_acts_in_a_tick_fill_a_frame_and_the_rest_is_counted() {
     w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
     w.tell(RegionId(0), Input::Enter(Box::new(npc(100, 0))));
     tick(&mut w);
-    let order = Order::Act(Bytes::from(vec![1; 1_024]));
+    let order = Order::Act(Deed::new(vec![1; 1_024]));
     let act = Input::Logic { id: EntityId(100), order };
     (0..3_000).for_each(|_| w.tell(RegionId(0), act.clone()));
     let told = tick(&mut w)[0].3;
@@ -121,7 +121,7 @@ fn orders_to_places_that_do_not_exist_change_nothing() {
         Order::Move(Pos::ground(3_200, 0)),
         Order::Jump(jump(Plane(0), far)),
         Order::Jump(jump(Plane::LIMBO, Pos::ground(0, 0))),
-        Order::Act(Bytes::from(vec![0; 1_025])),
+        Order::Act(Deed::new(vec![0; 1_025])),
     ] {
         w.tell(RegionId(0), Input::Logic { id, order });
         w.step();

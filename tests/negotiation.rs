@@ -54,7 +54,7 @@ impl Net {
         let forgetful = rng.chance(50);
         let player = |i| Player {
             regs: Registers::new(id_of(i)),
-            rules: ViewRules { cap: 1 + rng.below(5), margin_cm },
+            rules: ViewRules::new(1 + rng.below(5), margin_cm),
             pos: (0, 0),
         };
         let players = (0..n).map(player).collect();
@@ -116,7 +116,7 @@ impl Net {
             let inside = self.in_range(me, other);
             let regs = &mut self.players[me].regs;
             let p = &regs.peers[ix];
-            if !inside && (p.mine != 0 || p.his != 0) {
+            if !inside && (p.mine != 0 || p.wanted) {
                 regs.refuse(ix, |p, say| said.push((p.id, say)));
             }
         }
@@ -166,7 +166,7 @@ impl Net {
                 let left = if mine == echo { 0 } else { mine };
                 assert_eq!(regs.peers[ix].mine, left, "V3: NO({echo}) to YES({mine})");
                 if heard == Heard::Overtaken {
-                    regs.answer(rules, ix, regs.peers[ix].his, &mut post);
+                    regs.answer(rules, ix, regs.peers[ix].seen, &mut post);
                 }
             }
         }

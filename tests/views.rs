@@ -163,6 +163,36 @@ fn by_circle_with_a_cap_view_lists_are_the_greedy_ones() {
     seeds(700).for_each(|seed| history(scene(CIRCLE, 3), seed, 30));
 }
 
+/// Many on few patches: players look for others square by square there.
+#[test]
+fn in_a_dense_crowd_view_lists_are_the_greedy_ones() {
+    for visibility in [Visibility::Patches, CIRCLE, Visibility::All] {
+        seeds(4).for_each(|seed| {
+            let spec = scene(visibility, 5);
+            let mut w = World::new(spec, seed);
+            let mut rng = Rng(seed ^ 0xc0de);
+            let somewhere = |rng: &mut Rng| Pos::ground(rng.range(0, 600), rng.range(0, 600));
+            for _ in 0..220 {
+                let at = somewhere(&mut rng);
+                w.join(Plane(0), at, RangeSet::FULL);
+            }
+            let mut links = BTreeSet::new();
+            for _ in 0..24 {
+                w.step();
+                let want = brute::greedy(&w.scene, &w.truth, &links);
+                links = w.links();
+                assert_eq!(links, want, "seed {seed} tick {}", w.tick);
+                let sessions: Vec<_> = w.clients.keys().copied().collect();
+                for s in sessions {
+                    if rng.chance(40) {
+                        w.walk(s, somewhere(&mut rng));
+                    }
+                }
+            }
+        });
+    }
+}
+
 #[test]
 fn with_all_everybody_of_a_plane_sees_everybody() {
     seeds(400).for_each(|seed| history(scene(Visibility::All, 100), seed, 30));

@@ -239,7 +239,7 @@ fn looks_and_payloads_end_at_their_limits() {
     assert!(join(MAX_LOOK).is_ok());
     assert_eq!(join(MAX_LOOK + 1).unwrap_err().code(), ErrorCode::BadField);
 
-    let act = |len| ClientMsg::from(Act { seq: Seq(1), payload: vec![1; len].into() });
+    let act = |len| ClientMsg::from(Act { seq: Seq(1), payload: vec![1; len].into(), aim: None });
     let act = |len| ClientMsg::decode(&act(len).encode());
     assert!(act(MAX_ACT).is_ok());
     let error = act(MAX_ACT + 1).unwrap_err();

@@ -12,6 +12,7 @@ use crate::bench::scene::BenchSceneArgs;
 use crate::bots::BotsArgs;
 use crate::commands;
 use crate::config::{Config, ConfigErrors, Override};
+use crate::ctl::{self, CtlCommand};
 use crate::dev::DevArgs;
 use crate::replay::ReplayArgs;
 
@@ -24,8 +25,9 @@ use crate::replay::ReplayArgs;
         purview dev\n  \
         purview replay crowd.csv.gz --speed 20\n  \
         purview check deploy/dev.toml\n  \
-        purview config --set tick=50ms > purview.toml\n\n\
-        Exit codes: 0 done, 1 failed, 2 not understood."
+        purview config --set tick=50ms > purview.toml\n  \
+        purview ctl why 17 42\n\n\
+        Exit codes: 0 done, 1 failed, 2 not understood; a command that has more says so."
 )]
 pub struct Cli {
     /// What to do.
@@ -49,6 +51,9 @@ pub enum Command {
     /// Measure what the scene costs.
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Ask a running server.
+    #[command(subcommand)]
+    Ctl(CtlCommand),
 }
 
 /// What can be measured.
@@ -158,20 +163,21 @@ pub enum CliError {
     /// The configuration is wrong. Nothing was done.
     #[error("{0}")]
     Config(#[from] ConfigErrors),
-    /// The command ran and found a failure that its own output has told already.
+    /// The command ran, and its own output has told already why it ends with this exit code.
     #[error("")]
-    Told,
+    Told(u8),
     /// Something else went wrong on the way.
     #[error("{}", chain(.0))]
     Failed(#[from] anyhow::Error),
 }
 
 impl CliError {
-    /// The exit code: 2 for what was not understood, 1 for what failed.
+    /// The exit code: 2 for what was not understood, 1 for what failed, or the command's own.
     pub fn code(&self) -> u8 {
         match self {
             CliError::Usage(_) => 2,
-            CliError::Config(_) | CliError::Told | CliError::Failed(_) => 1,
+            CliError::Told(code) => *code,
+            CliError::Config(_) | CliError::Failed(_) => 1,
         }
     }
 }
@@ -196,6 +202,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Replay(args) => ended(commands::run_replay(&args)),
         Command::Bots(args) => ended(commands::run_bots(&args)),
         Command::Bench(BenchCommand::Scene(args)) => ended(commands::run_bench_scene(&args)),
+        Command::Ctl(command) => ended(ctl::run(&command)),
     };
     let Err(error) = done else { return ExitCode::SUCCESS };
     for line in error.to_string().lines() {
@@ -208,7 +215,7 @@ pub fn run(cli: Cli) -> ExitCode {
 fn ended(code: anyhow::Result<u8>) -> Result<(), CliError> {
     match code {
         Ok(0) => Ok(()),
-        Ok(_) => Err(CliError::Told),
+        Ok(code) => Err(CliError::Told(code)),
         // Everything that is wrong with a configuration stands on a line of its own.
         Err(e) => Err(e.downcast::<ConfigErrors>().map_or_else(CliError::Failed, CliError::Config)),
     }
@@ -252,7 +259,7 @@ fn check(args: &CheckArgs) -> Result<(), CliError> {
         Ok(config) => say(&summary(&args.file, &config)?),
         Err(errors) if args.json => {
             say(&format!("{}\n", errors_json(&errors)))?;
-            Err(CliError::Told)
+            Err(CliError::Told(1))
         }
         Err(errors) => Err(errors.into()),
     }

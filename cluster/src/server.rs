@@ -184,7 +184,7 @@ fn console_state(
         scene: r.scene,
         region: r.region,
         inspect: r.addr.clone().recipient(),
-        inspect_player: r.addr.clone().recipient(),
+        inspect_entity: r.addr.clone().recipient(),
         metrics: r.metrics.clone(),
     });
     let metrics = gateway.metrics().clone();

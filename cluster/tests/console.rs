@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use browser::{Page, Screen, with_page};
 use purview_cluster::console::{Console, ConsoleError, ConsoleState};
 use serde_json::{Value, json};
-use world::{FakeWorld, MEADOW, PLAYERS, SITTER, WALKER};
+use world::{BELOW, FakeWorld, MEADOW, NPC, PLAYERS, SAILOR, SITTER, WALKER};
 
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -111,6 +111,8 @@ fn a_region_that_does_not_answer_is_late_and_holds_nobody_up() {
     assert!(begin.elapsed() < Duration::from_secs(3));
     let (status, body) = get(console.addr(), &format!("/api/player/{SITTER}"));
     assert_eq!((status, &body["expected"]), (503, &json!("try again")));
+    let (status, body) = get(console.addr(), &format!("/api/why?a={SITTER}&b={WALKER}"));
+    assert_eq!((status, &body["expected"]), (503, &json!("try again")));
     world.set_deaf(false);
     get_until(console.addr(), &format!("/api/player/{SITTER}"), 200);
 }
@@ -175,10 +177,40 @@ fn a_player_is_found_wherever_it_lives() {
     let (status, body) = get(console.addr(), &format!("/api/player/{SITTER}"));
     assert_eq!((status, &body["id"], &body["region"]), (200, &json!(SITTER), &json!(0)));
     assert_eq!(body["range"], json!({"mode": "circle", "enter_cm": 9_000, "leave_cm": 10_500}));
-    assert!(!body["view"].as_array().unwrap().is_empty());
-    let (_, body) = get(console.addr(), "/api/player/10000");
+    let view = body["view"].as_array().unwrap();
+    assert!(!view.is_empty());
+    for (place, entry) in (1..).zip(view) {
+        assert_eq!((&entry["place"], &entry["bond"]), (&json!(place), &Value::Null));
+    }
+    assert!(view.is_sorted_by_key(|e| e["dist_cm"].as_u64().unwrap()), "{view:?}");
+    let (_, body) = get(console.addr(), &format!("/api/player/{SAILOR}"));
     assert_eq!(body["scene"], "harbour");
     assert_eq!(body["range"], json!({"mode": "patches", "bits": 7, "patch_cm": 3_200}));
+}
+
+#[test]
+fn of_any_two_it_is_told_why_they_see_each_other_or_not() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    let (_, sitter) = get(console.addr(), &format!("/api/player/{SITTER}"));
+    let friend = sitter["view"][0]["id"].as_u64().unwrap();
+    let all = [
+        (friend, true, "seen", "see each other"),
+        (WALKER, false, "out_of_range", "at 90 m (and leave it beyond 105 m)"),
+        (BELOW, false, "other_plane", "on plane 0 and 900 on plane 7"),
+        (SAILOR, false, "other_scene", "in scene \"harbour\""),
+        (NPC, false, "not_a_player", "of kind \"npc\""),
+        (SITTER, false, "same_entity", "one and the same"),
+    ];
+    for (other, seen, why, words) in all {
+        let (status, body) = get(console.addr(), &format!("/api/why?a={SITTER}&b={other}"));
+        assert_eq!((status, &body["a"], &body["b"]), (200, &json!(SITTER), &json!(other)));
+        assert_eq!((&body["seen"], &body["why"]), (&json!(seen), &json!(why)), "{body}");
+        let told: Vec<&str> =
+            body["words"].as_array().unwrap().iter().flat_map(Value::as_str).collect();
+        assert!(told.join(" ").contains(words), "{body}");
+    }
+    let (_, body) = get(console.addr(), &format!("/api/why?a={SITTER}&b={friend}"));
+    assert_eq!(body["places"][0]["of"], json!(sitter["view"].as_array().unwrap().len()));
 }
 
 #[test]
@@ -191,7 +223,13 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
         ("/api/entities?scene=meadow&ghosts=yes", 400, "ghosts is \"yes\"", "ghosts=1"),
         ("/api/entities?scene=meadow&ghost=1", 400, "no argument \"ghost\"", "ghosts"),
         ("/api/player/bob", 400, "\"bob\"", "whole number"),
-        ("/api/player/424242", 404, "no region has a player 424242", "/api/entities"),
+        ("/api/player/424242", 404, "no region has an entity 424242", "/api/entities"),
+        ("/api/player/261", 404, "entity 261 is of kind \"npc\"", "/api/entities"),
+        ("/api/why?a=1", 400, "b is missing", "/api/why?a=17&b=42"),
+        ("/api/why?a=1&b=-2", 400, "b is \"-2\"", "whole number"),
+        ("/api/why?a=99999999999999999999&b=1", 400, "a is \"9999", "whole number"),
+        ("/api/why?a=1&b=2&c=3", 400, "no argument \"c\"", "a, b"),
+        ("/api/why?a=1&b=424242", 404, "no region has an entity 424242", "/api/entities"),
         ("/api/terrain?scene=meadow", 404, "\"meadow\" has no map", "one of \"harbour\""),
         ("/api/terrain.png?scene=harbour&level=x", 400, "level is \"x\"", "level=0"),
         ("/api/terrain.png?scene=harbour&level=2", 404, "(0, 0) of level 2", "level from 0 to 1"),
@@ -328,6 +366,73 @@ fn a_player_is_followed_across_a_border() {
         }
         page.until(&in_the_middle(WALKER)).await;
         page.picture("").await;
+        page.assert_no_errors().await;
+    });
+}
+
+/// The row of a view list, as text: rank, id, bond and distance.
+const FIRST_ROW: &str =
+    "[...document.querySelector('[data-testid=view-list]').rows[0].cells].map((c) => c.innerText)";
+
+#[test]
+fn two_players_are_told_why_they_see_each_other_or_not() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
+        until_drawn(&page).await;
+        page.press_entity(SITTER).await;
+        page.until("document.querySelectorAll('[data-testid=view-list] button').length > 0").await;
+        let row = page.eval(FIRST_ROW).await;
+        assert_eq!((&row[0], &row[2]), (&json!("1"), &json!("–")), "{row}");
+        assert!(row[3].as_str().unwrap().ends_with(" m"), "{row}");
+
+        // From the list, somebody who is seen: a line joins the two.
+        page.eval(
+            "(() => { const key = document.querySelector('[data-testid=view-list] button'); \
+             window.friend = Number(key.textContent); \
+             key.dispatchEvent(new MouseEvent('click', { shiftKey: true, bubbles: true })); })()",
+        )
+        .await;
+        page.until("window.purview.why?.seen && window.purview.other === window.friend").await;
+        page.until("window.purview.joined").await;
+        assert!(page.text("pair-words").await.contains("see each other: no bond, "));
+        assert_eq!(page.eval("window.purview.selected").await, json!(SITTER));
+        page.picture("-pair").await;
+
+        // On the map: one who walks may be gone from under the pointer, so more than one try.
+        page.until(&in_the_middle(SITTER)).await;
+        page.eval("window.purview.compare(null)").await;
+        page.shift(true).await;
+        let begin = Instant::now();
+        while page.eval("window.purview.other").await == Value::Null {
+            assert!(begin.elapsed() < Duration::from_secs(20), "no click on the map compares");
+            let at = page.eval("window.purview.placeOf(window.friend)").await;
+            page.press(at["x"].as_f64().unwrap(), at["y"].as_f64().unwrap()).await;
+        }
+        page.shift(false).await;
+        page.until("window.purview.why").await;
+        assert_eq!(page.eval("window.purview.selected").await, json!(SITTER));
+
+        // By keys alone, somebody who is not seen.
+        page.eval("document.querySelector('[data-testid=map]').focus()").await;
+        page.type_text("a").await;
+        page.until("document.activeElement.dataset.testid === 'pair'").await;
+        page.eval("document.activeElement.select()").await;
+        page.type_text(&format!("{BELOW}\u{E007}")).await;
+        page.until(&format!("window.purview.why?.b === {BELOW}")).await;
+        page.until("!window.purview.joined").await;
+        assert!(page.text("pair-words").await.contains("on plane 0 and 900 on plane 7"));
+        page.type_text("\u{E00C}").await;
+        page.until("window.purview.other === null").await;
+        assert_eq!(page.text("pair-words").await, "");
+
+        page.eval("window.purview.compare(424242)").await;
+        page.until("window.purview.other === 424242").await;
+        page.until(
+            "document.querySelector('[data-testid=pair-words]').innerText.includes('No region has')",
+        )
+        .await;
+        page.press_on("pair-clear").await;
+        page.until("window.purview.other === null && window.purview.connected").await;
         page.assert_no_errors().await;
     });
 }

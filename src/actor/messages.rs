@@ -40,10 +40,11 @@ pub struct Inspect {
     pub plane: Option<crate::scene::Plane>,
 }
 
-/// Asks a region for one of its own players with all that it sees; `None` if it does not live there.
+/// Asks a region for one of its own entities, a player with all that it sees; `None` if it does not
+/// live there.
 #[derive(Message, Debug, Clone, Copy)]
-#[rtype(result = "Option<crate::scene::inspect::PlayerSnapshot>")]
-pub struct InspectPlayer(pub crate::scene::EntityId);
+#[rtype(result = "Option<crate::scene::inspect::Resident>")]
+pub struct InspectEntity(pub crate::scene::EntityId);
 
 /// Opens a tick of a region whose clock is manual (tests, benchmarks); one that is not newer than the
 /// last changes nothing.

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::directory::Directory;
 use super::messages::{Delivery, ToRegion};
 use super::sink::{ClientSink, QueueFull};
-use crate::scene::effects::{Destination, Input, Order};
+use crate::scene::effects::{Deed, Destination, Input, Order};
 use crate::scene::player::{
     Answer, Arrival, End, Leap, Place, Player, PlayerConfig, PlayerEffect, PlayerInput, Problem,
     Said,
@@ -177,7 +177,8 @@ impl PlayerActor {
             Ok(ClientMsg::Move(m)) => Said::Input(m.seq, Order::Move(m.pos)),
             Ok(ClientMsg::Jump(jump)) => Said::Jump(jump.seq, self.leap(&jump)),
             Ok(ClientMsg::Act(act)) => {
-                Said::Input(act.seq, Order::Act(Bytes::from(act.payload.into_vec())))
+                let payload = Bytes::from(act.payload.into_vec());
+                Said::Input(act.seq, Order::Act(Deed { payload, aim: act.aim }))
             }
             Ok(ClientMsg::Ping(ping)) => Said::Ping(ping.nonce),
             Ok(ClientMsg::Leave(_)) => Said::Leave,

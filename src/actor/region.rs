@@ -20,11 +20,11 @@ use actix::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::directory::Directory;
-use super::messages::{Delivery, Inspect, InspectPlayer, RunTick, ToRegion};
+use super::messages::{Delivery, Inspect, InspectEntity, RunTick, ToRegion};
 use super::metrics::RegionMetrics;
 use crate::scene::effects::{Effect, Input, Notice};
 use crate::scene::frames::FrameBatch;
-use crate::scene::inspect::{PlayerSnapshot, RegionSnapshot};
+use crate::scene::inspect::{RegionSnapshot, Resident};
 use crate::scene::region::PATIENCE;
 use crate::scene::{EntityId, Region, RegionId, SceneId, SessionId, Tick};
 use crate::wire::EncodedBatch;
@@ -393,10 +393,10 @@ impl Handler<Inspect> for RegionActor {
     }
 }
 
-impl Handler<InspectPlayer> for RegionActor {
-    type Result = Option<PlayerSnapshot>;
+impl Handler<InspectEntity> for RegionActor {
+    type Result = Option<Resident>;
 
-    fn handle(&mut self, msg: InspectPlayer, _: &mut Self::Context) -> Option<PlayerSnapshot> {
-        self.region.inspect_player(msg.0)
+    fn handle(&mut self, msg: InspectEntity, _: &mut Self::Context) -> Option<Resident> {
+        self.region.inspect_entity(msg.0)
     }
 }

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::effects::{Bond, Spawn};
+use super::effects::{Deed, Spawn};
 use super::frames::InputRefused;
-use super::views::{PeerState, ViewMsg};
+use super::views::{PeerState, Ties, ViewMsg};
 use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, Seq, Tick};
 
 /// Everything that a region knows of an entity which lives in another one.
@@ -25,8 +25,8 @@ pub struct GhostState {
     pub range: RangeSet,
     /// Its opaque appearance.
     pub look: Bytes,
-    /// Its bonds.
-    pub bonds: Vec<Bond>,
+    /// Its bonds and fights.
+    pub ties: Ties,
     /// Rank of the worst entry of its full view list; `u64::MAX` while it has room.
     pub thr: u64,
 }
@@ -77,7 +77,7 @@ pub struct BorderBatch {
     /// Ghosts that are mirrored no more.
     pub leaves: Vec<GhostLeave>,
     /// Acts of mirrored entities in this tick.
-    pub acts: Vec<(EntityId, Bytes)>,
+    pub acts: Vec<(EntityId, Deed)>,
 }
 
 /// What the players of a region say to those of one neighbour in a round of settling a tick.
@@ -114,8 +114,10 @@ pub struct SeenState {
 pub struct Handoff {
     /// The region that it leaves.
     pub from: RegionId,
-    /// What it is and where.
+    /// What it is and where, without its bonds.
     pub state: Spawn,
+    /// Its bonds and fights.
+    pub ties: Ties,
     /// Its epoch under the new owner.
     pub epoch: Epoch,
     /// The last input that was applied.

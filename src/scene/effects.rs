@@ -30,14 +30,32 @@ pub enum Order {
     Move(Pos),
     /// Teleport.
     Jump(Destination),
-    /// Do something that all who see it are told; opaque, at most 1,024 bytes.
-    Act(Bytes),
+    /// Do something that all who see it are told.
+    Act(Deed),
+}
+
+/// What somebody does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deed {
+    /// What it is; opaque, at most 1,024 bytes.
+    pub payload: Bytes,
+    /// The player that it is aimed at: if that one is in range, the two fight for a while, which is
+    /// a bond (see [`super::spec::BondSpec`]).
+    pub aim: Option<EntityId>,
+}
+
+impl Deed {
+    /// Something that is aimed at nobody.
+    pub fn new(payload: impl Into<Bytes>) -> Deed {
+        Deed { payload: payload.into(), aim: None }
+    }
 }
 
 /// A shared group id that makes two players special to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Bond {
-    /// The kind's rank: 0 is the strongest. Below 255.
+    /// The kind's place in the scene's order ([`super::spec::BondSpec::class_of`]): 0 is the
+    /// strongest. Below 255.
     pub class: u8,
     /// The group.
     pub group: u64,

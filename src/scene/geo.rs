@@ -34,6 +34,12 @@ pub fn dist2(ax: i32, az: i32, bx: i32, bz: i32) -> u64 {
     dx.unsigned_abs().pow(2).saturating_add(dz.unsigned_abs().pow(2))
 }
 
+/// The distance whose square is `d2`, in whole centimetres, rounded down.
+#[inline]
+pub fn dist_cm(d2: u64) -> u32 {
+    (d2 as f64).sqrt() as u32
+}
+
 /// A rectangle on the ground, in centimetres: `x0 <= x < x1`, `z0 <= z < z1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rect {

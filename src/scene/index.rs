@@ -6,6 +6,9 @@
 //! *Absent on purpose:* the index knows neither views nor regions; it is told positions and asked for
 //! neighbourhoods.
 
+mod crowded;
+
+use self::crowded::{Crowded, Ground};
 use super::{Pos, Rect};
 
 /// An entity in a patch.
@@ -50,6 +53,18 @@ impl Patch {
     }
 }
 
+/// Entities in a patch from which on it counts as crowded.
+const CROWD: usize = if cfg!(test) { 3 } else { 48 };
+
+#[derive(Debug, Clone, Default)]
+struct Cell {
+    entries: Vec<Entry>,
+    /// What it looked like when crowds were last seen to, if it was crowded and has not changed since.
+    crowd: Option<Box<Crowded>>,
+    /// Whether it is among those to be seen to.
+    stale: bool,
+}
+
 /// A patch grid over a rectangle of the map.
 #[derive(Debug, Clone)]
 pub struct Grid {
@@ -58,8 +73,12 @@ pub struct Grid {
     z0: i32,
     cols: i32,
     rows: i32,
-    cells: Vec<Vec<Entry>>,
+    cells: Vec<Cell>,
     len: usize,
+    /// Patches that were crowded when they last changed.
+    stale: Vec<u32>,
+    /// How many patches are known to be crowded.
+    crowds: usize,
 }
 
 impl Grid {
@@ -70,8 +89,8 @@ impl Grid {
         let z0 = ground.z0.div_euclid(patch_cm) * patch_cm;
         let cols = (ground.x1 - x0 + patch_cm - 1) / patch_cm;
         let rows = (ground.z1 - z0 + patch_cm - 1) / patch_cm;
-        let cells = vec![Vec::new(); (cols * rows) as usize];
-        Grid { patch_cm, x0, z0, cols, rows, cells, len: 0 }
+        let cells = vec![Cell::default(); (cols * rows) as usize];
+        Grid { patch_cm, x0, z0, cols, rows, cells, len: 0, stale: Vec::new(), crowds: 0 }
     }
 
     /// How many entities it holds.
@@ -118,19 +137,23 @@ impl Grid {
     /// Adds an entity; a place outside the grid is in no patch and found by nobody.
     pub fn insert(&mut self, slot: u32, tag: u32, p: Pos) -> Spot {
         let Some(cell) = self.cell_of(p) else { return Spot::NONE };
-        let entries = &mut self.cells[cell as usize];
-        entries.push(Entry { x: p.x, z: p.z, slot, tag });
         self.len += 1;
-        Spot { cell, ix: (entries.len() - 1) as u32 }
+        let entries = &mut self.cells[cell as usize].entries;
+        entries.push(Entry { x: p.x, z: p.z, slot, tag });
+        let ix = (entries.len() - 1) as u32;
+        self.changed(cell);
+        Spot { cell, ix }
     }
 
     /// Removes what stands at `spot`. Returns the slot of the entity that now stands at that very
     /// spot, if another took the place.
     pub fn remove(&mut self, spot: Spot) -> Option<u32> {
-        let entries = self.cells.get_mut(spot.cell as usize)?;
+        let entries = &mut self.cells.get_mut(spot.cell as usize)?.entries;
         entries.swap_remove(spot.ix as usize);
         self.len -= 1;
-        entries.get(spot.ix as usize).map(|e| e.slot)
+        let instead = entries.get(spot.ix as usize).map(|e| e.slot);
+        self.changed(spot.cell);
+        instead
     }
 
     /// Moves what stands at `spot` to `p`. Returns its new spot and, when it left the patch, the
@@ -138,21 +161,30 @@ impl Grid {
     #[inline]
     pub fn relocate(&mut self, spot: Spot, slot: u32, tag: u32, p: Pos) -> (Spot, Option<u32>) {
         if self.cell_of(p) == Some(spot.cell) {
-            let entry = &mut self.cells[spot.cell as usize][spot.ix as usize];
+            let entry = &mut self.cells[spot.cell as usize].entries[spot.ix as usize];
             (entry.x, entry.z, entry.tag) = (p.x, p.z, tag);
+            self.changed(spot.cell);
             return (spot, None);
         }
         let displaced = self.remove(spot);
         (self.insert(slot, tag, p), displaced)
     }
 
+    /// Every entry, for whoever gives out slots anew. What is known of crowds is forgotten.
+    pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        for cell in 0..self.cells.len() as u32 {
+            self.changed(cell);
+        }
+        self.cells.iter_mut().flat_map(|cell| &mut cell.entries)
+    }
+
     /// Gives what stands at `spot` another tag.
     #[inline]
     pub fn set_tag(&mut self, spot: Spot, tag: u32) {
-        let entry =
-            self.cells.get_mut(spot.cell as usize).and_then(|c| c.get_mut(spot.ix as usize));
-        if let Some(entry) = entry {
+        let cell = self.cells.get_mut(spot.cell as usize);
+        if let Some(entry) = cell.and_then(|c| c.entries.get_mut(spot.ix as usize)) {
             entry.tag = tag;
+            self.changed(spot.cell);
         }
     }
 
@@ -161,12 +193,17 @@ impl Grid {
         if at.x < 0 || at.z < 0 || at.x >= self.cols || at.z >= self.rows {
             return &[];
         }
-        &self.cells[(at.z * self.cols + at.x) as usize]
+        &self.cells[(at.z * self.cols + at.x) as usize].entries
     }
 
     /// Calls `visit` with each patch within `reach` rings of `center` and the ring's number.
     #[inline]
     pub fn rings(&self, center: Patch, reach: i32, mut visit: impl FnMut(u32, &[Entry])) {
+        self.cells_in_rings(center, reach, |ring, _, cell| visit(ring, &cell.entries));
+    }
+
+    #[inline]
+    fn cells_in_rings(&self, center: Patch, reach: i32, mut visit: impl FnMut(u32, Patch, &Cell)) {
         let from = |at: i32| at.saturating_sub(reach).max(0);
         let to = |at: i32, end: i32| at.saturating_add(reach).min(end - 1);
         let (x0, x1) = (from(center.x), to(center.x, self.cols));
@@ -174,9 +211,9 @@ impl Grid {
         for z in z0..=z1 {
             let dz = center.z.abs_diff(z);
             for x in x0..=x1 {
-                let entries = &self.cells[(z * self.cols + x) as usize];
-                if !entries.is_empty() {
-                    visit(dz.max(center.x.abs_diff(x)), entries);
+                let cell = &self.cells[(z * self.cols + x) as usize];
+                if !cell.entries.is_empty() {
+                    visit(dz.max(center.x.abs_diff(x)), Patch { x, z }, cell);
                 }
             }
         }
@@ -205,7 +242,7 @@ impl Grid {
                     x = gap.1 + 1;
                     continue;
                 }
-                let entries = &self.cells[(z * self.cols + x) as usize];
+                let entries = &self.cells[(z * self.cols + x) as usize].entries;
                 if !entries.is_empty() {
                     visit(Patch { x, z }, entries);
                 }
@@ -221,9 +258,97 @@ impl Grid {
 
     /// Calls `visit` with every patch that holds anything.
     pub fn all(&self, mut visit: impl FnMut(Patch, &[Entry])) {
-        for (i, entries) in self.cells.iter().enumerate().filter(|(_, e)| !e.is_empty()) {
-            let at = Patch { x: i as i32 % self.cols, z: i as i32 / self.cols };
-            visit(at, entries);
+        self.all_cells(|at, cell| visit(at, &cell.entries));
+    }
+
+    fn all_cells(&self, mut visit: impl FnMut(Patch, &Cell)) {
+        for (i, cell) in self.cells.iter().enumerate().filter(|(_, c)| !c.entries.is_empty()) {
+            visit(Patch { x: i as i32 % self.cols, z: i as i32 / self.cols }, cell);
+        }
+    }
+
+    /// Notes that a patch has changed: what is known of its crowd does not hold any more.
+    #[inline]
+    fn changed(&mut self, cell: u32) {
+        let at = &mut self.cells[cell as usize];
+        if !at.stale && (at.entries.len() >= CROWD || at.crowd.is_some()) {
+            at.stale = true;
+            self.crowds -= usize::from(at.crowd.take().is_some());
+            self.stale.push(cell);
+        }
+    }
+
+    /// Sees to the patches that are crowded: `bar` tells of each slot the squared distance within
+    /// which somebody else can be of interest to it.
+    #[inline]
+    pub fn see_to_crowds(&mut self, bar: impl Fn(u32) -> u64) {
+        if !self.stale.is_empty() {
+            self.cut_crowds(bar);
+        }
+    }
+
+    fn cut_crowds(&mut self, bar: impl Fn(u32) -> u64) {
+        for ix in std::mem::take(&mut self.stale) {
+            let ground = self.ground(Patch { x: ix as i32 % self.cols, z: ix as i32 / self.cols });
+            let cell = &mut self.cells[ix as usize];
+            cell.stale = false;
+            if cell.entries.len() >= CROWD {
+                cell.crowd = Some(Box::new(Crowded::new(ground, &cell.entries, &bar)));
+                self.crowds += 1;
+            }
+        }
+    }
+
+    fn ground(&self, at: Patch) -> Ground {
+        let corner = self.corner_of(at);
+        Ground { x: corner.x, z: corner.z, side: self.patch_cm }
+    }
+
+    /// Whether any patch is known to be crowded.
+    #[inline]
+    pub fn has_crowds(&self) -> bool {
+        self.crowds > 0
+    }
+
+    /// Sets the bar of who stands at `spot`, at `p`; see [`Grid::see_to_crowds`].
+    #[inline]
+    pub fn set_bar(&mut self, spot: Spot, slot: u32, p: Pos, bar: u64) {
+        if self.crowds == 0 || spot.cell as usize >= self.cells.len() {
+            return;
+        }
+        let ground = self.ground(self.patch_of(p));
+        if let Some(crowd) = &mut self.cells[spot.cell as usize].crowd {
+            crowd.set_bar(ground, slot, (p.x, p.z), bar);
+        }
+    }
+
+    /// Calls `visit` with the ring, the entry and its squared distance from `p` of whoever stands in
+    /// the patches within `reach` rings (`None`: anywhere), no farther than `limit2`; in crowded
+    /// patches only of those whose bar is not nearer.
+    #[inline]
+    pub fn near(
+        &self,
+        p: Pos,
+        reach: Option<i32>,
+        limit2: u64,
+        mut visit: impl FnMut(u32, &Entry, u64),
+    ) {
+        let center = self.patch_of(p);
+        let mut cell = |ring: u32, at: Patch, cell: &Cell| {
+            if let Some(crowd) = &cell.crowd {
+                let ground = self.ground(at);
+                return crowd.near(ground, (p.x, p.z), limit2, |e, d2| visit(ring, e, d2));
+            }
+            for e in &cell.entries {
+                let d2 = super::geo::dist2(p.x, p.z, e.x, e.z);
+                if d2 <= limit2 {
+                    visit(ring, e, d2);
+                }
+            }
+        };
+        match reach {
+            Some(reach) => self.cells_in_rings(center, reach, cell),
+            None => self.all_cells(|at, c| cell(center.ring(at), at, c)),
         }
     }
 }
@@ -251,6 +376,43 @@ mod tests {
         inside.then(|| ((p.x - x0) / cm, (p.z - z0) / cm))
     }
 
+    type Known = BTreeMap<u32, (Spot, u32, Pos)>;
+
+    /// Whoever is near is found, once, with its ring and distance: where it is not crowded everybody,
+    /// and of a crowd those whose bars are not nearer.
+    fn near_finds_who_is_near(
+        grid: &mut Grid,
+        center: Pos,
+        reach: i32,
+        known: &Known,
+    ) -> Result<(), TestCaseError> {
+        let low = |slot: u32| u64::from(slot % 3) * 40_000;
+        grid.see_to_crowds(low);
+        for (slot, (spot, _, p)) in known.iter().filter(|(slot, _)| **slot % 2 == 0) {
+            grid.set_bar(*spot, *slot, *p, u64::MAX);
+        }
+        let bar = |slot: u32| if slot % 2 == 0 { u64::MAX } else { low(slot) };
+        let limit2 = 200_000;
+        let at = grid.patch_of(center);
+        let crowd_of = |p: Pos| {
+            let there = |other: &&(Spot, u32, Pos)| grid.patch_of(other.2) == grid.patch_of(p);
+            known.values().filter(there).count() >= CROWD
+        };
+        let mut found = Vec::new();
+        grid.near(center, Some(reach), limit2, |ring, e, d2| found.push((e.slot, ring, d2)));
+        found.sort_unstable();
+        let want: Vec<_> = known
+            .iter()
+            .filter(|(_, (.., p))| patch(*p, grid.patch_cm()).is_some())
+            .map(|(slot, (.., p))| (*slot, at.ring(grid.patch_of(*p)), p.dist2(center), *p))
+            .filter(|(_, ring, d2, _)| *ring <= reach as u32 && *d2 <= limit2)
+            .filter(|(slot, _, d2, p)| *d2 <= bar(*slot) || !crowd_of(*p))
+            .map(|(slot, ring, d2, _)| (slot, ring, d2))
+            .collect();
+        prop_assert_eq!(found, want);
+        Ok(())
+    }
+
     proptest! {
         #[test]
         fn any_history_finds_who_a_plain_map_finds(
@@ -259,7 +421,7 @@ mod tests {
             (center, reach) in (place(), 0i32..9),
         ) {
             let mut grid = Grid::new(GROUND, cm);
-            let mut spots: BTreeMap<u32, (Spot, u32, Pos)> = BTreeMap::new();
+            let mut spots = Known::new();
             for (slot, tag, p) in history {
                 let (displaced, old) = match spots.get(&slot).copied() {
                     None => {
@@ -288,6 +450,7 @@ mod tests {
             let here = spots.iter().filter(|(_, (.., p))| patch(*p, cm).is_some());
             let want: Vec<_> = here.clone().map(|(s, (_, tag, p))| (*s, *tag, p.x, p.z)).collect();
             prop_assert_eq!(all, want);
+            near_finds_who_is_near(&mut grid, center, reach, &spots)?;
             let at = grid.patch_of(center);
             let mut found = Vec::new();
             grid.rings(at, reach, |ring, entries| {

@@ -85,3 +85,20 @@ pub enum Visibility {
     /// Everybody of a plane is in range of everybody: for small scenes of a single region.
     All,
 }
+
+impl Visibility {
+    /// Whether two entities of one plane are in range of each other. Between them lie `ring` patches
+    /// of their layer and a ground distance whose square is `d2`, square centimetres; `both` are the
+    /// rings that both have. In a circle `known` ones stay until they are beyond the leave radius.
+    #[inline]
+    pub fn in_range(&self, ring: u32, d2: u64, both: RangeSet, known: bool) -> bool {
+        match *self {
+            Visibility::Patches => both.has_ring(ring),
+            Visibility::Circle { enter_cm, leave_cm } => {
+                let radius = i64::from(if known { leave_cm } else { enter_cm });
+                d2 <= (radius * radius) as u64
+            }
+            Visibility::All => true,
+        }
+    }
+}

@@ -61,6 +61,10 @@ pub struct Act {
     pub seq: Seq,
     /// Opaque to the server, at most 1,024 bytes.
     pub payload: ByteBuf,
+    /// The player that it is aimed at, or nil; may be left out by a client. The two fight for a while, which lets
+    /// each of them see the other before others.
+    #[serde(default)]
+    pub aim: Option<EntityId>,
 }
 
 /// Asks for a [`Pong`]; also keeps the session alive.

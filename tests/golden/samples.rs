@@ -105,6 +105,10 @@ fn moved() -> Moved {
     Moved { id: EntityId(300), x: -200, y: 0, z: 40_000 }
 }
 
+fn act(aim: Option<EntityId>) -> Act {
+    Act { seq: Seq(200), payload: vec![1, 2].into(), aim }
+}
+
 fn acted() -> Acted {
     Acted { id: EntityId(9), payload: vec![1].into() }
 }
@@ -170,7 +174,8 @@ pub fn all() -> Vec<Sample> {
         client("Move", Move { seq: Seq(1), pos: AT }, "[3, [1, [102400, -50, 300]]]"),
         client("Jump to another scene", jump(), r#"[4, [70000, "city", nil, [102400, -50, 300]]]"#),
         client("Jump to another plane", jump_here, "[4, [2, nil, 1, [102400, -50, 300]]]"),
-        client("Act", Act { seq: Seq(200), payload: vec![1, 2].into() }, "[5, [200, h'0102']]"),
+        client("Act", act(None), "[5, [200, h'0102', nil]]"),
+        client("Act, aimed", act(Some(EntityId(9))), "[5, [200, h'0102', 9]]"),
         client("Ping", Ping { nonce: u64::MAX }, "[6, [18446744073709551615]]"),
         client("Leave", Leave {}, "[7, []]"),
         server("Welcome", welcome(), "[64, [1, 258, 100, 3600000, 50, 4096, 15000]]"),
@@ -215,7 +220,7 @@ pub fn fields() -> Vec<(String, Vec<String>)> {
         of("Join", names(&join())),
         of("Move", names(&Move { seq: Seq(1), pos: AT })),
         of("Jump", names(&jump())),
-        of("Act", names(&Act { seq: Seq(1), payload: Default::default() })),
+        of("Act", names(&act(None))),
         of("Ping", names(&Ping { nonce: 0 })),
         of("Welcome", names(&welcome())),
         of("Joined", names(&joined(Visibility::All))),

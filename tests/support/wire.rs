@@ -65,7 +65,9 @@ pub fn any_client_msg() -> impl Strategy<Value = ClientMsg> {
     let step = (seq(), any_pos()).prop_map(|(seq, pos)| Move { seq, pos }.into());
     let jump = (seq(), of(".{0,40}"), of(plane()), any_pos())
         .prop_map(|(seq, scene, plane, pos)| Jump { seq, scene, plane, pos }.into());
-    let act = (seq(), bytes(1_024)).prop_map(|(seq, payload)| Act { seq, payload }.into());
+    let aim = prop::option::of(any::<u64>().prop_map(EntityId));
+    let act =
+        (seq(), bytes(1_024), aim).prop_map(|(seq, payload, aim)| Act { seq, payload, aim }.into());
     let ping = any_u64().prop_map(|nonce| Ping { nonce }.into());
     prop_oneof![hello, join, step, jump, act, ping, Just(ClientMsg::Leave(Leave {}))]
 }

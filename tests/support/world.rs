@@ -344,12 +344,12 @@ impl World {
         let mut odd = BTreeSet::new();
         for (id, p) in &players {
             assert!(p.view.len() <= self.scene.spec.view_cap, "{id} sees {}", p.view.len());
-            for other in &p.view {
-                let mutual = players.get(other).is_some_and(|o| o.view.contains(id));
+            for other in p.view.iter().map(|e| e.id) {
+                let mutual = players.get(&other).is_some_and(|o| o.sees(*id));
                 if mutual {
-                    both.insert(pair(*id, *other))
+                    both.insert(pair(*id, other))
                 } else {
-                    odd.insert(pair(*id, *other))
+                    odd.insert(pair(*id, other))
                 };
             }
         }

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use purview::scene::{Plane, Pos, Seq};
+use purview::scene::{EntityId, Plane, Pos, Seq};
 use purview::wire::client::{
     Act, ClientMsg, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, ServerMsg,
     Welcome,
@@ -217,7 +217,18 @@ impl Sender {
     /// The network failed; the session is over.
     pub async fn act(&mut self, payload: Vec<u8>) -> Result<Seq, ClientError> {
         let seq = self.take_seq();
-        self.send(Act { seq, payload: payload.into() }).await?;
+        self.send(Act { seq, payload: payload.into(), aim: None }).await?;
+        Ok(seq)
+    }
+
+    /// As [`Self::act`], aimed at another player: if that one is in range the two fight for a while,
+    /// and each sees the other before others.
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn act_at(&mut self, aim: EntityId, payload: Vec<u8>) -> Result<Seq, ClientError> {
+        let seq = self.take_seq();
+        self.send(Act { seq, payload: payload.into(), aim: Some(aim) }).await?;
         Ok(seq)
     }
 

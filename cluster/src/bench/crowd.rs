@@ -1,18 +1,23 @@
-//! Walkers of a benchmark: random waypoints at a steady speed, from a seed.
+//! Walkers of a benchmark: straight on at a steady speed, another way after a while, from a seed.
+//! However long they walk they stay spread evenly, which people on their way to random places do not.
 
 use purview::scene::Pos;
 
 use crate::rng::Rng;
 
+/// Ticks for which somebody walks straight on, at least and at most.
+const STRAIGHT_TICKS: (f64, f64) = (50.0, 200.0);
+
 #[derive(Debug, Clone, Copy)]
 struct Walker {
     x: f64,
     z: f64,
-    to_x: f64,
-    to_z: f64,
+    dx: f64,
+    dz: f64,
+    turns_in: u32,
 }
 
-/// People who walk from one random place to the next.
+/// People who walk about on a square and turn back at its edges.
 #[derive(Debug, Clone)]
 pub struct Crowd {
     walkers: Vec<Walker>,
@@ -25,13 +30,12 @@ impl Crowd {
     /// `n` people on a square of `side_cm`, who walk `step_cm` in a tick.
     pub fn new(n: usize, side_cm: f64, step_cm: f64, seed: u64) -> Crowd {
         let mut rng = Rng::new(seed);
-        let mut somewhere = || rng.unit() * side_cm;
         let walkers = (0..n)
-            .map(|_| Walker {
-                x: somewhere(),
-                z: somewhere(),
-                to_x: somewhere(),
-                to_z: somewhere(),
+            .map(|_| {
+                let (x, z) = (rng.unit() * side_cm, rng.unit() * side_cm);
+                let mut walker = Walker { x, z, dx: 0.0, dz: 0.0, turns_in: 0 };
+                walker.turn(step_cm, &mut rng);
+                walker
             })
             .collect();
         Crowd { walkers, side_cm, step_cm, rng }
@@ -40,16 +44,12 @@ impl Crowd {
     /// Everybody walks for a tick.
     pub fn step(&mut self) {
         for w in &mut self.walkers {
-            let (dx, dz) = (w.to_x - w.x, w.to_z - w.z);
-            let left = dx.hypot(dz);
-            if left <= self.step_cm {
-                (w.x, w.z) = (w.to_x, w.to_z);
-                w.to_x = self.rng.unit() * self.side_cm;
-                w.to_z = self.rng.unit() * self.side_cm;
-            } else {
-                w.x += dx / left * self.step_cm;
-                w.z += dz / left * self.step_cm;
+            if w.turns_in == 0 {
+                w.turn(self.step_cm, &mut self.rng);
             }
+            w.turns_in -= 1;
+            (w.x, w.dx) = reflected(w.x + w.dx, w.dx, self.side_cm);
+            (w.z, w.dz) = reflected(w.z + w.dz, w.dz, self.side_cm);
         }
     }
 
@@ -57,5 +57,45 @@ impl Crowd {
     pub fn pos(&self, i: usize) -> Pos {
         let w = &self.walkers[i];
         Pos::ground(w.x as i32, w.z as i32)
+    }
+}
+
+impl Walker {
+    fn turn(&mut self, step_cm: f64, rng: &mut Rng) {
+        let angle = rng.unit() * std::f64::consts::TAU;
+        (self.dx, self.dz) = (angle.cos() * step_cm, angle.sin() * step_cm);
+        let (least, most) = STRAIGHT_TICKS;
+        self.turns_in = (least + rng.unit() * (most - least)) as u32;
+    }
+}
+
+/// Place and step along one axis, after an edge has turned them back.
+fn reflected(at: f64, step: f64, side: f64) -> (f64, f64) {
+    match at {
+        at if at < 0.0 => ((-at).min(side), -step),
+        at if at > side => ((2.0 * side - at).max(0.0), -step),
+        at => (at, step),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_long_they_walk_they_stay_spread_evenly_on_the_square() {
+        let (n, side) = (4_000, 10_000.0);
+        let mut crowd = Crowd::new(n, side, 50.0, 7);
+        for _ in 0..1_000 {
+            crowd.step();
+        }
+        let places: Vec<Pos> = (0..n).map(|i| crowd.pos(i)).collect();
+        assert!(places.iter().all(|p| (0..=10_000).contains(&p.x) && (0..=10_000).contains(&p.z)));
+        // Of 16 equal squares each has a sixteenth, give or take four deviations.
+        for square in 0..16 {
+            let (x, z) = (square % 4, square / 4);
+            let there = places.iter().filter(|p| (p.x / 2_501, p.z / 2_501) == (x, z)).count();
+            assert!((190..=310).contains(&there), "square {square}: {there} of {n}");
+        }
     }
 }

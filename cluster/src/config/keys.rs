@@ -116,6 +116,18 @@ keys! {
     VIEW_CAP: "view_cap", Form::Count(1, 1_000), "Most players in one player's view list.";
     VIEW_MARGIN: "view_margin", Form::Quantity(Length, 0, 100_000),
         "How much nearer a stranger must be to replace somebody in a view list.";
+    BONDS: "bonds", Form::Text("{ kinds, cap, enter, leave, fight }, each of which may be left out"),
+        "What makes players special to each other, so that they are seen before others.";
+    BOND_KINDS: "kinds", Form::Text("a list of names, for example [\"couple\", \"party\", \"fight\"]"),
+        "Kinds of bonds, strongest first; acts aimed at others make bonds of the kind \"fight\".";
+    BOND_CAP: "cap", Form::Count(0, 1_000),
+        "Most companions who are seen before others, the strongest and nearest ones.";
+    BOND_ENTER: "enter", Form::Quantity(Length, 0, KM_1000),
+        "What is this near comes into range for its companions, however far others see; 0 = as others.";
+    BOND_LEAVE: "leave", Form::Quantity(Length, 0, KM_1000),
+        "Companions who are farther go out of range; greater than `enter`, or 0 with it.";
+    FIGHT: "fight", Form::Quantity(Time, 0, 24 * HOUR),
+        "How long a fight lasts after the last act aimed at the other; 0 = acts make no bonds.";
     RATES: "rates", Form::Text("{ near, middle, far }, each a time of whole ticks"),
         "Time between two updates of something seen, by its ring; whole ticks.";
     NEAR: "near", Form::Quantity(Time, 10, HOUR / 4), "In the patch one stands in.";

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use purview::scene::spec::BondSpec;
 use purview::scene::{RangeSet, SceneSpec, Visibility};
 
 use super::keys::{self, Key};
@@ -71,6 +72,15 @@ fn scene(out: &mut Page, s: &SceneSpec, d: &SceneSpec, tick_ms: u32) {
     visibility(out, s, d);
     out.key(&keys::VIEW_CAP, &s.view_cap, &d.view_cap);
     out.key(&keys::VIEW_MARGIN, &cm(s.view_margin_cm), &cm(d.view_margin_cm));
+    let bonds = |b: &BondSpec| {
+        let kinds: Vec<_> = b.kinds.iter().map(|k| text(k)).collect();
+        let (kinds, fight) = (kinds.join(", "), ms(b.fight_ms.into()));
+        let (cap, enter, leave) = (b.cap, cm(b.enter_cm), cm(b.leave_cm));
+        format!(
+            "{{ kinds = [{kinds}], cap = {cap}, enter = {enter}, leave = {leave}, fight = {fight} }}"
+        )
+    };
+    out.key(&keys::BONDS, &bonds(&s.bonds), &bonds(&d.bonds));
     let rates = |s: &SceneSpec, tick: u32| {
         let time = |ticks: u32| ms(i64::from(ticks) * i64::from(tick));
         let (near, middle, far) = (time(s.rates.near), time(s.rates.middle), time(s.rates.far));

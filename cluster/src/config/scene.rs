@@ -1,7 +1,7 @@
 //! The `[[scene]]` sections: from keys with units to a [`SceneSpec`], and the rules of
 //! [`Scene::new`] told in the words of the file.
 
-use purview::scene::spec::{KindSpec, LayerSpec, Rates, SpecError};
+use purview::scene::spec::{BondSpec, KindSpec, LayerSpec, Rates, SpecError};
 use purview::scene::{RangeSet, RegionId, Scene, SceneId, SceneSpec, Visibility};
 
 use super::error::ConfigError;
@@ -40,6 +40,7 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
         default_range: range(s, visibility, d.default_range),
         view_cap: s.count(&keys::VIEW_CAP, d.view_cap as i64) as usize,
         view_margin_cm: cm(s, &keys::VIEW_MARGIN, d.view_margin_cm),
+        bonds: bonds(s, d.bonds),
         rates: rates(s, tick_ms),
         frame_budget_bytes: s.quantity(&keys::FRAME_BUDGET, d.frame_budget_bytes as i64) as usize,
         handoff_margin_cm: cm(s, &keys::HANDOFF_MARGIN, d.handoff_margin_cm),
@@ -189,6 +190,31 @@ fn ring(node: &Node) -> Option<RangeSet> {
         "full" => Some(RangeSet::FULL),
         _ => None,
     }
+}
+
+fn bonds(s: &mut Section<'_>, d: BondSpec) -> BondSpec {
+    let mut section = s.section("bonds");
+    let bonds = BondSpec {
+        kinds: bond_kinds(&mut section, d.kinds),
+        cap: section.count(&keys::BOND_CAP, d.cap as i64) as usize,
+        enter_cm: cm(&mut section, &keys::BOND_ENTER, d.enter_cm),
+        leave_cm: cm(&mut section, &keys::BOND_LEAVE, d.leave_cm),
+        fight_ms: section.quantity(&keys::FIGHT, d.fight_ms.into()) as u32,
+    };
+    s.close(section);
+    bonds
+}
+
+fn bond_kinds(s: &mut Section<'_>, default: Vec<String>) -> Vec<String> {
+    let Some(node) = s.get(&keys::BOND_KINDS) else { return default };
+    let names = match &node.item {
+        Item::Array(list) => list.iter().map(|n| text_of(n).map(String::from)).collect(),
+        _ => None,
+    };
+    names.unwrap_or_else(|| {
+        s.wrong("kinds", node, format!("must be {}", keys::BOND_KINDS.form.rule()));
+        default
+    })
 }
 
 fn rates(s: &mut Section<'_>, tick_ms: u32) -> Rates {

@@ -1,6 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use purview::scene::spec::BondSpec;
 use purview::scene::{RangeSet, SceneSpec, Visibility};
 
 use super::*;
@@ -59,6 +60,7 @@ fn a_scene_of_every_key_is_read_and_printed_back() {
         view_cap = 7
         view_margin = "150cm"
         rates = { near = "50ms", middle = "500ms", far = "1s" }
+        bonds = { kinds = ["raid", "fight"], cap = 5, enter = "100m", leave = "110m", fight = "3s" }
         frame_budget = "1KiB"
         handoff_margin = "3m"
         top_speed = "12m/s"
@@ -80,6 +82,14 @@ fn a_scene_of_every_key_is_read_and_printed_back() {
     assert_eq!((scene.width_cm, scene.depth_cm), (102_400, 51_200));
     assert_eq!(scene.kinds[1].layer, 1);
     assert_eq!(scene.default_range, RangeSet::NEAR.or(RangeSet::FAR));
+    let bonds = BondSpec {
+        kinds: vec!["raid".into(), "fight".into()],
+        cap: 5,
+        enter_cm: 10_000,
+        leave_cm: 11_000,
+        fight_ms: 3_000,
+    };
+    assert_eq!(scene.bonds, bonds);
     assert_eq!((scene.rates.near, scene.rates.middle, scene.rates.far), (1, 10, 20));
     assert_eq!((scene.spawn_x_cm, scene.spawn_z_cm), (1_000, 2_000));
     assert_eq!(config.gateway.heartbeat, Duration::from_secs(120));

@@ -11,7 +11,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
-use futures::future::join_all;
+use futures::future::{join, join_all};
+use purview::scene::inspect::Resident;
 use purview::scene::terrain::Terrain;
 use purview::scene::{EntityId, Plane, Scene};
 use serde::Serialize;
@@ -19,11 +20,11 @@ use serde::Serialize;
 use super::page::{ASSETS, Asset, CONTENT_SECURITY_POLICY, PAGE};
 use super::sampler::{SILENCE_LIMIT, Sampler};
 use super::survey::Surveys;
-use super::{ConsoleState, metrics, process, shapes, survey, terrain};
+use super::{ConsoleState, metrics, process, shapes, survey, terrain, why};
 
 const PATHS: &str = "one of /, /api/scenes, /api/entities?scene=NAME&plane=N[&ghosts=1], \
-     /api/player/ID, /api/terrain?scene=NAME, /api/terrain.png?scene=NAME&level=N&x=N&z=N, /api/stats, \
-     /metrics, /alive, /ready";
+     /api/player/ID, /api/why?a=ID&b=ID, /api/terrain?scene=NAME, \
+     /api/terrain.png?scene=NAME&level=N&x=N&z=N, /api/stats, /metrics, /alive, /ready";
 
 /// What all requests share.
 pub struct Shared {
@@ -81,6 +82,7 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/api/scenes", get(scenes))
         .route("/api/entities", get(entities))
         .route("/api/player/{id}", get(player))
+        .route("/api/why", get(why_seen))
         .route("/api/terrain", get(terrain_figures))
         .route("/api/terrain.png", get(terrain_piece))
         .route("/api/stats", get(stats))
@@ -190,24 +192,52 @@ async fn player(
     let id = id.parse().map(EntityId).map_err(|_| {
         ApiError::bad(format!("the player's id is {id:?}"), "a whole number, as in /api/player/17")
     })?;
-    let (found, late) = survey::player(&shared.state.regions, id).await;
-    let scene = |id| shared.state.directory.scene(id);
-    match found.and_then(|(scene_id, p)| Some((scene(scene_id)?, p))) {
-        Some((scene, p)) => Ok(Json(shapes::player(scene, p))),
+    match find(&shared.state, id).await? {
+        (scene, Resident::Player(p)) => Ok(Json(shapes::player(scene, *p))),
+        (scene, Resident::Other(e)) => Err(ApiError::new(
+            StatusCode::NOT_FOUND,
+            format!("entity {id} is of kind {:?}", shapes::kind_name(scene, e.kind)),
+            "the id of a player; /api/entities lists them",
+        )),
+    }
+}
+
+/// The entity, with its scene.
+async fn find(state: &ConsoleState, id: EntityId) -> Result<(&Scene, Resident), ApiError> {
+    let (found, late) = survey::entity(&state.regions, id).await;
+    let scene = |id| state.directory.scene(id).map(|s| &**s);
+    match found.and_then(|(scene_id, e)| Some((scene(scene_id)?, e))) {
+        Some(found) => Ok(found),
         None if late.is_empty() => Err(ApiError::new(
             StatusCode::NOT_FOUND,
-            format!("no region has a player {id}"),
-            "the id of a player; /api/entities lists them",
+            format!("no region has an entity {id}"),
+            "the id of an entity; /api/entities lists them",
         )),
         None => {
             let late: Vec<String> = late.into_iter().map(shapes::region_name).collect();
             Err(ApiError::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                format!("no region that answered has a player {id}; {} did not", late.join(", ")),
+                format!("no region that answered has an entity {id}; {} did not", late.join(", ")),
                 "try again",
             ))
         }
     }
+}
+
+async fn why_seen(State(shared): Console, args: Args) -> Result<Json<why::Answer>, ApiError> {
+    let args = known_args(args, &["a", "b"])?;
+    let id = |name: &str| {
+        let expected = "a whole number, the id of an entity, as in /api/why?a=17&b=42";
+        let Some(text) = args.get(name) else {
+            return Err(ApiError::bad(format!("{name} is missing"), expected));
+        };
+        let bad = |_| ApiError::bad(format!("{name} is {text:?}"), expected);
+        text.parse().map(EntityId).map_err(bad)
+    };
+    let (a, b) = (id("a")?, id("b")?);
+    let (a, b) = join(find(&shared.state, a), find(&shared.state, b)).await;
+    let ((scene_of_a, a), (scene_of_b, b)) = (a?, b?);
+    Ok(Json(why::answer([scene_of_a, scene_of_b], &a, &b)))
 }
 
 /// The terrain of the scene that the arguments name.

@@ -1,9 +1,10 @@
 // Puts it together: polls the server, keeps the state, draws each frame.
 
 import { Camera } from "./camera.js";
-import { drawEntities, drawGhosts, drawRange, drawSelected, drawSight } from "./figures.js";
+import { drawEntities, drawGhosts, drawPair, drawRange, drawSelected, drawSight } from "./figures.js";
 import { drawGround, drawNames } from "./ground.js";
 import { listen } from "./input.js";
+import { Pair, listenPair, showPair } from "./pair.js";
 import * as panel from "./panel.js";
 import { Terrain } from "./terrain.js";
 import { World } from "./world.js";
@@ -21,6 +22,7 @@ const ctx = canvas.getContext("2d");
 const camera = new Camera();
 const world = new World();
 const terrain = new Terrain(() => { state.dirty = true; });
+const pair = new Pair();
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 const state = {
@@ -34,6 +36,7 @@ const state = {
 window.purview = {
   errors: [], connected: false, polls: 0, frames: 0,
   scene: null, plane: 0, regions: [], entities: 0, drawn: 0, ghosts: 0, selected: null, player: null,
+  other: null, why: null, joined: false,
   /** Where on the page an entity is drawn; null when it is not. */
   placeOf(id) {
     const e = world.entities.get(id);
@@ -57,6 +60,7 @@ window.purview = {
   get terrain() { return { ...terrain.shown, shape: Boolean(terrain.shape), doors: terrain.doors() }; },
   playerIds: () => world.players().map((e) => e.id),
   select: (id) => select(id),
+  compare: (id) => compare(id),
 };
 
 function watchErrors() {
@@ -145,9 +149,11 @@ async function pollMap() {
   const { scene, plane, selected } = state;
   if (!scene) return;
   const query = new URLSearchParams({ scene: scene.name, plane, ghosts: state.options.ghosts ? 1 : 0 });
-  const [answer, player] = await Promise.all([
+  const { other } = pair;
+  const [answer, player, why] = await Promise.all([
     ask(`api/entities?${query}`),
     selected === null ? null : ask(`api/player/${selected}`),
+    other === null ? null : ask(pair.path(selected)),
   ]);
   const now = performance.now();
   if (answer && state.scene.name === answer.scene && state.plane === answer.plane) {
@@ -156,6 +162,7 @@ async function pollMap() {
     panel.showLink("up", "live", `· tick ${Math.max(0, ...world.ticks.map((t) => t[1]))}`);
   }
   if (selected !== null && selected === state.selected) applyPlayer(player, now);
+  if (other !== null && other === pair.other && selected === state.selected) applyWhy(why, now);
   window.purview.polls += 1;
   window.purview.entities = world.entities.size;
   state.dirty = true;
@@ -172,8 +179,33 @@ function applyPlayer(player, now) {
   } else if (now - state.playerSeenAt > GONE_MS) {
     state.gone = true;
   }
+  showSelected();
+}
+
+function showSelected() {
   window.purview.player = state.player;
-  panel.showPlayer(state.selected, state.player, state.gone, state.scene, select);
+  const list = { choose: select, compare, other: pair.other };
+  panel.showPlayer(state.selected, state.player, state.gone, state.scene, list);
+}
+
+function applyWhy(answer, now) {
+  if (pair.apply(answer, now)) panel.announce(pair.words.join(" "));
+  window.purview.why = pair.answer;
+  showPair(pair);
+}
+
+function setOther(id) {
+  pair.choose(id, performance.now());
+  Object.assign(window.purview, { other: id, why: null });
+  showPair(pair);
+}
+
+/** Tells why the selected player and this one see each other or not; `null` compares with nobody. */
+function compare(id) {
+  if (state.selected === null || id === pair.other) return;
+  setOther(id);
+  showSelected();
+  pollNow();
 }
 
 /** A player that went to another scene or plane is followed there. */
@@ -209,13 +241,19 @@ function lookAt(region) {
 function select(id) {
   if (id === state.selected) return;
   state.selected = window.purview.selected = id;
-  state.player = window.purview.player = null;
+  state.player = null;
   state.playerSeenAt = performance.now();
   state.gone = false;
   setFollow(true);
-  panel.showPlayer(id, null, false, state.scene, select);
+  setOther(null);
+  showSelected();
   panel.announce(id === null ? "No player selected" : `Player ${id} selected`);
-  if (id !== null) pollMap().catch((error) => setConnected(false, error));
+  pollNow();
+}
+
+/** Asks at once about what was just chosen. */
+function pollNow() {
+  if (state.selected !== null) pollMap().catch((error) => setConnected(false, error));
   state.dirty = true;
 }
 
@@ -252,8 +290,9 @@ function fitAll() {
 
 function onKey(key) {
   const commands = {
-    0: fitAll, g: () => toggle("ghosts"), w: () => toggle("walls"), n: () => step(1), p: () => step(-1), Escape: () => select(null),
-    f: () => setFollow(!state.follow),
+    0: fitAll, g: () => toggle("ghosts"), w: () => toggle("walls"), n: () => step(1), p: () => step(-1),
+    f: () => setFollow(!state.follow), a: () => $("pair-id").focus(),
+    Escape: () => (pair.other === null ? select(null) : compare(null)),
   };
   if (!commands[key]) return false;
   commands[key]();
@@ -307,6 +346,9 @@ function draw(now, at) {
   const ghosts = options.ghosts ? drawGhosts(ctx, camera, world, scene, now) : 0;
   const drawn = drawEntities(ctx, camera, world, now);
   if (options.names) drawNames(ctx, camera, scene, world.late);
+  const other = at && pair.other !== null ? world.entities.get(pair.other) : null;
+  if (other) drawPair(ctx, camera, other, pair.seen, at.x, at.z, now);
+  window.purview.joined = Boolean(other) && pair.seen;
   if (at) drawSelected(ctx, camera, at.x, at.z, state.selected);
   panel.showScale(camera);
   Object.assign(window.purview, { drawn, ghosts, regions: scene.regions.map((r) => r.name) });
@@ -334,9 +376,10 @@ function begin() {
   resize();
   listen(canvas, camera, {
     moved: (how) => { if (how === "pan") setFollow(false); moved(); },
-    click: (x, y, reach) => {
+    click: (x, y, reach, shift) => {
       const e = world.at(x, y, camera, performance.now(), reach);
-      if (e && e.kind === 0) select(e.id);
+      if (e && shift && state.selected !== null) compare(e.id);
+      else if (e && e.kind === 0) select(e.id);
       else if (!e) select(null);
     },
     hover, key: onKey,
@@ -353,6 +396,7 @@ function begin() {
     const id = $("find-id").value.trim();
     if (/^[0-9]+$/.test(id)) select(Number(id));
   });
+  listenPair(compare);
   $("scene").addEventListener("change", (event) => {
     const scene = state.scenes.find((s) => s.name === event.target.value);
     select(null);

@@ -151,7 +151,23 @@ export function drawSight(ctx, camera, player, world, x, z, now) {
     ctx.stroke();
   };
   to(player.seen, "rgba(148,163,184,0.28)", 1);
-  to(player.view, "rgba(94,234,212,0.72)", 1.3);
+  to(player.view.map((e) => e.id), "rgba(94,234,212,0.72)", 1.3);
+}
+
+/** Marks whom the selected player at (`x`, `z`) is compared with; a line joins who see each other. */
+export function drawPair(ctx, camera, other, seen, x, z, now) {
+  const [sx, sy, r] = [camera.sx(other.x(now)), camera.sz(other.z(now)), radius(camera) + 5];
+  ctx.strokeStyle = "#fbbf24";
+  ctx.lineWidth = 2.5;
+  ctx.beginPath();
+  if (seen) {
+    ctx.moveTo(camera.sx(x), camera.sz(z));
+    ctx.lineTo(sx, sy);
+  }
+  ctx.moveTo(sx + r, sy);
+  ctx.arc(sx, sy, r, 0, 6.2832);
+  ctx.stroke();
+  label(ctx, sx, sy - r - 12, String(other.id));
 }
 
 /** Marks the selected player, above all. */

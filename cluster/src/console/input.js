@@ -4,7 +4,7 @@ const CLICK_PX = 6;
 
 /**
  * Listens on the canvas. `on` has: `moved()` after the user moved or zoomed the camera,
- * `click(x, y, reach)`, `hover(x, y)` or `hover(null)`, and `key(name)` for a command key.
+ * `click(x, y, reach, shift)`, `hover(x, y)` or `hover(null)`, and `key(name)` for a command key.
  */
 export function listen(canvas, camera, on) {
   const pointers = new Map();
@@ -57,7 +57,7 @@ export function listen(canvas, camera, on) {
       spread = middle().spread;
     } else if (event.type === "pointerup" && travelled <= CLICK_PX) {
       const { x, y } = place(event);
-      on.click(x, y, event.pointerType === "touch" ? 24 : 13);
+      on.click(x, y, event.pointerType === "touch" ? 24 : 13, event.shiftKey);
     }
   };
   canvas.addEventListener("pointerup", up);

@@ -5,7 +5,7 @@
 //!  ────────────                     ────────────────────
 //!  RegionMetrics ◄── atomics ─────  Sampler (once a second) ──► recent figures, liveness
 //!  Inspect ◄──────── at most one ─  Surveys (shared, 1 s limit) ──► /api/entities
-//!  InspectPlayer ◄── at a time ───  /api/player
+//!  InspectEntity ◄── at a time ───  /api/player, /api/why
 //!
 //!  Terrain ◄──────── immutable ───  /api/terrain, /api/terrain.png
 //! ```
@@ -23,6 +23,7 @@ mod sampler;
 mod shapes;
 mod survey;
 mod terrain;
+mod why;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use std::time::Duration;
 
 use actix::Recipient;
 use purview::actor::directory::Directory;
-use purview::actor::messages::{Inspect, InspectPlayer};
+use purview::actor::messages::{Inspect, InspectEntity};
 use purview::actor::metrics::RegionMetrics;
 use purview::scene::{RegionId, SceneId};
 use tokio::sync::oneshot;
@@ -52,8 +53,8 @@ pub struct RegionHandle {
     pub region: RegionId,
     /// Answers with a copy of its state.
     pub inspect: Recipient<Inspect>,
-    /// Answers with one of its players.
-    pub inspect_player: Recipient<InspectPlayer>,
+    /// Answers with one of its entities.
+    pub inspect_entity: Recipient<InspectEntity>,
     /// The figures that it keeps of itself.
     pub metrics: Arc<RegionMetrics>,
 }

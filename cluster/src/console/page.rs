@@ -23,7 +23,7 @@ macro_rules! asset {
 pub const PAGE: Asset = asset!("page.html", "text/html; charset=utf-8");
 
 /// What the page loads from `assets/`.
-pub const ASSETS: [Asset; 10] = [
+pub const ASSETS: [Asset; 11] = [
     asset!("style.css", "text/css; charset=utf-8"),
     asset!("icon.svg", "image/svg+xml"),
     asset!("app.js", JS),
@@ -34,6 +34,7 @@ pub const ASSETS: [Asset; 10] = [
     asset!("figures.js", JS),
     asset!("input.js", JS),
     asset!("panel.js", JS),
+    asset!("pair.js", JS),
 ];
 
 /// What the page may do: run and load what this server serves, and nothing else.

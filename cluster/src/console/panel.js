@@ -159,12 +159,15 @@ function rangeText(range) {
   return `${what} of ${metres(range.patch_cm)}`;
 }
 
-/** The selected player; `player` is null while unknown, `gone` when no region has it. */
-export function showPlayer(selected, player, gone, scene, choose) {
+/**
+ * The selected player; `player` is null while unknown, `gone` when no region has it. `choose` and
+ * `compare` are called with an id of its view list.
+ */
+export function showPlayer(selected, player, gone, scene, { choose, compare, other }) {
   $("details").hidden = !player;
   $("follow").hidden = $("clear").hidden = selected === null;
   $("hint").hidden = Boolean(player) && !gone;
-  if (selected === null) say($("hint"), "Select a player on the map to see how far it sees, and whom.");
+  if (selected === null) say($("hint"), "Select a player on the map to see how far it sees, whom, and why.");
   else if (gone) say($("hint"), `No region has player ${selected}.`);
   else say($("hint"), `Looking for player ${selected} …`);
   if (!player) return;
@@ -180,25 +183,37 @@ export function showPlayer(selected, player, gone, scene, choose) {
   say($("p-range"), rangeText(player.range));
   say($("p-views"), `${player.view.length} / ${player.view_cap}`);
   $("p-meter").style.width = `${Math.min(100, (100 * player.view.length) / player.view_cap)}%`;
-  showIds([...player.view].sort((a, b) => a - b), choose);
+  const list = $("p-list");
+  // While a key of the list has the focus, the list waits, so that the focus is not lost.
+  if (!(list.contains(document.activeElement) && list.matches(":hover"))) showView(list, player.view, choose, compare);
+  for (const row of list.rows) row.classList.toggle("other", Number(row.dataset.id) === other);
+  say($("p-worst"), player.worst ? `Full: ${player.worst.id} is the first to make room for somebody better.` : "");
   say($("p-seen"), player.seen.length ? `and ${count(player.seen.length)} other entities` : "");
 }
 
-function showIds(ids, choose) {
-  const list = $("p-list");
-  const key = ids.join();
-  // While a key of the list has the focus, the list waits, so that the focus is not lost.
-  if (list.dataset.ids === key || (list.contains(document.activeElement) && list.matches(":hover"))) return;
-  const focused = list.contains(document.activeElement) ? document.activeElement.textContent : null;
-  list.dataset.ids = key;
-  list.replaceChildren(...ids.map((id) => {
-    const button = make("button", { type: "button", "aria-label": `Select player ${id}` }, String(id));
-    button.addEventListener("click", () => choose(id));
-    return make("li", {}, button);
-  }));
-  if (focused !== null) {
-    [...list.querySelectorAll("button")].find((b) => b.textContent === focused)?.focus();
+/** Fills the table of a view list, the best first; a key that has the focus keeps it. */
+function showView(list, view, choose, compare) {
+  const ids = view.map((e) => e.id).join();
+  if (list.dataset.ids !== ids) {
+    const focused = list.contains(document.activeElement) ? document.activeElement.textContent : null;
+    list.dataset.ids = ids;
+    list.replaceChildren(...view.map((e) => viewRow(e.id, choose, compare)));
+    const again = focused && [...list.querySelectorAll("button")].find((b) => b.textContent === focused);
+    if (again) again.focus();
   }
+  view.forEach((e, i) => {
+    const { cells } = list.rows[i];
+    say(cells[0], String(e.place));
+    say(cells[2], e.bond ? e.bond.name : "–");
+    say(cells[3], e.dist_cm === null ? "–" : `${(e.dist_cm / 100).toFixed(1)} m`);
+  });
+}
+
+function viewRow(id, choose, compare) {
+  const button = make("button", { type: "button", "aria-label": `Select player ${id}; with Shift, compare` }, String(id));
+  button.addEventListener("click", (event) => (event.shiftKey ? compare(id) : choose(id)));
+  const cells = [[], [button], [], []].map((inside) => make("td", {}, ...inside));
+  return make("tr", { "data-id": id }, ...cells);
 }
 
 /** The scale bar: a round length of at most 110 pixels. */

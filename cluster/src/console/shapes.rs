@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use purview::scene::inspect::PlayerSnapshot;
+use purview::scene::inspect::{PlayerSnapshot, ViewEntry};
 use purview::scene::terrain::DoorId;
-use purview::scene::{EntityId, Epoch, Plane, Pos, Rect, RegionId, Scene, SceneId, Visibility};
+use purview::scene::views::NO_BOND;
+use purview::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene, SceneId, Tick, Visibility,
+};
 use serde::Serialize;
 
 use super::survey::Survey;
@@ -12,6 +15,18 @@ use super::survey::Survey;
 /// What a region is called where people read it.
 pub fn region_name(id: RegionId) -> String {
     format!("R{id}")
+}
+
+/// What a kind of the scene is called.
+pub fn kind_name(scene: &Scene, kind: Kind) -> String {
+    let named = scene.spec.kinds.get(usize::from(kind.0)).map(|k| k.name.clone());
+    named.unwrap_or_else(|| format!("kind {kind}"))
+}
+
+/// What a class of bonds is called.
+fn bond_name(scene: &Scene, class: u8) -> String {
+    let named = scene.spec.bonds.kinds.get(usize::from(class)).cloned();
+    named.unwrap_or_else(|| format!("bond class {class}"))
 }
 
 /// `GET /api/scenes`.
@@ -236,6 +251,48 @@ fn doors(scene: &Scene, plane: Plane, survey: &Survey) -> Vec<(u16, bool)> {
     all.into_iter().collect()
 }
 
+/// A class of bonds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BondShape {
+    /// 0 is the strongest.
+    pub class: u8,
+    pub name: String,
+}
+
+impl BondShape {
+    /// The bond of a pair, if it has one.
+    pub fn of(scene: &Scene, class: u8) -> Option<BondShape> {
+        (class != NO_BOND).then(|| BondShape { class, name: bond_name(scene, class) })
+    }
+}
+
+/// Another player, on a player's view list or asked to be on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EntryShape {
+    pub id: EntityId,
+    pub bond: Option<BondShape>,
+    /// `None`: its region does not know where the other is.
+    pub dist_cm: Option<u32>,
+    /// Both said YES; otherwise the other's answer is under way.
+    pub linked: bool,
+}
+
+impl EntryShape {
+    /// An entry of a list of a player of `scene`.
+    pub fn of(scene: &Scene, e: ViewEntry) -> EntryShape {
+        let ViewEntry { id, class, dist_cm, linked } = e;
+        EntryShape { id, bond: BondShape::of(scene, class), dist_cm, linked }
+    }
+}
+
+/// An entry of a view list with its place, from 1, the best.
+#[derive(Debug, Serialize)]
+pub struct RankedShape {
+    pub place: usize,
+    #[serde(flatten)]
+    pub entry: EntryShape,
+}
+
 /// `GET /api/player/{id}`.
 #[derive(Debug, Serialize)]
 pub struct Player {
@@ -244,12 +301,18 @@ pub struct Player {
     pub scene: String,
     pub region: RegionId,
     pub region_name: String,
+    pub tick: Tick,
     pub plane: Plane,
     pub pos: Pos,
     pub range: RangeShape,
-    /// Players that it sees and that see it.
-    pub view: Vec<EntityId>,
+    /// Players that it sees and that see it, the best first.
+    pub view: Vec<RankedShape>,
+    /// Players whom it has asked and who have not answered yet.
+    pub asked: Vec<EntryShape>,
+    /// Whom it would give up first for somebody better; `None` while it has room.
+    pub worst: Option<EntryShape>,
     pub view_cap: usize,
+    pub view_margin_cm: u32,
     /// What else it sees.
     pub seen: Vec<EntityId>,
 }
@@ -280,25 +343,37 @@ pub fn player(scene: &Scene, p: PlayerSnapshot) -> Player {
         Visibility::Circle { enter_cm, leave_cm } => RangeShape::Circle { enter_cm, leave_cm },
         Visibility::All => RangeShape::All,
     };
+    let entry = |e| EntryShape::of(scene, e);
     Player {
         id: p.id,
         epoch: p.epoch,
         scene: scene.spec.name.clone(),
         region: p.region,
         region_name: region_name(p.region),
+        tick: p.tick,
         plane: p.plane,
         pos: p.pos,
         range,
-        view: p.view,
-        view_cap: scene.spec.view_cap,
+        view: (1..).zip(p.view).map(|(place, e)| RankedShape { place, entry: entry(e) }).collect(),
+        asked: p.asked.into_iter().map(entry).collect(),
+        worst: p.worst.map(entry),
+        view_cap: p.rules.cap,
+        view_margin_cm: p.rules.margin_cm,
         seen: p.seen,
     }
 }
 
+/// The names of the rings that a range holds.
+pub fn ring_names(range: RangeSet) -> Vec<&'static str> {
+    let names = ["near", "middle", "far"];
+    (0..).zip(names).filter(|(ring, _)| range.has_ring(*ring)).map(|(_, name)| name).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use purview::scene::SceneSpec;
     use purview::scene::inspect::{EntitySnapshot, RegionSnapshot};
-    use purview::scene::{Kind, RangeSet, SceneSpec, Tick};
+    use purview::scene::views::{Ties, ViewRules};
     use serde_json::{json, to_value};
 
     use super::*;
@@ -382,6 +457,10 @@ mod tests {
         assert_eq!(entities(&scene, Plane(7), false, &survey(&scene)).entities.len(), 1);
     }
 
+    fn entry(id: u64, class: u8, dist_cm: Option<u32>, linked: bool) -> ViewEntry {
+        ViewEntry { id: EntityId(id), class, dist_cm, linked }
+    }
+
     #[test]
     fn doors_are_as_the_region_under_them_has_them() {
         use purview::scene::terrain::{DoorState, Draft, Tile};
@@ -405,22 +484,37 @@ mod tests {
     }
 
     #[test]
-    fn a_player_tells_how_far_it_sees() {
+    fn a_player_tells_how_far_it_sees_and_whom() {
         let snapshot = PlayerSnapshot {
             id: EntityId(9),
             epoch: Epoch(2),
+            scene: SceneId(0),
             region: RegionId(1),
+            tick: Tick(8),
             plane: Plane(0),
             pos: Pos::ground(1, 2),
             range: RangeSet::NEAR.or(RangeSet::FAR),
-            view: vec![EntityId(3)],
+            ties: Ties::default(),
+            rules: ViewRules::new(2, 100),
+            view: vec![entry(3, 1, Some(900), true), entry(5, NO_BOND, Some(40), true)],
+            asked: vec![entry(6, NO_BOND, None, false)],
+            worst: Some(entry(5, NO_BOND, Some(40), true)),
             seen: vec![EntityId(4)],
         };
         let shape = to_value(player(&meadow(Visibility::Patches), snapshot.clone())).unwrap();
         assert_eq!(shape["range"], json!({"mode": "patches", "bits": 5, "patch_cm": 3_200}));
         assert_eq!(shape["pos"], json!({"x": 1, "y": 0, "z": 2}));
-        assert_eq!(shape["view"], json!([3]));
-        assert_eq!((&shape["view_cap"], &shape["region_name"]), (&json!(60), &json!("R1")));
+        assert_eq!((&shape["view_cap"], &shape["region_name"]), (&json!(2), &json!("R1")));
+        assert_eq!(
+            shape["view"],
+            json!([
+                {"place": 1, "id": 3, "bond": {"class": 1, "name": "party"},
+                 "dist_cm": 900, "linked": true},
+                {"place": 2, "id": 5, "bond": null, "dist_cm": 40, "linked": true},
+            ])
+        );
+        let asked = json!([{"id": 6, "bond": null, "dist_cm": null, "linked": false}]);
+        assert_eq!((&shape["asked"], &shape["worst"]["id"]), (&asked, &json!(5)));
         let circle = Visibility::Circle { enter_cm: 10, leave_cm: 20 };
         let shape = player(&meadow(circle), snapshot);
         assert_eq!(shape.range, RangeShape::Circle { enter_cm: 10, leave_cm: 20 });

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use actix::MailboxError;
 use futures::future::join_all;
-use purview::actor::messages::{Inspect, InspectPlayer};
-use purview::scene::inspect::{PlayerSnapshot, RegionSnapshot};
-use purview::scene::{EntityId, Plane, RegionId, SceneId};
+use purview::actor::messages::{Inspect, InspectEntity};
+use purview::scene::inspect::{RegionSnapshot, Resident};
+use purview::scene::{EntityId, Epoch, Plane, RegionId, SceneId};
 
 use super::{ANSWER_LIMIT, RegionHandle};
 
@@ -82,21 +82,25 @@ async fn ask(regions: impl Iterator<Item = &RegionHandle>, plane: Option<Plane>)
     survey
 }
 
-/// Asks every region for the player. Of several answers (it is being handed off) that of the
-/// highest epoch counts. Also says which regions did not answer.
-pub async fn player(
+/// Asks every region for an entity. Of several answers for a player (it is being handed off) that of
+/// the highest epoch counts. Also says which regions did not answer.
+pub async fn entity(
     regions: &[RegionHandle],
     id: EntityId,
-) -> (Option<(SceneId, PlayerSnapshot)>, Vec<RegionId>) {
+) -> (Option<(SceneId, Resident)>, Vec<RegionId>) {
     let answers = regions
         .iter()
-        .map(|r| async move { (r, in_time(r.inspect_player.send(InspectPlayer(id))).await) });
-    let mut found: Option<(SceneId, PlayerSnapshot)> = None;
+        .map(|r| async move { (r, in_time(r.inspect_entity.send(InspectEntity(id))).await) });
+    let epoch = |r: &Resident| match r {
+        Resident::Player(p) => p.epoch,
+        Resident::Other(_) => Epoch(0),
+    };
+    let mut found: Option<(SceneId, Resident)> = None;
     let mut late = Vec::new();
     for (r, answer) in join_all(answers).await {
         match answer {
-            Some(Some(p)) if found.as_ref().is_none_or(|(_, f)| p.epoch > f.epoch) => {
-                found = Some((r.scene, p));
+            Some(Some(e)) if found.as_ref().is_none_or(|(_, f)| epoch(&e) > epoch(f)) => {
+                found = Some((r.scene, e));
             }
             Some(_) => {}
             None => late.push(r.region),

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use fantoccini::actions::{Actions, InputSource, MouseActions, PointerAction, TouchActions};
+use fantoccini::actions::{
+    Actions, InputSource, KeyAction, KeyActions, MouseActions, PointerAction, TouchActions,
+};
+use fantoccini::key::Key;
 use fantoccini::{Client, ClientBuilder};
 use futures::FutureExt;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -238,6 +241,19 @@ impl Page {
     pub async fn press_entity(&self, id: u64) {
         let at = self.eval(&format!("window.purview.placeOf({id})")).await;
         self.press(at["x"].as_f64().unwrap(), at["y"].as_f64().unwrap()).await;
+    }
+
+    /// Holds the shift key from now on, or lets it go.
+    pub async fn shift(&self, held: bool) {
+        let value = char::from(Key::Shift);
+        let action = if held { KeyAction::Down { value } } else { KeyAction::Up { value } };
+        let keys = KeyActions::new("keys".into()).then(action);
+        self.client.perform_actions(keys).await.unwrap();
+    }
+
+    /// Types where the focus is.
+    pub async fn type_text(&self, text: &str) {
+        self.client.active_element().await.unwrap().send_keys(text).await.unwrap();
     }
 
     /// The text of what has this test id.

@@ -9,11 +9,14 @@ use std::time::{Duration, Instant};
 
 use actix::{Actor, AsyncContext, Context, Handler, ResponseFuture, System};
 use purview::actor::directory::Directory;
-use purview::actor::messages::{Inspect, InspectPlayer};
+use purview::actor::messages::{Inspect, InspectEntity};
 use purview::actor::metrics::RegionMetrics;
-use purview::scene::inspect::{EntitySnapshot, PlayerSnapshot, RegionSnapshot};
+use purview::scene::inspect::{
+    EntitySnapshot, PlayerSnapshot, RegionSnapshot, Resident, ViewEntry,
+};
 use purview::scene::map::RegionEntry;
 use purview::scene::terrain::{DoorId, DoorState, Draft, Tile};
+use purview::scene::views::{NO_BOND, Ties, ViewRules};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Tick, Visibility,
 };
@@ -31,6 +34,12 @@ pub const WATER_M: i32 = 400;
 pub const ROCK_M: i32 = 2_030;
 /// Of these, players.
 pub const PLAYERS: u64 = 260;
+/// The first of these that is none.
+pub const NPC: u64 = PLAYERS + 1;
+/// A player of the meadow's plane 7.
+pub const BELOW: u64 = 900;
+/// The first player of the harbour.
+pub const SAILOR: u64 = 10_000;
 
 /// One inhabitant: it goes round a centre.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +78,7 @@ impl SceneWorld {
     }
 
     /// The players in range of the one with this id, nearest first, as many as the cap allows.
-    fn view(&self, of: &Inhabitant, t: f64) -> Vec<EntityId> {
+    fn view(&self, of: &Inhabitant, t: f64) -> Vec<ViewEntry> {
         let reach = match self.scene.spec.visibility {
             Visibility::Circle { enter_cm, .. } => enter_cm as u64,
             _ => self.scene.spec.layers[0].patch_cm as u64 * 2,
@@ -83,7 +92,11 @@ impl SceneWorld {
             .filter(|(d2, _)| *d2 <= reach * reach)
             .collect();
         near.sort_unstable();
-        near.into_iter().map(|(_, id)| id).take(self.scene.spec.view_cap).collect()
+        let entry = |(d2, id): (u64, EntityId)| {
+            let dist_cm = Some(d2.isqrt() as u32);
+            ViewEntry { id, class: NO_BOND, dist_cm, linked: true }
+        };
+        near.into_iter().map(entry).take(self.scene.spec.view_cap).collect()
     }
 }
 
@@ -180,24 +193,42 @@ impl Handler<Inspect> for FakeRegion {
     }
 }
 
-impl Handler<InspectPlayer> for FakeRegion {
-    type Result = ResponseFuture<Option<PlayerSnapshot>>;
-
-    fn handle(&mut self, msg: InspectPlayer, _: &mut Self::Context) -> Self::Result {
-        let t = self.world.began.elapsed().as_secs_f64();
-        let of = self.world.inhabitants.iter().find(|i| i.id == msg.0.0 && i.kind == 0);
-        let own = of.filter(|i| self.world.owner(i.pos(t)) == self.entry.id);
-        let player = own.map(|i| PlayerSnapshot {
-            id: msg.0,
+impl FakeRegion {
+    fn resident(&self, i: &Inhabitant, t: f64) -> Resident {
+        let (id, kind, plane) = (EntityId(i.id), Kind(i.kind), Plane(i.plane));
+        let (pos, owner) = (i.pos(t), self.entry.id);
+        if kind != Kind::PLAYER {
+            let (ghost, views) = (false, 0);
+            return Resident::Other(EntitySnapshot { id, kind, plane, pos, owner, ghost, views });
+        }
+        let (view, cap) = (self.world.view(i, t), self.world.scene.spec.view_cap);
+        Resident::Player(Box::new(PlayerSnapshot {
+            id,
             epoch: self.entry.epoch,
-            region: self.entry.id,
-            plane: Plane(i.plane),
-            pos: i.pos(t),
+            scene: self.world.scene.id,
+            region: owner,
+            tick: Tick((t * 10.0) as u64),
+            plane,
+            pos,
             range: RangeSet::FULL,
-            view: self.world.view(i, t),
+            ties: Ties::default(),
+            rules: ViewRules::new(cap, 0),
+            worst: view.last().filter(|_| view.len() == cap).copied(),
+            view,
+            asked: Vec::new(),
             seen: Vec::new(),
-        });
-        answer(&self.world.deaf, player)
+        }))
+    }
+}
+
+impl Handler<InspectEntity> for FakeRegion {
+    type Result = ResponseFuture<Option<Resident>>;
+
+    fn handle(&mut self, msg: InspectEntity, _: &mut Self::Context) -> Self::Result {
+        let t = self.world.began.elapsed().as_secs_f64();
+        let of = self.world.inhabitants.iter().find(|i| i.id == msg.0.0);
+        let own = of.filter(|i| self.world.owner(i.pos(t)) == self.entry.id);
+        answer(&self.world.deaf, own.map(|i| self.resident(i, t)))
     }
 }
 
@@ -268,7 +299,7 @@ fn start_regions(world: &Arc<SceneWorld>) -> Vec<RegionHandle> {
             scene: world.scene.id,
             region: entry.id,
             inspect: addr.clone().recipient(),
-            inspect_player: addr.recipient(),
+            inspect_entity: addr.recipient(),
             metrics,
         }
     };
@@ -308,7 +339,7 @@ fn quay() -> purview::scene::terrain::Terrain {
 
 /// Some market places with crowds, walkers between them, and things that lie about.
 fn people(scene: &Scene) -> Vec<Inhabitant> {
-    let first = if scene.id.0 == 0 { 1 } else { 10_000 };
+    let first = if scene.id.0 == 0 { 1 } else { SAILOR };
     let places = [
         (102_400.0, 102_400.0),
         (58_000.0, 52_000.0),
@@ -341,7 +372,7 @@ fn people(scene: &Scene) -> Vec<Inhabitant> {
         *walker = Inhabitant { centre: (102_400.0, 98_500.0), radius: (1_500.0, 500.0), ..*walker };
         walker.period_s = 6.0;
         *sitter = Inhabitant { centre: (62_000.0, 55_000.0), radius: (0.0, 0.0), ..*sitter };
-        all.push(Inhabitant { id: 900, plane: 7, ..all[5] });
+        all.push(Inhabitant { id: BELOW, plane: 7, ..all[5] });
     }
     all
 }

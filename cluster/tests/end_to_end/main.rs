@@ -4,6 +4,7 @@ mod process;
 mod proxy;
 mod trace;
 
+mod ctl;
 mod newcomer;
 mod operations;
 mod picture;

@@ -16,7 +16,7 @@ fn assert_says(done: &Done, code: i32, words: &[&str]) {
 
 #[test]
 fn every_command_explains_itself() {
-    for command in ["check", "config", "dev", "replay", "bots", "bench scene"] {
+    for command in ["check", "config", "dev", "replay", "bots", "bench scene", "ctl why"] {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
         let done = run(&words);
         assert_says(&done, 0, &[]);
@@ -28,13 +28,15 @@ fn every_command_explains_itself() {
 
 #[test]
 fn a_wrong_flag_is_not_understood_and_says_what_would_be_right() {
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["dev", "--bot", "3"], "--bots"),
         (&["dev", "--for", "5"], "for example 30s"),
         (&["dev", "--nodes", "0"], "1..=256"),
         (&["replay", "x.csv", "--speed", "0"], "a number above 0"),
         (&["bots", "--connect", "ws://h:1/", "--pattern", "fly"], "walk, crowd, border, jump"),
         (&["bots"], "--connect <URL>"),
+        (&["ctl", "why", "17"], "<B>"),
+        (&["ctl", "why", "17", "bob"], "invalid digit"),
     ];
     for (args, word) in cases {
         assert_says(&run(args), 2, &[word]);

@@ -44,6 +44,9 @@ fn the_console_shows_a_real_world() {
         page.eval(&format!("window.purview.select({id})")).await;
         page.until(&format!("window.purview.player?.id === {id}")).await;
         page.until("document.querySelectorAll('[data-testid=view-list] button').length > 0").await;
+        // Somebody at some distance, who will still be seen in a moment.
+        page.eval("window.purview.compare(window.purview.player.view.slice(0, 5).at(-1).id)").await;
+        page.until("window.purview.why?.seen && window.purview.joined").await;
         tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
         page.picture("").await;
         page.assert_no_errors().await;

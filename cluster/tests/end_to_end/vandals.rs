@@ -86,10 +86,9 @@ fn misbehave(way: &Way, n: u64) {
         5 => way.ws([binary(way.hello()), step(1)]),
         // A flood of honest-looking input, and one of acts.
         6 => way.ws([binary(way.hello()), binary(join())].into_iter().chain((1..2_000).map(step))),
-        7 => way.ws([binary(way.hello()), binary(join())].into_iter().chain(
-            (1..500)
-                .map(|seq| binary(Act { seq: Seq(seq), payload: vec![7; 1_024].into() }.into())),
-        )),
+        7 => way.ws([binary(way.hello()), binary(join())].into_iter().chain((1..500).map(|seq| {
+            binary(Act { seq: Seq(seq), payload: vec![7; 1_024].into(), aim: None }.into())
+        }))),
         // Out of order, out of the map, to a plane and a scene that nobody has.
         8 => way.ws([binary(way.hello()), binary(join()), step(9), step(2), step(u32::MAX)]),
         9 => {

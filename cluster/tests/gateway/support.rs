@@ -155,7 +155,7 @@ impl FakeRegion {
                 self.here[at].pos = pos;
                 self.frames(&[(id, pos)], &[], None);
             }
-            Order::Act(payload) => self.frames(&[], &[(id, payload)], None),
+            Order::Act(deed) => self.frames(&[], &[(id, deed.payload)], None),
             Order::Jump(to) => {
                 self.here[at].plane = to.plane;
                 self.here[at].pos = to.pos;
@@ -305,7 +305,7 @@ pub fn step(seq: u32, x: i32) -> ClientMsg {
 }
 
 pub fn act(seq: u32, payload: &[u8]) -> ClientMsg {
-    Act { seq: Seq(seq), payload: payload.to_vec().into() }.into()
+    Act { seq: Seq(seq), payload: payload.to_vec().into(), aim: None }.into()
 }
 
 pub fn jump(seq: u32, scene: Option<&str>, plane: Option<i32>, x: i32) -> ClientMsg {

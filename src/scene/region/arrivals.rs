@@ -3,8 +3,9 @@
 use super::Region;
 use super::bodies::Role;
 use super::viewer::Viewer;
-use crate::scene::effects::{Effect, MAX_BONDS, Notice, Spawn};
+use crate::scene::effects::{Effect, Notice, Spawn};
 use crate::scene::frames::Refusal;
+use crate::scene::views::Ties;
 use crate::scene::{EntityId, Epoch, Kind, Plane, SessionId};
 
 /// Longest look of an entity, bytes.
@@ -38,20 +39,20 @@ impl Region {
             }
             return;
         }
-        spawn.bonds.truncate(MAX_BONDS);
-        let slot = self.place_real(&spawn, Epoch(1));
+        let ties = Ties::of(std::mem::take(&mut spawn.bonds));
+        let slot = self.place_real(&spawn, ties, Epoch(1));
         self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
         self.notice_route(slot, true, fx);
     }
 
     /// Makes the entity a real of this region, in its ghost's slot if there is one.
-    pub(super) fn place_real(&mut self, spawn: &Spawn, epoch: Epoch) -> u32 {
+    pub(super) fn place_real(&mut self, spawn: &Spawn, ties: Ties, epoch: Epoch) -> u32 {
         let role = Role::Real(Default::default());
         let slot = match self.bodies.slot(spawn.id) {
             Some(slot) => {
                 self.bodies.set_plane(slot, spawn.plane);
                 self.bodies.set_pos(slot, spawn.pos);
-                self.bodies.set_traits(slot, spawn.range, spawn.bonds.clone());
+                self.bodies.set_traits(slot, spawn.range, ties);
                 let cold = &mut self.bodies.cold[slot as usize];
                 (cold.epoch, cold.role) = (epoch, role);
                 slot
@@ -63,7 +64,7 @@ impl Region {
                 spawn.pos,
                 spawn.range,
                 spawn.look.clone(),
-                spawn.bonds.clone(),
+                ties,
                 epoch,
                 role,
             ),

@@ -7,14 +7,17 @@
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
+use super::layout::Renumbering;
+use super::scan::nearer_than;
 use crate::scene::effects::Bond;
 use crate::scene::index::{Grid, Patch, Spot};
-use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene};
+use crate::scene::views::{Ties, ViewRules};
+use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene, Tick};
 
 /// No slot.
 pub const NO_SLOT: u32 = u32::MAX;
 
-/// Bits of an index entry's tag: the entity's range, and whether it has bonds.
+/// Bits of an index entry's tag: the entity's range, and whether it has bonds or fights.
 pub const TAG_BONDED: u32 = 1 << 8;
 
 /// What the tick touches of every entity: one cache line, which a test checks.
@@ -94,7 +97,7 @@ pub struct Cold {
     pub epoch: Epoch,
     pub plane: Plane,
     pub look: Bytes,
-    pub bonds: Vec<Bond>,
+    pub ties: Ties,
     pub role: Role,
 }
 
@@ -118,6 +121,10 @@ pub struct Bodies {
     by_id: FxHashMap<EntityId, u32>,
     by_plane: FxHashMap<Plane, u32>,
     free_planes: Vec<u32>,
+    /// Members of each group, by its bond.
+    groups: FxHashMap<Bond, Vec<u32>>,
+    /// The tick whose fights count.
+    pub now: Tick,
     ground: Rect,
     /// Patch side of each kind.
     kind_patch_cm: Vec<i32>,
@@ -126,7 +133,7 @@ pub struct Bodies {
 impl Bodies {
     /// Nobody yet, on the ground of a region and the band around it.
     pub fn new(scene: &Scene, rect: Rect) -> Bodies {
-        let grown = rect.grown(scene.band_cm);
+        let grown = rect.grown(scene.bonded_band_cm);
         let b = scene.map.bounds;
         let ground = Rect {
             x0: grown.x0.max(b.x0),
@@ -144,6 +151,8 @@ impl Bodies {
             by_id: FxHashMap::default(),
             by_plane: FxHashMap::default(),
             free_planes: Vec::new(),
+            groups: FxHashMap::default(),
+            now: Tick(0),
             ground,
             kind_patch_cm: scene.spec.kinds.iter().map(|k| layers[k.layer].patch_cm).collect(),
         }
@@ -188,7 +197,7 @@ impl Bodies {
         pos: Pos,
         range: RangeSet,
         look: Bytes,
-        bonds: Vec<Bond>,
+        ties: Ties,
         epoch: Epoch,
         role: Role,
     ) -> u32 {
@@ -201,10 +210,10 @@ impl Bodies {
             plane_ix: 0,
             viewer: u32::MAX,
             thr: u64::MAX,
-            tag: tag_of(range, &bonds),
+            tag: tag_of(range, &ties),
             kind,
         };
-        let cold = Cold { epoch, plane, look, bonds, role };
+        let cold = Cold { epoch, plane, look, ties, role };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.hot[slot as usize] = body;
@@ -219,6 +228,7 @@ impl Bodies {
             }
         };
         self.by_id.insert(id, slot);
+        self.enter_groups(slot);
         self.enter_plane(slot);
         slot
     }
@@ -226,11 +236,12 @@ impl Bodies {
     /// Removes an entity and frees its slot.
     pub fn remove(&mut self, slot: u32) {
         self.leave_plane(slot);
+        self.leave_groups(slot);
         self.by_id.remove(&self.hot[slot as usize].id);
         let cold = &mut self.cold[slot as usize];
         cold.role = Role::Free;
         cold.look = Bytes::new();
-        cold.bonds = Vec::new();
+        cold.ties = Ties::default();
         // Whoever remembers the slot finds another id there.
         self.hot[slot as usize].id = EntityId(0);
         self.free.push(slot);
@@ -252,6 +263,30 @@ impl Bodies {
         }
     }
 
+    /// Sets the rank that a pair must beat to interest a player.
+    #[inline]
+    pub fn set_thr(&mut self, rules: &ViewRules, slot: u32, thr: u64) {
+        let body = &mut self.hot[slot as usize];
+        if body.thr == thr {
+            return;
+        }
+        body.thr = thr;
+        let grids = &mut self.planes[body.plane_ix as usize].grids;
+        if let Some(grid) = grids[usize::from(body.kind.0)].as_mut().filter(|g| g.has_crowds()) {
+            grid.set_bar(self.spots[slot as usize], slot, body.pos, nearer_than(rules, thr));
+        }
+    }
+
+    /// Sees to the crowds among which the player at `slot` is, if they have changed.
+    #[inline]
+    pub fn see_to_crowds(&mut self, rules: &ViewRules, slot: u32) {
+        let Bodies { hot, planes, .. } = self;
+        let grids = &mut planes[hot[slot as usize].plane_ix as usize].grids;
+        if let Some(grid) = &mut grids[usize::from(Kind::PLAYER.0)] {
+            grid.see_to_crowds(|slot| nearer_than(rules, hot[slot as usize].thr));
+        }
+    }
+
     /// Puts an entity on another plane.
     pub fn set_plane(&mut self, slot: u32, plane: Plane) {
         if self.cold[slot as usize].plane != plane {
@@ -261,20 +296,80 @@ impl Bodies {
         }
     }
 
-    /// Sets an entity's bonds and range.
-    pub fn set_traits(&mut self, slot: u32, range: RangeSet, bonds: Vec<Bond>) {
-        let tag = tag_of(range, &bonds);
-        self.cold[slot as usize].bonds = bonds;
-        self.hot[slot as usize].tag = tag;
+    /// Sets an entity's range and what makes it special to others.
+    pub fn set_traits(&mut self, slot: u32, range: RangeSet, ties: Ties) {
+        self.leave_groups(slot);
+        self.hot[slot as usize].tag = tag_of(range, &ties);
+        self.cold[slot as usize].ties = ties;
+        self.enter_groups(slot);
         let pos = self.hot[slot as usize].pos;
         self.set_pos(slot, pos);
     }
 
-    /// The strongest bond class that two entities share; 255 when none.
-    pub fn bond_class(&self, a: u32, b: u32) -> u8 {
-        let theirs = &self.cold[b as usize].bonds;
-        let mine = self.cold[a as usize].bonds.iter();
-        mine.filter(|bond| theirs.contains(bond)).map(|bond| bond.class).min().unwrap_or(255)
+    /// Changes what makes an entity special to others.
+    pub fn change_ties(&mut self, slot: u32, change: impl FnOnce(&mut Ties)) {
+        let range = self.hot[slot as usize].range();
+        let mut ties = self.cold[slot as usize].ties.clone();
+        change(&mut ties);
+        self.set_traits(slot, range, ties);
+    }
+
+    /// The class of a pair, `dist_cm` apart, which both have [`TAG_BONDED`]: the strongest bond that
+    /// they share, 255 when none or when either has enough companions who go before.
+    pub fn bond_class(&self, rules: &ViewRules, a: u32, b: u32, dist_cm: u32) -> u8 {
+        rules.class(self.ties_of(a), self.ties_of(b), dist_cm, self.now)
+    }
+
+    /// The strongest bond that two share, however many companions they have.
+    pub fn any_class(&self, rules: &ViewRules, a: u32, b: u32) -> u8 {
+        rules.any_class(self.ties_of(a), self.ties_of(b), self.now)
+    }
+
+    fn ties_of(&self, slot: u32) -> (EntityId, &Ties) {
+        (self.hot[slot as usize].id, &self.cold[slot as usize].ties)
+    }
+
+    /// Puts into `found` the slots of all who may share a bond with who is at `slot`, each once,
+    /// whatever their planes and places.
+    pub fn companions(&self, slot: u32, found: &mut Vec<u32>) {
+        found.clear();
+        let ties = &self.cold[slot as usize].ties;
+        found.extend(ties.bonds.iter().filter_map(|bond| self.groups.get(bond)).flatten());
+        found.extend(ties.fights.iter().filter_map(|fight| self.slot(fight.with)));
+        found.sort_unstable();
+        found.dedup();
+        found.retain(|other| *other != slot);
+    }
+
+    /// Puts the slots into `order`, of which `new` is the inverse.
+    pub fn renumber(&mut self, order: &[u32], new: &Renumbering) {
+        self.hot = order.iter().map(|old| self.hot[*old as usize].clone()).collect();
+        self.spots = order.iter().map(|old| self.spots[*old as usize]).collect();
+        let mut cold: Vec<_> = std::mem::take(&mut self.cold).into_iter().map(Some).collect();
+        self.cold = order.iter().filter_map(|old| cold[*old as usize].take()).collect();
+        self.free.iter_mut().for_each(|slot| new.apply(slot));
+        self.by_id.values_mut().for_each(|slot| new.apply(slot));
+        self.groups.values_mut().flatten().for_each(|slot| new.apply(slot));
+        let grids = self.planes.iter_mut().flat_map(|p| p.grids.iter_mut().flatten());
+        grids.for_each(|grid| grid.entries_mut().for_each(|e| new.apply(&mut e.slot)));
+    }
+
+    fn enter_groups(&mut self, slot: u32) {
+        for bond in &self.cold[slot as usize].ties.bonds {
+            self.groups.entry(*bond).or_default().push(slot);
+        }
+    }
+
+    fn leave_groups(&mut self, slot: u32) {
+        for bond in &self.cold[slot as usize].ties.bonds {
+            let Some(members) = self.groups.get_mut(bond) else { continue };
+            if let Some(at) = members.iter().position(|m| *m == slot) {
+                members.swap_remove(at);
+            }
+            if members.is_empty() {
+                self.groups.remove(bond);
+            }
+        }
     }
 
     fn enter_plane(&mut self, slot: u32) {
@@ -334,8 +429,8 @@ impl Bodies {
     }
 }
 
-fn tag_of(range: RangeSet, bonds: &[Bond]) -> u32 {
-    u32::from(range.bits()) | if bonds.is_empty() { 0 } else { TAG_BONDED }
+fn tag_of(range: RangeSet, ties: &Ties) -> u32 {
+    u32::from(range.bits()) | if ties.is_empty() { 0 } else { TAG_BONDED }
 }
 
 #[cfg(test)]

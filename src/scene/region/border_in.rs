@@ -151,9 +151,9 @@ impl Region {
         for change in &batch.changes {
             self.ghost_changes(from, change);
         }
-        for (id, payload) in batch.acts {
+        for (id, deed) in batch.acts {
             if let Some(slot) = self.bodies.slot(id).filter(|s| !self.is_real(*s)) {
-                self.note_act(slot, payload, false);
+                self.note_act(slot, deed, false);
             }
         }
     }
@@ -175,7 +175,7 @@ impl Region {
                 state.pos,
                 state.range,
                 state.look,
-                state.bonds,
+                state.ties,
                 state.epoch,
                 role,
             ),
@@ -187,12 +187,13 @@ impl Region {
                 (cold.role, cold.epoch, cold.look) = (role, state.epoch, state.look);
                 self.bodies.set_plane(slot, state.plane);
                 self.bodies.set_pos(slot, state.pos);
-                self.bodies.set_traits(slot, state.range, state.bonds);
+                self.bodies.set_traits(slot, state.range, state.ties);
                 slot
             }
         };
         self.bodies.hot[slot as usize].changed = now;
-        self.bodies.hot[slot as usize].thr = state.thr;
+        self.bodies.set_thr(&self.rules, slot, state.thr);
+        self.expect_ends(slot);
     }
 
     fn ghost_changes(&mut self, from: RegionId, change: &GhostChange) {
@@ -206,7 +207,7 @@ impl Region {
             self.bodies.set_pos(slot, change.pos);
             self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
         }
-        self.bodies.hot[slot as usize].thr = change.thr;
+        self.bodies.set_thr(&self.rules, slot, change.thr);
     }
 
     fn ghost_leaves(&mut self, from: RegionId, leave: &GhostLeave) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Region;
-use super::bodies::{Bodies, Real, Role};
+use super::bodies::{Bodies, Real, Role, TAG_BONDED};
 use crate::scene::border::{BorderBatch, GhostChange, GhostLeave, GhostState};
 use crate::scene::effects::Effect;
 use crate::scene::map::RegionEntry;
@@ -98,8 +98,7 @@ impl Region {
                 acts: Vec::new(),
             })
             .collect();
-        let band = self.scene.band_cm;
-        let inner = self.rect.grown(-band);
+        let inner = self.rect.grown(-self.scene.bonded_band_cm);
         for slot in 0..self.bodies.hot.len() as u32 {
             let body = &self.bodies.hot[slot as usize];
             let Role::Real(real) = &mut self.bodies.cold[slot as usize].role else { continue };
@@ -107,14 +106,14 @@ impl Region {
                 continue;
             }
             let mut real = std::mem::take(real);
-            self.mirror(slot, &mut real, &mut batches, band);
+            self.mirror(slot, &mut real, &mut batches);
             self.bodies.cold[slot as usize].role = Role::Real(real);
         }
         for act in self.acts.iter().filter(|a| a.here && self.bodies.slot(a.id) == Some(a.slot)) {
             let Role::Real(real) = &self.bodies.cold[act.slot as usize].role else { continue };
             for (i, batch) in batches.iter_mut().enumerate() {
                 if real.mirrors >> i & 1 == 1 {
-                    batch.acts.push((act.id, act.payload.clone()));
+                    batch.acts.push((act.id, act.deed.clone()));
                 }
             }
         }
@@ -130,9 +129,16 @@ impl Region {
         }
     }
 
-    fn mirror(&self, slot: u32, real: &mut Real, batches: &mut [BorderBatch], band: i32) {
+    /// How far from a neighbour's ground the entity at `slot` is mirrored to it.
+    pub(super) fn band_of(&self, slot: u32) -> i32 {
+        let bonded = self.bodies.hot[slot as usize].tag & TAG_BONDED != 0;
+        if bonded { self.scene.bonded_band_cm } else { self.scene.band_cm }
+    }
+
+    fn mirror(&self, slot: u32, real: &mut Real, batches: &mut [BorderBatch]) {
         let body = &self.bodies.hot[slot as usize];
         let cold = &self.bodies.cold[slot as usize];
+        let band = self.band_of(slot);
         let changed = body.changed == self.tick.0 as u32 || body.thr != real.thr_told;
         for (i, (n, batch)) in self.outbound.neighbours.iter().zip(batches).enumerate() {
             let bit = 1 << i;
@@ -164,7 +170,7 @@ fn state_of(bodies: &Bodies, slot: u32) -> GhostState {
         pos: body.pos,
         range: body.range(),
         look: cold.look.clone(),
-        bonds: cold.bonds.clone(),
+        ties: cold.ties.clone(),
         thr: body.thr,
     }
 }

@@ -127,7 +127,7 @@ impl Region {
             let body = &self.bodies.hot[act.slot as usize];
             if body.id == act.id {
                 a.acts.push((act.slot, a.batch.acting.len() as u32));
-                a.batch.acting.push((act.id, act.payload));
+                a.batch.acting.push((act.id, act.deed.payload));
             }
         }
         a.acts.sort_by_key(|(slot, _)| *slot);

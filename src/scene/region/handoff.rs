@@ -45,7 +45,7 @@ impl Region {
         self.counts.reals -= 1;
         self.counts.handoffs += 1;
         let pos = handoff.state.pos;
-        if here && self.rect.outside_by(pos) <= self.scene.band_cm {
+        if here && self.rect.outside_by(pos) <= self.band_of(slot) {
             // Mirrored by the new owner from its next tick on.
             let orphan_since = Some(self.tick.0 as u32);
             let cold = &mut self.bodies.cold[slot as usize];
@@ -91,12 +91,14 @@ impl Region {
             range: body.range(),
             look: cold.look.clone(),
             session: viewer.as_ref().and_then(|v| v.session),
-            bonds: cold.bonds.clone(),
+            bonds: Vec::new(),
         };
+        let ties = cold.ties.clone();
         let viewer = viewer.unwrap_or_else(|| Viewer::new(body.id, slot, None));
         Handoff {
             from: self.id,
             state,
+            ties,
             epoch: cold.epoch.next(),
             last_applied: viewer.last_applied,
             tick: self.tick,
@@ -212,7 +214,8 @@ impl Region {
             self.take_viewer(slot);
             self.counts.reals -= 1;
         }
-        let slot = self.place_real(&handoff.state, handoff.epoch);
+        let slot = self.place_real(&handoff.state, handoff.ties.clone(), handoff.epoch);
+        self.expect_ends(slot);
         let everybody = self.outbound.everybody();
         if let Some(real) = self.bodies.real_mut(slot) {
             // Any neighbour may have a ghost of it from its old owner: tell them all how it stands.
@@ -233,14 +236,14 @@ impl Region {
     }
 
     fn restore_viewer(&mut self, slot: u32, handoff: &Handoff) {
-        let Region { bodies, viewers, scene, .. } = self;
+        let Region { bodies, viewers, scene, rules, .. } = self;
         let me = &bodies.hot[slot as usize];
         let Some(viewer) = viewers.get_mut(me.viewer as usize) else { return };
         viewer.registers.peers = handoff.peers.iter().map(viewer::unpack).collect();
         for peer in &mut viewer.registers.peers {
             // Others may speak to it before its first evaluation here, which drops who is out of
             // range; until then these count as the worst.
-            if !scan::refresh(bodies, &scene.spec.visibility, slot, me, peer) {
+            if !scan::refresh(bodies, &scene.spec.visibility, rules, slot, me, peer) {
                 peer.dist_cm = u32::MAX;
             }
         }

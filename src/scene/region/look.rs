@@ -1,10 +1,13 @@
 //! Questions that anybody may ask a region: who is where, and who sees whom.
 
-use super::Region;
 use super::bodies::Role;
+use super::{Region, viewer};
+use crate::scene::effects::Spawn;
+use crate::scene::geo::dist_cm;
 use crate::scene::index::Patch;
-use crate::scene::inspect::{EntitySnapshot, PlayerSnapshot, RegionSnapshot};
-use crate::scene::{EntityId, Kind, Plane, Pos};
+use crate::scene::inspect::{EntitySnapshot, PlayerSnapshot, RegionSnapshot, Resident, ViewEntry};
+use crate::scene::views::{Peer, Registers, Ties};
+use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet};
 
 impl Region {
     /// The entity with this id, real or ghost.
@@ -64,35 +67,100 @@ impl Region {
         }
     }
 
+    /// What lives here under this id, or has just come and is not installed yet.
+    pub fn inspect_entity(&self, id: EntityId) -> Option<Resident> {
+        if let Some(player) = self.inspect_player(id) {
+            return Some(Resident::Player(Box::new(player)));
+        }
+        if let Some(h) = self.incoming.iter().find(|h| h.state.id == id) {
+            let Spawn { kind, plane, pos, .. } = h.state;
+            let (owner, ghost, views) = (self.id, false, 0);
+            return Some(Resident::Other(EntitySnapshot {
+                id,
+                kind,
+                plane,
+                pos,
+                owner,
+                ghost,
+                views,
+            }));
+        }
+        self.real_slot(id).map(|slot| Resident::Other(self.entity(slot)))
+    }
+
     /// A player that lives here, or has just come and is not installed yet, with all that it sees.
     pub fn inspect_player(&self, id: EntityId) -> Option<PlayerSnapshot> {
         if let Some(h) = self.incoming.iter().find(|h| h.state.id == id) {
-            let linked = h.peers.iter().filter(|p| p.mine != 0 && p.his != 0);
-            return Some(PlayerSnapshot {
-                id,
-                epoch: h.epoch,
-                region: self.id,
-                plane: h.state.plane,
-                pos: h.state.pos,
-                range: h.state.range,
-                view: linked.map(|p| p.id).collect(),
-                seen: h.seen.iter().map(|s| s.id).collect(),
-            });
+            let Spawn { kind, plane, pos, range, .. } = h.state;
+            let peers = h.peers.iter().map(viewer::unpack).collect();
+            let seen = h.seen.iter().map(|s| s.id).collect();
+            let bare = self.bare_player(id, h.epoch, (plane, pos, range), &h.ties, seen);
+            return (kind == Kind::PLAYER).then(|| self.with_views(bare, peers));
         }
         let slot = self.bodies.slot(id)?;
         let (body, cold) = (&self.bodies.hot[slot as usize], &self.bodies.cold[slot as usize]);
         let viewer = self.viewers.get(body.viewer as usize)?;
-        let linked = viewer.registers.peers.iter().filter(|p| p.linked());
-        Some(PlayerSnapshot {
+        let seen = viewer.seen.iter().map(|s| s.id).collect();
+        let place = (cold.plane, body.pos, body.range());
+        let bare = self.bare_player(id, cold.epoch, place, &cold.ties, seen);
+        Some(self.with_views(bare, viewer.registers.peers.clone()))
+    }
+
+    /// A player of this region before its view list is filled in.
+    fn bare_player(
+        &self,
+        id: EntityId,
+        epoch: Epoch,
+        (plane, pos, range): (Plane, Pos, RangeSet),
+        ties: &Ties,
+        seen: Vec<EntityId>,
+    ) -> PlayerSnapshot {
+        PlayerSnapshot {
             id,
-            epoch: cold.epoch,
+            epoch,
+            scene: self.scene.id,
             region: self.id,
-            plane: cold.plane,
-            pos: body.pos,
-            range: body.range(),
-            view: linked.map(|p| p.id).collect(),
-            seen: viewer.seen.iter().map(|s| s.id).collect(),
-        })
+            tick: self.tick,
+            plane,
+            pos,
+            range,
+            ties: ties.clone(),
+            rules: self.rules,
+            view: Vec::new(),
+            asked: Vec::new(),
+            worst: None,
+            seen,
+        }
+    }
+
+    /// The player with its view list, whom it has asked, and whom it would give up first. Distances
+    /// and classes are those of this moment, which in an open tick are newer than the registers'.
+    fn with_views(&self, mut player: PlayerSnapshot, peers: Vec<Peer>) -> PlayerSnapshot {
+        let mut registers = Registers { peers, ..Registers::new(player.id) };
+        registers.peers.retain(|p| p.mine != 0);
+        for peer in &mut registers.peers {
+            peer.dist_cm = u32::MAX;
+            if let Some(slot) = self.bodies.slot(peer.id) {
+                let (body, cold) =
+                    (&self.bodies.hot[slot as usize], &self.bodies.cold[slot as usize]);
+                peer.dist_cm = dist_cm(player.pos.dist2(body.pos));
+                let (me, other) = ((player.id, &player.ties), (body.id, &cold.ties));
+                peer.class = self.rules.class(me, other, peer.dist_cm, self.bodies.now);
+            }
+        }
+        let thr = registers.thr(&self.rules);
+        let mut standing: Vec<&Peer> = registers.peers.iter().collect();
+        standing.sort_unstable_by_key(|p| registers.key(&self.rules, p));
+        let entry = |p: &Peer| ViewEntry {
+            id: p.id,
+            class: p.class,
+            dist_cm: self.bodies.slot(p.id).map(|_| p.dist_cm),
+            linked: p.linked(),
+        };
+        let worst = standing.iter().find(|p| registers.key(&self.rules, p) == thr);
+        player.worst = worst.map(|p| entry(p));
+        let (view, asked) = standing.into_iter().map(entry).partition(|e| e.linked);
+        PlayerSnapshot { view, asked, ..player }
     }
 
     fn entity(&self, slot: u32) -> EntitySnapshot {

@@ -25,8 +25,10 @@ mod bodies;
 mod border_in;
 mod border_out;
 mod doors;
+mod fights;
 mod frames;
 mod handoff;
+mod layout;
 mod look;
 mod negotiate;
 mod scan;
@@ -35,7 +37,6 @@ mod viewer;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use self::bodies::{Bodies, Bound, Role};
@@ -44,7 +45,7 @@ use self::border_out::Outbound;
 use self::negotiate::Mail;
 use self::viewer::Viewer;
 use super::border::Handoff;
-use super::effects::{Bond, Destination, Effect, Input, MAX_BONDS, Notice, Order, Spawn};
+use super::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Spawn};
 use super::frames::{FrameBatch, InputRefused, Refusal};
 use super::terrain::Ground;
 use super::views::ViewRules;
@@ -78,7 +79,7 @@ pub struct Counts {
 struct PendingAct {
     slot: u32,
     id: EntityId,
-    payload: Bytes,
+    deed: Deed,
     /// It lived here when it acted: neighbours hear of it from here and from nowhere else.
     here: bool,
 }
@@ -95,12 +96,6 @@ struct Moved {
     epoch: Epoch,
     since: Tick,
 }
-
-/// Ticks between two sortings of the players by place.
-const SORT_TICKS: u64 = 16;
-
-/// Side of the squares by which players are sorted, in patches.
-const SORT_PATCHES: i32 = 8;
 
 /// Longest payload of an act, bytes.
 const MAX_ACT: usize = 1_024;
@@ -137,6 +132,7 @@ pub struct Region {
     bodies: Bodies,
     viewers: Vec<Viewer>,
     acts: Vec<PendingAct>,
+    fights: fights::Fights,
     inbound: Inbound,
     outbound: Outbound,
     mail: Mail,
@@ -149,15 +145,12 @@ impl Region {
     /// The region `id` of `scene`, empty; `None` when the scene has no such region.
     pub fn new(scene: Arc<Scene>, id: RegionId) -> Option<Region> {
         let entry = scene.map.get(id)?.clone();
-        let neighbours = scene.map.neighbours(id, scene.band_cm);
+        let neighbours = scene.map.neighbours(id, scene.bonded_band_cm);
         Some(Region {
             id,
             epoch: entry.epoch,
             rect: entry.rect,
-            rules: ViewRules {
-                cap: scene.spec.view_cap,
-                margin_cm: scene.spec.view_margin_cm as u32,
-            },
+            rules: ViewRules::of(&scene),
             ground: scene.terrain.clone().map(Ground::new),
             tick: Tick(0),
             phase: Phase::Closed,
@@ -170,6 +163,7 @@ impl Region {
             bodies: Bodies::new(&scene, entry.rect),
             viewers: Vec::new(),
             acts: Vec::new(),
+            fights: fights::Fights::default(),
             inbound: Inbound::new(&neighbours),
             outbound: Outbound::new(&neighbours),
             mail: Mail::default(),
@@ -250,9 +244,15 @@ impl Region {
             self.force(fx);
         }
         self.tick = now;
+        self.bodies.now = now;
         self.phase = Phase::Open;
         self.acts.clear();
         self.turn_doors();
+        self.mail.forget_reaches();
+        if now.0.is_multiple_of(layout::SORT_TICKS) {
+            self.sort_by_place();
+        }
+        self.end_fights();
         // What was late for the last tick counts before anybody comes to live here.
         self.catch_up(Tick(now.0 - 1));
         self.install_incoming();
@@ -266,26 +266,9 @@ impl Region {
         for spawn in std::mem::take(&mut self.arrivals) {
             self.add(spawn, fx);
         }
-        if now.0.is_multiple_of(SORT_TICKS) {
-            self.sort_viewers();
-        }
         self.send_borders(fx);
         if self.inbound.complete(now) {
             self.close(fx);
-        }
-    }
-
-    /// Puts players that stand near each other next to each other, so that one after the other finds
-    /// in the cache what the one before it has looked at.
-    fn sort_viewers(&mut self) {
-        let Region { viewers, bodies, .. } = self;
-        viewers.sort_by_cached_key(|v| {
-            let body = &bodies.hot[v.slot as usize];
-            // Squares of patches, row by row.
-            (body.plane_ix, body.patch.z / SORT_PATCHES, body.patch.x / SORT_PATCHES, v.slot)
-        });
-        for (ix, viewer) in viewers.iter().enumerate() {
-            bodies.hot[viewer.slot as usize].viewer = ix as u32;
         }
     }
 
@@ -313,12 +296,14 @@ impl Region {
         self.apply_borders();
         self.phase = Phase::Settling;
         self.install_incoming();
+        self.begin_fights();
         self.evaluate_all();
     }
 
     /// Ends a tick: views are as they are.
     fn finish(&mut self, fx: &mut Vec<Effect>) {
         self.make_frames(fx);
+        self.apply_reaches();
         self.send_done(fx);
         self.send_handoffs(fx);
         self.phase = Phase::Closed;
@@ -437,19 +422,19 @@ impl Region {
                 }
                 Ok(())
             }
-            Order::Act(payload) if payload.len() > MAX_ACT => Err(Refusal::TooLong),
-            Order::Act(payload) => {
-                self.note_act(slot, payload, true);
+            Order::Act(deed) if deed.payload.len() > MAX_ACT => Err(Refusal::TooLong),
+            Order::Act(deed) => {
+                self.note_act(slot, deed, true);
                 Ok(())
             }
             Order::Jump(to) => self.jump(slot, to, fx),
         }
     }
 
-    fn note_act(&mut self, slot: u32, payload: Bytes, here: bool) {
+    fn note_act(&mut self, slot: u32, deed: Deed, here: bool) {
         let body = &mut self.bodies.hot[slot as usize];
         body.acted = self.tick.0 as u32;
-        self.acts.push(PendingAct { slot, id: body.id, payload, here });
+        self.acts.push(PendingAct { slot, id: body.id, deed, here });
     }
 
     fn jump(&mut self, slot: u32, to: Destination, fx: &mut Vec<Effect>) -> Result<(), Refusal> {
@@ -477,10 +462,8 @@ impl Region {
         self.scene.map.at(pos).map_or(self.id, |r| r.id)
     }
 
-    fn set_bonds(&mut self, slot: u32, mut bonds: Vec<Bond>) {
-        bonds.truncate(MAX_BONDS);
-        let range = self.bodies.hot[slot as usize].range();
-        self.bodies.set_traits(slot, range, bonds);
+    fn set_bonds(&mut self, slot: u32, bonds: Vec<Bond>) {
+        self.bodies.change_ties(slot, |ties| ties.set_bonds(bonds));
         // Neighbours must be told the new bonds: mirror it anew.
         if let Some(real) = self.bodies.real_mut(slot) {
             real.restate = true;

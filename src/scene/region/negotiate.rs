@@ -4,10 +4,11 @@
 use std::collections::VecDeque;
 
 use super::Region;
-use super::bodies::Role;
+use super::bodies::{Role, TAG_BONDED};
+use super::layout::Renumbering;
 use super::scan;
 use crate::scene::effects::Effect;
-use crate::scene::views::{Heard, Peer, Say, ViewMsg};
+use crate::scene::views::{Heard, Peer, Registers, Say, ViewMsg, ViewRules};
 use crate::scene::{EntityId, RegionId};
 
 /// Rounds of repair after which what is left waits for the next tick. Repairs end by themselves; a
@@ -43,6 +44,8 @@ pub struct Mail {
     /// For players that are not mirrored here any more: from, to.
     farewells: Vec<(EntityId, EntityId, Say)>,
     dirty: Vec<u32>,
+    /// How far players' bonds reach from the next tick on.
+    reaches: Vec<(u32, Option<u64>)>,
 }
 
 impl Mail {
@@ -56,10 +59,30 @@ impl Mail {
         self.thrs.extend(thrs);
     }
 
+    /// Forgets how far bonds of the last tick would have reached.
+    pub fn forget_reaches(&mut self) {
+        self.reaches.clear();
+    }
+
+    /// Follows slots that were given out anew.
+    pub fn renumber(&mut self, new: &Renumbering) {
+        for letter in self.local.iter_mut().chain(&mut self.afar) {
+            new.apply(&mut letter.from);
+            new.apply(&mut letter.to);
+        }
+        self.dirty.iter_mut().for_each(|slot| new.apply(slot));
+    }
+
     /// Whether anything is to be said to players of other regions.
     pub fn has_letters(&self) -> bool {
         !self.afar.is_empty() || !self.farewells.is_empty()
     }
+}
+
+/// How many more players somebody may ask: a few beyond its room, as many of whom refuse.
+fn places(registers: &Registers, rules: &ViewRules) -> usize {
+    let room = rules.cap.saturating_sub(registers.links());
+    room.max(8).saturating_sub(registers.pending())
 }
 
 impl Region {
@@ -68,6 +91,17 @@ impl Region {
         for ix in 0..self.viewers.len() {
             self.evaluate(ix, true);
             self.carry_letters();
+        }
+    }
+
+    /// Puts into force how far bonds reach over the positions of this tick: with the next tick, on
+    /// both sides of a border alike.
+    pub(super) fn apply_reaches(&mut self) {
+        for (slot, reach) in std::mem::take(&mut self.mail.reaches) {
+            if let Some(real) = self.bodies.real_mut(slot) {
+                real.restate = true;
+                self.bodies.cold[slot as usize].ties.reach = reach;
+            }
         }
     }
 
@@ -113,11 +147,11 @@ impl Region {
         let mut i = 0;
         while i < viewer.registers.peers.len() {
             let peer = &mut viewer.registers.peers[i];
-            if scan::refresh(bodies, vis, slot, me, peer) && !peer.is_blank() {
+            if scan::refresh(bodies, vis, rules, slot, me, peer) && !peer.is_blank() {
                 i += 1;
                 continue;
             }
-            if peer.mine != 0 || peer.his != 0 {
+            if peer.mine != 0 || peer.wanted {
                 viewer.registers.refuse(i, |p, say| {
                     mail.local.push_back(Letter::new(slot, p, say));
                 });
@@ -127,24 +161,30 @@ impl Region {
         if fully {
             scan::see_others(bodies, vis, viewer, scratch);
         }
+        if me.tag & TAG_BONDED != 0 {
+            let reach = scan::bond_reach(bodies, vis, rules, slot, scratch);
+            if reach != bodies.cold[slot as usize].ties.reach {
+                mail.reaches.push((slot, reach));
+            }
+        }
         viewer.thr = viewer.registers.thr(rules);
         scan::mark_peers(bodies, viewer, scratch);
-        scan::candidates(bodies, vis, rules, viewers, ix, scratch);
-        self.ask_candidates(ix);
+        bodies.see_to_crowds(rules, slot);
+        let most = places(&viewer.registers, rules);
+        scan::candidates(bodies, vis, rules, viewers, ix, most, scratch);
+        self.ask_candidates(ix, most);
     }
 
     /// Asks the candidates that the scan has found, best first, while they are better than what there
     /// is. A request reserves its place.
-    fn ask_candidates(&mut self, ix: usize) {
+    fn ask_candidates(&mut self, ix: usize, most: usize) {
         let Region { bodies, viewers, scratch, mail, rules, .. } = self;
         let viewer = &mut viewers[ix];
         let slot = viewer.slot;
         if scratch.candidates.len() > 1 {
             scratch.candidates.sort_unstable_by_key(|c| c.key);
         }
-        let links = viewer.registers.links();
-        let pending = viewer.registers.pending();
-        let most = 8.max(rules.cap.saturating_sub(links)).saturating_sub(pending);
+        let standing = viewer.registers.links() + viewer.registers.pending();
         for (asked, c) in scratch.candidates.iter().take(most).enumerate() {
             if c.key >= viewer.thr {
                 break;
@@ -155,15 +195,16 @@ impl Region {
                 viewer.registers.peers.len() - 1
             });
             let peer = &mut viewer.registers.peers[at];
-            (peer.dist_cm, peer.class, peer.ring, peer.slot) = (c.dist_cm, c.class, c.ring, c.slot);
+            peer.slot = c.slot;
+            (peer.dist_cm, peer.class, peer.ring) = (c.now.dist_cm, c.now.class, c.now.ring);
             viewer.registers.ask(at, |p, say| {
                 mail.local.push_back(Letter::new(slot, p, say));
             });
-            if links + pending + asked + 1 >= rules.cap {
+            if standing + asked + 1 >= rules.cap {
                 viewer.thr = viewer.registers.thr(rules);
             }
         }
-        bodies.hot[slot as usize].thr = viewer.thr.rank;
+        bodies.set_thr(rules, slot, viewer.thr.rank);
     }
 
     /// Delivers letters between players of this region until none is left; what is for a ghost waits
@@ -213,10 +254,12 @@ impl Region {
     fn hear_thr(&mut self, id: EntityId, thr: u64) {
         let Some(slot) = self.bodies.slot(id).filter(|s| !self.is_real(*s)) else { return };
         let Region { bodies, viewers, mail, rules, scene, scratch, .. } = self;
-        let before = std::mem::replace(&mut bodies.hot[slot as usize].thr, thr);
+        let before = bodies.hot[slot as usize].thr;
+        bodies.set_thr(rules, slot, thr);
         if thr <= before {
             return;
         }
+        bodies.see_to_crowds(rules, slot);
         scan::interested(bodies, &scene.spec.visibility, rules, viewers, slot, scratch);
         for ix in scratch.interested.drain(..) {
             Self::soil(mail, &mut viewers[ix as usize]);
@@ -316,7 +359,7 @@ impl Region {
                     Heard::Lost => lost = true,
                     Heard::Overtaken => {
                         lost = true;
-                        let standing = viewer.registers.peers[at].his;
+                        let standing = viewer.registers.peers[at].seen;
                         viewer.registers.answer(rules, at, standing, post);
                     }
                 }
@@ -335,17 +378,20 @@ impl Region {
                 if number <= peer.seen {
                     return;
                 }
-                if scan::refresh(bodies, &scene.spec.visibility, slot, me, peer) {
+                if scan::refresh(bodies, &scene.spec.visibility, rules, slot, me, peer) {
                     viewer.registers.hear_yes(rules, at, number, post);
                 } else {
                     peer.seen = number;
                     viewer.registers.refuse(at, post);
                 }
-                viewer.registers.peers.retain(|p| !p.is_blank());
+                // Others that are blank now go with the next evaluation.
+                if viewer.registers.peers[at].is_blank() {
+                    viewer.drop_peer(at);
+                }
             }
         }
         viewer.thr = viewer.registers.thr(rules);
-        bodies.hot[slot as usize].thr = viewer.thr.rank;
+        bodies.set_thr(rules, slot, viewer.thr.rank);
         if lost {
             Self::soil(mail, viewer);
         }

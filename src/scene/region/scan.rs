@@ -2,8 +2,8 @@
 
 use super::bodies::{Bodies, Body, NO_SLOT, TAG_BONDED, tag_range};
 use super::viewer::{Seen, Viewer};
-use crate::scene::geo::dist2;
-use crate::scene::index::{Grid, Patch};
+use crate::scene::geo::dist_cm;
+use crate::scene::index::{Entry, Grid};
 use crate::scene::views::{Key, NO_BOND, Peer, ViewRules};
 use crate::scene::{Kind, Plane, Visibility};
 
@@ -12,9 +12,7 @@ use crate::scene::{Kind, Plane, Visibility};
 pub struct Candidate {
     pub key: Key,
     pub slot: u32,
-    pub dist_cm: u32,
-    pub class: u8,
-    pub ring: u8,
+    pub now: Standing,
 }
 
 /// Buffers that are used again for every player.
@@ -24,6 +22,10 @@ pub struct Scratch {
     marks: Vec<u32>,
     stamp: u32,
     pub candidates: Vec<Candidate>,
+    /// Slots of who may share a bond with the viewer.
+    companions: Vec<u32>,
+    /// Ranks of these.
+    ranks: Vec<u64>,
     /// Viewers, by index.
     pub interested: Vec<u32>,
 }
@@ -57,21 +59,9 @@ impl Scratch {
 #[inline]
 pub fn in_range(v: &Visibility, me: &Body, other: &Body, known: bool) -> Option<u32> {
     let ring = me.patch.ring(other.patch);
-    let inside = match *v {
-        Visibility::Patches => me.range().and(other.range()).has_ring(ring),
-        Visibility::Circle { enter_cm, leave_cm } => {
-            let radius = i64::from(if known { leave_cm } else { enter_cm });
-            me.pos.dist2(other.pos) <= (radius * radius) as u64
-        }
-        Visibility::All => true,
-    };
+    let d2 = me.pos.dist2(other.pos);
+    let inside = v.in_range(ring, d2, me.range().and(other.range()), known);
     inside.then_some(ring)
-}
-
-/// Ground distance in whole centimetres, rounded down.
-#[inline]
-pub fn dist_cm(d2: u64) -> u32 {
-    (d2 as f64).sqrt() as u32
 }
 
 /// A ring's number as viewers keep it; from FAR on all are alike.
@@ -82,8 +72,40 @@ pub fn small_ring(ring: u32) -> u8 {
 
 /// Whether two entities are of one plane, on which things are seen.
 #[inline]
-fn same_plane(bodies: &Bodies, a: &Body, b: &Body) -> bool {
+pub fn same_plane(bodies: &Bodies, a: &Body, b: &Body) -> bool {
     a.plane_ix == b.plane_ix && bodies.planes[a.plane_ix as usize].plane != Plane::LIMBO
+}
+
+/// How two players stand to each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Standing {
+    pub dist_cm: u32,
+    pub class: u8,
+    pub ring: u8,
+}
+
+/// How two players of one plane stand to each other, if they are in range: as the visibility says, or
+/// as companions. `known` ones stay in range for longer.
+#[inline]
+fn standing(
+    bodies: &Bodies,
+    vis: &Visibility,
+    rules: &ViewRules,
+    (me_slot, me): (u32, &Body),
+    (other_slot, other): (u32, &Body),
+    known: bool,
+) -> Option<Standing> {
+    let near = in_range(vis, me, other, known);
+    let bonded = me.tag & other.tag & TAG_BONDED != 0;
+    if near.is_none() && !bonded {
+        return None;
+    }
+    let dist_cm = dist_cm(me.pos.dist2(other.pos));
+    let class =
+        if bonded { bodies.bond_class(rules, me_slot, other_slot, dist_cm) } else { NO_BOND };
+    let exempt = || rules.exempt(class, dist_cm, known).then(|| me.patch.ring(other.patch));
+    let ring = small_ring(near.or_else(exempt)?);
+    Some(Standing { dist_cm, class, ring })
 }
 
 /// Brings the peer's slot, distance, class and ring up to date. False when it is out of range or
@@ -92,6 +114,7 @@ fn same_plane(bodies: &Bodies, a: &Body, b: &Body) -> bool {
 pub fn refresh(
     bodies: &Bodies,
     vis: &Visibility,
+    rules: &ViewRules,
     me_slot: u32,
     me: &Body,
     peer: &mut Peer,
@@ -106,25 +129,59 @@ pub fn refresh(
     if !same_plane(bodies, me, other) {
         return false;
     }
-    let Some(ring) = in_range(vis, me, other, true) else { return false };
-    peer.ring = small_ring(ring);
-    peer.dist_cm = dist_cm(me.pos.dist2(other.pos));
-    if me.tag & other.tag & TAG_BONDED != 0 {
-        peer.class = bodies.bond_class(me_slot, peer.slot);
-    } else {
-        peer.class = NO_BOND;
-    }
+    let Some(now) = standing(bodies, vis, rules, (me_slot, me), (peer.slot, other), true) else {
+        return false;
+    };
+    (peer.dist_cm, peer.class, peer.ring) = (now.dist_cm, now.class, now.ring);
     true
 }
 
+/// The rank of the last companion of the player at `slot` who counts as bonded; `None` when all of
+/// them do.
+pub fn bond_reach(
+    bodies: &Bodies,
+    vis: &Visibility,
+    rules: &ViewRules,
+    slot: u32,
+    scratch: &mut Scratch,
+) -> Option<u64> {
+    let me = &bodies.hot[slot as usize];
+    let Scratch { companions, ranks, .. } = scratch;
+    bodies.companions(slot, companions);
+    if companions.len() <= rules.bond_cap {
+        return None;
+    }
+    ranks.clear();
+    ranks.extend(companions.iter().filter_map(|other_slot| {
+        let other = &bodies.hot[*other_slot as usize];
+        let class = bodies.any_class(rules, slot, *other_slot);
+        let dist_cm = dist_cm(me.pos.dist2(other.pos));
+        let near = || in_range(vis, me, other, true).is_some() || dist_cm <= rules.bond_leave_cm;
+        let counts = class != NO_BOND && same_plane(bodies, me, other) && near();
+        counts.then(|| rules.rank(class, dist_cm, false))
+    }));
+    match rules.bond_cap {
+        cap if ranks.len() <= cap => None,
+        0 => Some(0),
+        cap => Some(*ranks.select_nth_unstable(cap - 1).1),
+    }
+}
+
+/// How far a player looks around where it is crowded until there are enough candidates: first an
+/// eighth of a patch, then twice as far each time, and at last as far as there is.
+const FIRST_LOOK: i32 = 8;
+const LOOKS: u32 = 5;
+
 /// Collects into `scratch.candidates` the players in range that beat the viewer's threshold, and whose
-/// own threshold the viewer beats. Those marked by [`mark_peers`] are left out.
+/// own threshold the viewer beats. Those marked by [`mark_peers`] are left out. Of more than `most`
+/// there are at least the `most` best ones.
 pub fn candidates(
     bodies: &Bodies,
     vis: &Visibility,
     rules: &ViewRules,
     viewers: &[Viewer],
     ix: usize,
+    most: usize,
     scratch: &mut Scratch,
 ) {
     let Viewer { slot: me_slot, thr, .. } = viewers[ix];
@@ -135,41 +192,53 @@ pub fn candidates(
     }
     let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
     // A pair without a bond can only beat the threshold when it is nearer than this.
-    let near2 = nearer_than(rules, thr);
-    let consider = |slot: u32, tag: u32, d2: u64, ring: u32| {
+    let near2 = nearer_than(rules, thr.rank);
+    let consider = |slot: u32, known: bool| {
         let other = &bodies.hot[slot as usize];
-        let class = match me.tag & tag & TAG_BONDED {
-            0 => NO_BOND,
-            _ => bodies.bond_class(me_slot, slot),
-        };
-        let dist_cm = dist_cm(d2);
-        let rank = rules.rank(class, dist_cm, false);
+        let now = standing(bodies, vis, rules, (me_slot, me), (slot, other), known)?;
+        let rank = rules.rank(now.class, now.dist_cm, false);
         let key = Key::of(rank, me.id, other.id);
         // The other's threshold is a whole key where it lives here, and a rank where it is a ghost.
         let theirs = || viewers.get(other.viewer as usize).is_none_or(|v| key < v.thr);
         let wanted = key < thr && (rank < other.thr || (rank == other.thr && theirs()));
-        wanted.then_some(Candidate { key, slot, dist_cm, class, ring: small_ring(ring) })
+        wanted.then_some(Candidate { key, slot, now })
     };
-    let Scratch { marks, stamp, candidates, .. } = scratch;
-    let known = |slot: u32| marks[slot as usize] == *stamp;
-    neighbourhood(vis, grid, me, |ring, entries| {
-        for e in entries {
-            let d2 = dist2(me.pos.x, me.pos.z, e.x, e.z);
-            if d2 > near2 && me.tag & e.tag & TAG_BONDED == 0 {
-                continue;
-            }
-            if entry_in_range(vis, me, ring, d2, e.tag) && e.slot != me_slot && !known(e.slot) {
-                candidates.extend(consider(e.slot, e.tag, d2, ring));
+    if me.tag & TAG_BONDED != 0 {
+        let mut companions = std::mem::take(&mut scratch.companions);
+        bodies.companions(me_slot, &mut companions);
+        for slot in companions.iter().copied() {
+            let other = &bodies.hot[slot as usize];
+            if !scratch.known(slot) && other.kind == Kind::PLAYER && other.plane_ix == me.plane_ix {
+                if let Some(candidate) = consider(slot, false) {
+                    scratch.candidates.push(candidate);
+                    scratch.mark(slot);
+                }
             }
         }
-    });
+        scratch.companions = companions;
+    }
+    let Scratch { marks, stamp, candidates, .. } = scratch;
+    let known = |slot: u32| marks[slot as usize] == *stamp;
+    let companions = candidates.len();
+    let first_cm = u64::from((grid.patch_cm() / FIRST_LOOK).unsigned_abs());
+    for look in if grid.has_crowds() { 0 } else { LOOKS }..=LOOKS {
+        let limit2 = if look == LOOKS { near2 } else { near2.min((first_cm << look).pow(2)) };
+        neighbourhood(vis, grid, me, limit2, |ring, e, d2| {
+            if entry_in_range(vis, me, ring, d2, e.tag) && e.slot != me_slot && !known(e.slot) {
+                candidates.extend(consider(e.slot, false));
+            }
+        });
+        // Nobody who is farther is better than any of these.
+        if limit2 == near2 || candidates.len() >= companions + most {
+            break;
+        }
+        candidates.truncate(companions);
+    }
     // Whoever was displaced since the last frame is still in range up to the leave radius.
     for p in viewers[ix].registers.peers.iter().filter(|p| p.shown && p.mine == 0) {
-        let other = &bodies.hot[p.slot as usize];
-        let d2 = me.pos.dist2(other.pos);
-        let ring = me.patch.ring(other.patch);
-        if !known(p.slot) && !entry_in_range(vis, me, ring, d2, other.tag) {
-            candidates.extend(consider(p.slot, other.tag, d2, ring));
+        let asked = candidates.iter().any(|c| c.slot == p.slot);
+        if !asked && marks[p.slot as usize] != *stamp {
+            candidates.extend(consider(p.slot, true));
         }
     }
 }
@@ -186,7 +255,7 @@ pub fn mark_peers(bodies: &Bodies, viewer: &Viewer, scratch: &mut Scratch) {
 }
 
 /// Collects into `scratch.interested` the players that live here, in range of the ghost at `slot`,
-/// for whom it beats their threshold as they beat its.
+/// for whom it beats their threshold as they beat its; some of them twice.
 pub fn interested(
     bodies: &Bodies,
     vis: &Visibility,
@@ -195,6 +264,7 @@ pub fn interested(
     slot: u32,
     scratch: &mut Scratch,
 ) {
+    let Scratch { interested, companions, .. } = scratch;
     let ghost = &bodies.hot[slot as usize];
     let index = &bodies.planes[ghost.plane_ix as usize];
     let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
@@ -203,34 +273,35 @@ pub fn interested(
         Visibility::Circle { leave_cm, .. } => Visibility::Circle { enter_cm: leave_cm, leave_cm },
         Visibility::Patches | Visibility::All => *vis,
     };
-    neighbourhood(&within, grid, ghost, |ring, entries| {
-        for e in entries {
-            let other = &bodies.hot[e.slot as usize];
-            let Some(viewer) = viewers.get(other.viewer as usize) else { continue };
-            let d2 = dist2(ghost.pos.x, ghost.pos.z, e.x, e.z);
-            let shown = || {
-                viewer.registers.find(ghost.id).is_some_and(|at| viewer.registers.peers[at].shown)
-            };
-            let near = entry_in_range(vis, ghost, ring, d2, e.tag)
-                || (entry_in_range(&within, ghost, ring, d2, e.tag) && shown());
-            if !near {
-                continue;
-            }
-            let class = match ghost.tag & e.tag & TAG_BONDED {
-                0 => NO_BOND,
-                _ => bodies.bond_class(slot, e.slot),
-            };
-            let rank = rules.rank(class, dist_cm(d2), false);
-            if rank <= ghost.thr && Key::of(rank, ghost.id, other.id) < viewer.thr {
-                scratch.interested.push(other.viewer);
-            }
+    let mut consider = |other_slot: u32| {
+        let other = &bodies.hot[other_slot as usize];
+        let Some(viewer) = viewers.get(other.viewer as usize) else { return };
+        let known = viewer.registers.find(ghost.id);
+        let shown = known.is_some_and(|at| viewer.registers.peers[at].shown);
+        let (me, other) = ((slot, ghost), (other_slot, other));
+        let Some(now) = standing(bodies, vis, rules, me, other, shown) else { return };
+        let rank = rules.rank(now.class, now.dist_cm, false);
+        if rank <= ghost.thr && Key::of(rank, ghost.id, other.1.id) < viewer.thr {
+            interested.push(other.1.viewer);
+        }
+    };
+    let limit2 = nearer_than(rules, ghost.thr);
+    neighbourhood(&within, grid, ghost, limit2, |ring, e, d2| {
+        if entry_in_range(&within, ghost, ring, d2, e.tag) {
+            consider(e.slot);
         }
     });
+    if ghost.tag & TAG_BONDED != 0 {
+        bodies.companions(slot, companions);
+        let here = |s: &&u32| bodies.hot[**s as usize].plane_ix == ghost.plane_ix;
+        companions.iter().filter(here).for_each(|s| consider(*s));
+    }
 }
 
-fn nearer_than(rules: &ViewRules, thr: Key) -> u64 {
+/// The squared distance within which a pair without a bond can beat a threshold of this rank.
+pub fn nearer_than(rules: &ViewRules, thr: u64) -> u64 {
     let no_bond_at_0 = rules.rank(NO_BOND, 0, false);
-    match thr.rank.checked_sub(no_bond_at_0) {
+    match thr.checked_sub(no_bond_at_0) {
         // A centimetre more, since distances are rounded down.
         Some(cm) if cm < 1 << 31 => (cm + 1) * (cm + 1),
         Some(_) => u64::MAX,
@@ -250,24 +321,24 @@ fn entry_in_range(vis: &Visibility, me: &Body, ring: u32, d2: u64, tag: u32) -> 
     }
 }
 
+/// Visits who may be in range, no farther than `limit2`: ring, entry, squared distance.
 #[inline]
 fn neighbourhood(
     vis: &Visibility,
     grid: &Grid,
     me: &Body,
-    mut visit: impl FnMut(u32, &[crate::scene::index::Entry]),
+    limit2: u64,
+    visit: impl FnMut(u32, &Entry, u64),
 ) {
-    let center = grid.patch_of(me.pos);
-    match *vis {
-        Visibility::Patches => {
-            let Some(reach) = me.range().reach() else { return };
-            grid.rings(center, reach, visit);
-        }
-        Visibility::Circle { enter_cm, .. } => {
-            grid.rings(center, grid.rings_of_radius(enter_cm), visit);
-        }
-        Visibility::All => grid.all(|at: Patch, entries| visit(center.ring(at), entries)),
-    }
+    let reach = match *vis {
+        Visibility::Patches => match me.range().reach() {
+            Some(reach) => Some(reach),
+            None => return,
+        },
+        Visibility::Circle { enter_cm, .. } => Some(grid.rings_of_radius(enter_cm)),
+        Visibility::All => None,
+    };
+    grid.near(me.pos, reach, limit2, visit);
 }
 
 /// Brings what the viewer sees beside players up to date.
@@ -293,14 +364,11 @@ pub fn see_others(bodies: &Bodies, vis: &Visibility, viewer: &mut Viewer, scratc
         return;
     }
     for grid in others.filter_map(|(_, g)| g.as_ref()).filter(|g| !g.is_empty()) {
-        neighbourhood(vis, grid, me, |ring, entries| {
-            for e in entries {
-                let d2 = dist2(me.pos.x, me.pos.z, e.x, e.z);
-                if entry_in_range(vis, me, ring, d2, e.tag) && !scratch.known(e.slot) {
-                    let id = bodies.hot[e.slot as usize].id;
-                    let ring = small_ring(ring);
-                    viewer.seen.push(Seen { id, slot: e.slot, sent: 0, ring, shown: false });
-                }
+        neighbourhood(vis, grid, me, u64::MAX, |ring, e, d2| {
+            if entry_in_range(vis, me, ring, d2, e.tag) && !scratch.known(e.slot) {
+                let id = bodies.hot[e.slot as usize].id;
+                let ring = small_ring(ring);
+                viewer.seen.push(Seen { id, slot: e.slot, sent: 0, ring, shown: false });
             }
         });
     }

@@ -82,7 +82,7 @@ pub fn pack(p: &Peer, sent: Tick) -> PeerState {
     PeerState {
         id: p.id,
         mine: p.mine,
-        his: p.his,
+        his: p.his(),
         seen: p.seen,
         owed: p.owed,
         shown: p.shown,
@@ -94,8 +94,8 @@ pub fn pack(p: &Peer, sent: Tick) -> PeerState {
 pub fn unpack(s: &PeerState) -> Peer {
     Peer {
         mine: s.mine,
-        his: s.his,
-        seen: s.seen,
+        wanted: s.his != 0,
+        seen: s.seen.max(s.his),
         owed: s.owed,
         shown: s.shown,
         sent: s.sent.0 as u32,

@@ -25,8 +25,11 @@
 //! have room). See arXiv 0704.3904.
 
 mod registers;
+mod ties;
+pub mod why;
 
 pub use registers::{Heard, Key, NO_BOND, Peer, Registers, ViewRules};
+pub use ties::{Fight, Ties};
 
 use serde::{Deserialize, Serialize};
 

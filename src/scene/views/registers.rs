@@ -1,7 +1,10 @@
 //! The registers of one player and the rules by which they change.
 
-use super::Say;
-use crate::scene::EntityId;
+use serde::{Deserialize, Serialize};
+
+use super::{Say, Ties};
+use crate::scene::spec::{BondSpec, FIGHT};
+use crate::scene::{EntityId, Scene, Tick};
 
 /// What decides between two pairs: smaller is better. The same seen from both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,12 +26,22 @@ impl Key {
 }
 
 /// What a scene says of view lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ViewRules {
     /// Most links of a player.
     pub cap: usize,
     /// By how much a linked pair counts as nearer than it is, centimetres.
     pub margin_cm: u32,
+    /// Most companions who count as bonded to one player.
+    pub bond_cap: usize,
+    /// Companions are in range up to here whatever the visibility says; 0 = not.
+    pub bond_enter_cm: u32,
+    /// Companions who know each other are in range up to here.
+    pub bond_leave_cm: u32,
+    /// The class of a fight; [`NO_BOND`] where acts make none.
+    pub fight: u8,
+    /// How long a fight lasts after the last act.
+    pub fight_ticks: u64,
 }
 
 /// Bond class of a pair without a bond.
@@ -38,6 +51,58 @@ pub const NO_BOND: u8 = 255;
 const RANK_BIAS: u64 = 1 << 20;
 
 impl ViewRules {
+    /// A cap and a margin in centimetres; bonds as they are by default, and no fights.
+    pub fn new(cap: usize, margin_cm: u32) -> ViewRules {
+        ViewRules {
+            cap,
+            margin_cm,
+            bond_cap: BondSpec::default().cap,
+            bond_enter_cm: 0,
+            bond_leave_cm: 0,
+            fight: NO_BOND,
+            fight_ticks: 0,
+        }
+    }
+
+    /// The rules of a scene.
+    pub fn of(scene: &Scene) -> ViewRules {
+        let (spec, bonds) = (&scene.spec, &scene.spec.bonds);
+        let fight = bonds.class_of(FIGHT).filter(|_| bonds.fight_ms > 0);
+        ViewRules {
+            cap: spec.view_cap,
+            margin_cm: spec.view_margin_cm.unsigned_abs(),
+            bond_cap: bonds.cap,
+            bond_enter_cm: bonds.enter_cm.unsigned_abs(),
+            bond_leave_cm: bonds.leave_cm.unsigned_abs(),
+            fight: fight.unwrap_or(NO_BOND),
+            fight_ticks: u64::from(bonds.fight_ms.div_ceil(scene.tick_ms)),
+        }
+    }
+
+    /// The class of two players, `dist_cm` apart: the strongest bond that they share at `now`,
+    /// [`NO_BOND`] when none or when either has enough companions who go before.
+    pub fn class(&self, a: (EntityId, &Ties), b: (EntityId, &Ties), dist_cm: u32, now: Tick) -> u8 {
+        let class = self.any_class(a, b, now);
+        if class == NO_BOND || (a.1.reach.is_none() && b.1.reach.is_none()) {
+            return class;
+        }
+        let rank = self.rank(class, dist_cm, false);
+        let counts = |ties: &Ties| ties.reach.is_none_or(|reach| rank <= reach);
+        if counts(a.1) && counts(b.1) { class } else { NO_BOND }
+    }
+
+    /// The strongest bond that two share at `now`, however many companions they have.
+    pub fn any_class(&self, a: (EntityId, &Ties), b: (EntityId, &Ties), now: Tick) -> u8 {
+        a.1.class(a.0, b.0, b.1, now, self.fight)
+    }
+
+    /// Whether companions, `dist_cm` apart, are in range whatever the visibility says; `known` ones
+    /// for longer.
+    pub fn exempt(&self, class: u8, dist_cm: u32, known: bool) -> bool {
+        let limit = if known { self.bond_leave_cm } else { self.bond_enter_cm };
+        class != NO_BOND && limit > 0 && dist_cm <= limit
+    }
+
     /// The rank of a pair: its bond class (0 strongest, 255 none), then its distance in centimetres
     /// less the margin if the two are linked.
     #[inline]
@@ -56,8 +121,6 @@ pub struct Peer {
     pub slot: u32,
     /// Number of my standing YES; 0 = none.
     pub mine: u32,
-    /// Number of the other's standing YES; 0 = none.
-    pub his: u32,
     /// The last YES number seen of the other.
     pub seen: u32,
     /// Distance, centimetres, as of the last evaluation.
@@ -68,6 +131,8 @@ pub struct Peer {
     pub class: u8,
     /// Ring in which the other was at the last evaluation.
     pub ring: u8,
+    /// The other's YES, number `seen`, stands.
+    pub wanted: bool,
     /// The other said NO last and owes the next YES.
     pub owed: bool,
     /// Whether the client is shown the other.
@@ -81,12 +146,12 @@ impl Peer {
             id,
             slot,
             mine: 0,
-            his: 0,
             seen: 0,
             dist_cm: 0,
             sent: 0,
             class: NO_BOND,
             ring: 0,
+            wanted: false,
             owed: false,
             shown: false,
         }
@@ -95,18 +160,24 @@ impl Peer {
     /// Both said YES: an entry of the view list.
     #[inline]
     pub fn linked(&self) -> bool {
-        self.mine != 0 && self.his != 0
+        self.mine != 0 && self.wanted
+    }
+
+    /// Number of the other's standing YES; 0 = none.
+    #[inline]
+    pub fn his(&self) -> u32 {
+        if self.wanted { self.seen } else { 0 }
     }
 
     /// Asked, no answer yet.
     #[inline]
     pub fn asked(&self) -> bool {
-        self.mine != 0 && self.his == 0
+        self.mine != 0 && !self.wanted
     }
 
     /// Nothing here needs to be remembered.
     pub fn is_blank(&self) -> bool {
-        self.mine == 0 && self.his == 0 && !self.owed && !self.shown
+        self.mine == 0 && !self.wanted && !self.owed && !self.shown
     }
 }
 
@@ -197,7 +268,7 @@ impl Registers {
     pub fn refuse(&mut self, ix: usize, mut say: impl FnMut(&Peer, Say)) {
         let p = &mut self.peers[ix];
         p.mine = 0;
-        p.his = 0;
+        p.wanted = false;
         p.owed = false;
         say(p, Say::No { echo: p.seen, at: self.counter });
     }
@@ -229,8 +300,7 @@ impl Registers {
         let key = self.key(rules, &self.peers[ix]);
         let p = &mut self.peers[ix];
         let wanted = key < thr || (p.mine != 0 && key <= thr);
-        p.seen = number;
-        p.his = number;
+        (p.seen, p.wanted) = (number, true);
         p.owed = false;
         if !wanted {
             return self.refuse(ix, say);
@@ -246,7 +316,7 @@ impl Registers {
     pub fn hear_no(&mut self, ix: usize, echo: u32, at: u32) -> Heard {
         let p = &mut self.peers[ix];
         let cancels = p.mine != 0 && p.mine == echo;
-        if p.his > at {
+        if p.his() > at {
             if !cancels {
                 return Heard::NothingLost;
             }
@@ -254,7 +324,7 @@ impl Registers {
             return Heard::Overtaken;
         }
         let was_linked = p.linked();
-        p.his = 0;
+        p.wanted = false;
         p.seen = p.seen.max(at);
         if cancels {
             p.mine = 0;

@@ -233,7 +233,7 @@ impl Stage {
 
     pub async fn act(&mut self, who: Who, what: &str) {
         let seq = self.next_seq(who);
-        self.say(who, Act { seq, payload: ByteBuf::from(what) }).await;
+        self.say(who, Act { seq, payload: ByteBuf::from(what), aim: None }).await;
     }
 
     pub async fn jump(

@@ -1,0 +1,75 @@
+// Two players: why they see each other, or why they do not.
+
+const $ = (id) => document.getElementById(id);
+
+/** For so long one of the two may be nowhere, as in a handoff, before it is said to be gone. */
+const GONE_MS = 2500;
+
+/** Who is compared with the selected player, and what the server says of the two. */
+export class Pair {
+  constructor() { this.choose(null, 0); }
+
+  /** Compares with this one from `now` on; `null`: with nobody. */
+  choose(other, now) {
+    Object.assign(this, { other, answer: null, answeredAt: now, gone: false });
+  }
+
+  /** What to ask the server; `null` when nobody is compared. */
+  path(selected) {
+    return this.other === null ? null : `api/why?a=${selected}&b=${this.other}`;
+  }
+
+  /** Takes an answer, `null` when one of the two is nowhere. Says whether it is the first. */
+  apply(answer, now) {
+    const first = answer !== null && this.answer === null;
+    if (answer) Object.assign(this, { answer, answeredAt: now, gone: false });
+    else if (now - this.answeredAt > GONE_MS) this.gone = true;
+    return first;
+  }
+
+  /** Whether the two see each other, as far as is known. */
+  get seen() { return this.answer !== null && !this.gone && this.answer.seen; }
+
+  /** The sentences to show. */
+  get words() {
+    if (this.other === null) return [];
+    if (this.gone) return [`No region has ${this.other}, or the selected player is gone.`];
+    return this.answer?.words ?? [`Asking about ${this.other} …`];
+  }
+}
+
+/** Shows the sentences; those that did not change are left alone. */
+export function showPair(pair) {
+  const box = $("pair-words");
+  const { words } = pair;
+  $("pair-clear").hidden = pair.other === null;
+  box.hidden = words.length === 0;
+  box.classList.toggle("seen", pair.seen);
+  while (box.children.length > words.length) box.lastChild.remove();
+  while (box.children.length < words.length) box.append(document.createElement("p"));
+  words.forEach((text, i) => {
+    if (box.children[i].textContent !== text) box.children[i].textContent = text;
+  });
+  const field = $("pair-id");
+  const id = pair.other === null ? "" : String(pair.other);
+  if (document.activeElement !== field && field.value !== id) field.value = id;
+}
+
+/**
+ * Listens to the field, its button and the Escape key in it. `compare(id)` takes whom to compare
+ * with, or `null`.
+ */
+export function listenPair(compare) {
+  const clear = () => {
+    $("pair-id").value = "";
+    compare(null);
+  };
+  $("pair").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const id = $("pair-id").value.trim();
+    if (/^[0-9]+$/.test(id)) compare(Number(id));
+    else clear();
+  });
+  $("pair-id").addEventListener("keydown", (event) => { if (event.key === "Escape") clear(); });
+  $("pair-clear").addEventListener("click", clear);
+}

@@ -1,0 +1,194 @@
+//! `purview ctl`: asks a running server, by the HTTP of its console.
+
+mod why;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use anyhow::Context;
+use bytes::Bytes;
+use clap::{Args, Subcommand};
+use serde::Deserialize;
+
+use crate::cli::CommonArgs;
+use crate::config::ConfigErrors;
+use crate::http::{self, Answer, HttpError};
+
+pub use why::WhyArgs;
+
+/// What a running server can be asked.
+#[derive(Debug, Subcommand)]
+pub enum CtlCommand {
+    /// Tell why two players see each other, or why they do not.
+    Why(WhyArgs),
+}
+
+/// Which server is asked.
+#[derive(Debug, Clone, Args)]
+pub struct ConsoleArgs {
+    /// The server's console; default: where the configuration says that it listens.
+    #[arg(long, value_name = "URL")]
+    pub console: Option<String>,
+    /// File, overrides and log level.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// Why a server cannot be asked, or does not tell what was asked for. Nothing was changed by it.
+#[derive(Debug, thiserror::Error)]
+pub enum CtlError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// The configuration says that there is no console.
+    #[error(
+        "console.listen is \"off\": this server has no console to ask; --console names another"
+    )]
+    Off,
+    /// The configuration leaves the port to the system.
+    #[error("console.listen is {0}: the port is any free one; say which with --console")]
+    AnyPort(SocketAddr),
+    /// There is no answer.
+    #[error("{0}; is the server up, and is this its console? --console URL names another")]
+    NoAnswer(HttpError),
+    /// What was given is no address.
+    #[error("{0}")]
+    BadUrl(HttpError),
+    /// The console says no.
+    #[error("{error}; want {expected}")]
+    Refused {
+        /// What is wrong.
+        error: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// Whoever answers is no console of this version.
+    #[error("{url} answers ({status}), but not as the console of a Purview server does")]
+    Stranger {
+        /// Who was asked.
+        url: String,
+        /// The status of the answer.
+        status: u16,
+    },
+}
+
+/// What a console says when it cannot tell.
+#[derive(Debug, Deserialize)]
+struct Refusal {
+    error: String,
+    expected: String,
+}
+
+impl ConsoleArgs {
+    /// The address of the console.
+    ///
+    /// # Errors
+    /// The configuration is wrong or does not say it.
+    pub fn url(&self) -> Result<String, CtlError> {
+        if let Some(url) = &self.console {
+            return Ok(url.clone());
+        }
+        match self.common.load()?.console.listen {
+            None => Err(CtlError::Off),
+            Some(addr) if addr.port() == 0 => Err(CtlError::AnyPort(addr)),
+            Some(addr) => Ok(format!("http://{}", from_here(addr))),
+        }
+    }
+
+    /// What the console answers to `GET` of `path`.
+    ///
+    /// # Errors
+    /// [`CtlError`]; also when the console answers with an error.
+    pub async fn get(&self, path: &str) -> Result<Told, CtlError> {
+        let url = self.url()?;
+        let answer = http::get(&url, path).await.map_err(|e| match e {
+            HttpError::BadUrl(_) => CtlError::BadUrl(e),
+            HttpError::NoAnswer { .. } | HttpError::Silent { .. } => CtlError::NoAnswer(e),
+        })?;
+        let Answer { status, body } = answer;
+        if status == 200 {
+            return Ok(Told { url, status, body });
+        }
+        match serde_json::from_slice(&body) {
+            Ok(Refusal { error, expected }) => Err(CtlError::Refused { error, expected }),
+            Err(_) => Err(CtlError::Stranger { url, status }),
+        }
+    }
+}
+
+/// Where a server that listens on `addr` of this machine is reached from here.
+fn from_here(addr: SocketAddr) -> SocketAddr {
+    let ip = match addr.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+    };
+    SocketAddr::new(ip, addr.port())
+}
+
+/// What a console told.
+#[derive(Debug)]
+pub struct Told {
+    url: String,
+    status: u16,
+    /// The JSON as it came.
+    pub body: Bytes,
+}
+
+impl Told {
+    /// The answer as a value.
+    ///
+    /// # Errors
+    /// [`CtlError::Stranger`] when it is of another shape.
+    pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, CtlError> {
+        let Told { url, status, body } = self;
+        let strange = |_| CtlError::Stranger { url: url.clone(), status: *status };
+        serde_json::from_slice(body).map_err(strange)
+    }
+}
+
+/// Runs `purview ctl` to its end; the exit code is the command's own.
+///
+/// # Errors
+/// [`CtlError`], or standard output cannot be written.
+pub fn run(command: &CtlCommand) -> anyhow::Result<u8> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start a runtime")?;
+    match command {
+        CtlCommand::Why(args) => runtime.block_on(why::run(args)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(listen: &str) -> Result<String, CtlError> {
+        let set = vec![format!("console.listen={listen}").parse().unwrap()];
+        let common = CommonArgs { set, ..CommonArgs::default() };
+        ConsoleArgs { console: None, common }.url()
+    }
+
+    #[test]
+    fn the_console_is_found_where_the_configuration_says() {
+        assert_eq!(url("127.0.0.1:7780").unwrap(), "http://127.0.0.1:7780");
+        assert_eq!(url("10.0.0.7:80").unwrap(), "http://10.0.0.7:80");
+        assert_eq!(url("0.0.0.0:7780").unwrap(), "http://127.0.0.1:7780");
+        assert_eq!(url("[::]:7780").unwrap(), "http://[::1]:7780");
+    }
+
+    #[test]
+    fn a_configuration_that_does_not_say_where_is_told_so() {
+        assert!(matches!(url("off"), Err(CtlError::Off)));
+        assert!(matches!(url("127.0.0.1:0"), Err(CtlError::AnyPort(_))));
+        assert!(matches!(url("here"), Err(CtlError::Config(_))));
+    }
+
+    #[test]
+    fn a_console_that_is_named_needs_no_configuration() {
+        let common = CommonArgs { file: Some("/no/such.toml".into()), ..CommonArgs::default() };
+        let args = ConsoleArgs { console: Some("http://h:1".into()), common };
+        assert_eq!(args.url().unwrap(), "http://h:1");
+    }
+}

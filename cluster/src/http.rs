@@ -1,0 +1,107 @@
+//! Asks the console of a server: HTTP as a client, for short answers.
+
+use std::error::Error;
+use std::time::Duration;
+
+use axum::http::Uri;
+use axum::http::uri::Scheme;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+
+/// Longest answer that is read, bytes.
+const ANSWER_MAX: usize = 1 << 20;
+
+/// How long an answer is waited for.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// Not the address of a console.
+    #[error("cannot ask {0:?}: want http://host:port")]
+    BadUrl(String),
+    /// Nobody answers there, or not to the end.
+    #[error("{url} does not answer: {cause}")]
+    NoAnswer {
+        /// Who was asked.
+        url: String,
+        /// What went wrong at the bottom.
+        cause: String,
+    },
+    /// No answer in time.
+    #[error("{url} does not answer within {} s", ANSWER_LIMIT.as_secs())]
+    Silent {
+        /// Who was asked.
+        url: String,
+    },
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status, for example 200.
+    pub status: u16,
+    /// The body, at most 1 MiB.
+    pub body: Bytes,
+}
+
+/// `GET` of `path`, which begins with a slash, below the address `base` of a console, which is
+/// `http://host:port` and may go on with a path of its own.
+///
+/// # Errors
+/// [`HttpError`]. An answer of any status is none.
+pub async fn get(base: &str, path: &str) -> Result<Answer, HttpError> {
+    let uri = uri(base, path).ok_or_else(|| HttpError::BadUrl(base.into()))?;
+    match tokio::time::timeout(ANSWER_LIMIT, fetch(uri)).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(e)) => Err(HttpError::NoAnswer { url: base.into(), cause: bottom(&*e) }),
+        Err(_) => Err(HttpError::Silent { url: base.into() }),
+    }
+}
+
+fn uri(base: &str, path: &str) -> Option<Uri> {
+    let uri: Uri = format!("{}{path}", base.trim_end_matches('/')).parse().ok()?;
+    let plain = uri.scheme() == Some(&Scheme::HTTP) && !base.contains(['?', '#']);
+    plain.then_some(uri)
+}
+
+async fn fetch(uri: Uri) -> Result<Answer, Box<dyn Error + Send + Sync>> {
+    let client = Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
+    let response = client.get(uri).await?;
+    let status = response.status().as_u16();
+    let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await?.to_bytes();
+    Ok(Answer { status, body })
+}
+
+/// The first cause, which says what a person can act on.
+fn bottom(mut error: &(dyn Error + 'static)) -> String {
+    while let Some(cause) = error.source() {
+        error = cause;
+    }
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_console_may_stand_below_a_path() {
+        let text = |base| uri(base, "/api/why?a=1").map(|uri| uri.to_string());
+        let want = |text: &str| Some(text.to_owned());
+        assert_eq!(text("http://h:1"), want("http://h:1/api/why?a=1"));
+        assert_eq!(text("http://[::1]:1/"), want("http://[::1]:1/api/why?a=1"));
+        assert_eq!(text("http://h/purview/"), want("http://h/purview/api/why?a=1"));
+    }
+
+    #[test]
+    fn what_is_no_address_of_a_console_is_refused() {
+        for base in
+            ["", "h:1", "https://h:1", "ws://h:1", "http://", "http://h:1?x=1", "http://a b"]
+        {
+            assert_eq!(uri(base, "/api/stats"), None, "{base:?}");
+        }
+    }
+}

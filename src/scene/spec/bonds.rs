@@ -1,0 +1,86 @@
+//! Bonds: what a scene says of them.
+
+use serde::{Deserialize, Serialize};
+
+use super::SpecError;
+use super::check::{MAX_SIDE_CM, err, m};
+
+/// What makes players special to each other, and how far that goes (DESIGN, "VIEWS").
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BondSpec {
+    /// The kinds of bonds, strongest first: a bond's class is its kind's place here. At most 32,
+    /// with unique names.
+    pub kinds: Vec<String>,
+    /// How many companions count as bonded to one player: the strongest and nearest ones. More of
+    /// them are seen as anybody else is, so that a large group does not fill the list. 0 to 1000;
+    /// companions at the very distance of the last one count too.
+    pub cap: usize,
+    /// Companions come into range at this distance at the latest, whatever the scene's visibility
+    /// says; 0 = they are in range as anybody else is.
+    pub enter_cm: i32,
+    /// Companions who see each other go out of range beyond this distance at the earliest; greater
+    /// than `enter_cm`, or 0 with it.
+    pub leave_cm: i32,
+    /// How long a [`FIGHT`] lasts after the last act that one of the two aimed at the other,
+    /// milliseconds; 0 = no act makes a bond.
+    pub fight_ms: u32,
+}
+
+/// The kind of the bond that an act aimed at another player makes.
+pub const FIGHT: &str = "fight";
+
+impl Default for BondSpec {
+    fn default() -> Self {
+        BondSpec {
+            kinds: ["couple", "party", FIGHT].map(String::from).into(),
+            cap: 20,
+            enter_cm: 0,
+            leave_cm: 0,
+            fight_ms: 10_000,
+        }
+    }
+}
+
+impl BondSpec {
+    /// The class of a kind of bond: its place in the order, 0 the strongest.
+    pub fn class_of(&self, kind: &str) -> Option<u8> {
+        self.kinds.iter().position(|k| k == kind).map(|at| at as u8)
+    }
+}
+
+pub(super) fn check_bonds(b: &BondSpec, errors: &mut Vec<SpecError>) {
+    if b.kinds.len() > 32 {
+        err(errors, "bonds.kinds", b.kinds.len(), "at most 32 kinds".into());
+    }
+    for (i, kind) in b.kinds.iter().enumerate() {
+        if kind.is_empty() || kind.len() > 64 {
+            err(errors, "bonds.kinds", format!("{kind:?}"), "must have 1 to 64 bytes".into());
+        }
+        if b.kinds[..i].contains(kind) {
+            let rule = "stands twice; names are unique".into();
+            err(errors, "bonds.kinds", format!("{kind:?}"), rule);
+        }
+    }
+    if b.cap > 1000 {
+        err(errors, "bonds.cap", b.cap, "must lie between 0 and 1000".into());
+    }
+    if !(0..=MAX_SIDE_CM).contains(&b.enter_cm) {
+        err(errors, "bonds.enter", m(b.enter_cm), "must lie between 0 m and 1000 km".into());
+    }
+    let leave_fits = match b.enter_cm {
+        0 => b.leave_cm == 0,
+        enter => b.leave_cm > enter && b.leave_cm <= MAX_SIDE_CM,
+    };
+    if !leave_fits {
+        let rule = match b.enter_cm {
+            0 => "has an effect only beside an enter radius above 0 m".into(),
+            enter => {
+                format!("must be greater than the enter radius of {}, at most 1000 km", m(enter))
+            }
+        };
+        err(errors, "bonds.leave", m(b.leave_cm), rule);
+    }
+    if b.fight_ms > 86_400_000 {
+        err(errors, "bonds.fight", format!("{} ms", b.fight_ms), "must be at most a day".into());
+    }
+}
