@@ -64,9 +64,9 @@ fn walkers() -> Vec<(Pos, Mover)> {
     places.map(|pos| (pos, Mover::new(ServerMs(0), pos, SPEED))).collect()
 }
 
-/// A way of so many steps around pillars: east and south by turns, some of them at once.
+/// A way of so many steps eastwards between the pillars, half of them diagonal.
 fn way(len: usize) -> Steps {
-    [Step::Right, Step::RightDown, Step::Down, Step::LeftDown]
+    [Step::Right, Step::RightDown, Step::RightUp, Step::Right]
         .into_iter()
         .cycle()
         .take(len)

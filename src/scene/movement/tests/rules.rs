@@ -424,3 +424,13 @@ fn every_reason_has_a_word_of_its_own() {
     assert_eq!(Reason::UnknownRuling { found: 1, last: 0 }.word(), "unknown_ruling");
     assert_eq!(Reason::blocked(Tile { x: 1, z: 2 }).word(), "blocked");
 }
+
+#[test]
+fn a_mover_travels_whole_and_is_small() {
+    let mut s = Scene::new(at(150, 150), &[(9, 1)]);
+    s.mover.grant(ServerMs(0), 900, Some(300)).unwrap();
+    s.walk(100, path(150, 150, "777")).unwrap();
+    let bytes = rmp_serde::to_vec(&s.mover).unwrap();
+    assert_eq!(rmp_serde::from_slice::<Mover>(&bytes).unwrap(), s.mover);
+    assert!(size_of::<Mover>() <= 448, "{} bytes", size_of::<Mover>());
+}
