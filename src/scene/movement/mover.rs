@@ -83,10 +83,8 @@ pub struct Advanced {
 /// Two times run side by side. *Where* the entity was when the client said something is computed by the
 /// client's clock, from the very numbers that the client computes with; so an honest move begins
 /// exactly where the last one has come to, however late the message is. *How much* time may have
-/// passed by the client's clock is bounded by the server's: walking that is claimed is a [debt](Rules),
+/// passed by the client's clock is bounded by the server's: walking that is claimed is a [debt](super::Rules),
 /// paid by the time in which it was heard.
-///
-/// [Rules]: super::Rules
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mover {
     walk: Walk,
