@@ -9,6 +9,7 @@ pub mod index;
 pub mod inspect;
 pub mod lines;
 pub mod map;
+pub mod movement;
 pub mod player;
 pub mod range;
 pub mod range_events;
