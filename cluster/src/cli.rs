@@ -101,7 +101,7 @@ impl CommonArgs {
         if self.file.is_some() {
             let mut config = self.load()?;
             if config.scenes == Config::default().scenes {
-                config.scenes = vec![scene(config.tick_ms)];
+                config.scenes = vec![scene(config.tick_ms).into()];
             }
             return Ok(config);
         }
@@ -109,7 +109,7 @@ impl CommonArgs {
         let tick: Vec<_> = set.iter().filter(|o| o.path == "tick").cloned().collect();
         let tick_ms = environment().filter(|(name, _)| name == "PURVIEW_TICK");
         let tick_ms = Config::load(None, tick_ms, &tick)?.tick_ms;
-        let own = Config { tick_ms, scenes: vec![scene(tick_ms)], ..Config::default() };
+        let own = Config { tick_ms, scenes: vec![scene(tick_ms).into()], ..Config::default() };
         Config::load_onto(&own, environment(), &set)
     }
 
@@ -287,6 +287,17 @@ fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
             s.lines,
             s.line_capacity,
         );
+        if let Some(t) = &scene.terrain {
+            out += &format!(
+                "  map of {} x {} tiles of {} m, {} of them blocked; {}; {} door(s)\n",
+                t.width(),
+                t.depth(),
+                metres(t.tile_cm()),
+                t.blocked_tiles(),
+                if t.has_heights() { "with heights" } else { "flat" },
+                t.doors().len(),
+            );
+        }
     }
     if let Err(e) = config.token.secret() {
         out += &format!("note: {e}\n");
@@ -309,6 +320,14 @@ fn summary_json(config: &Config) -> Result<serde_json::Value, ConfigErrors> {
                 "band_cm": scene.band_cm,
                 "lines": scene.spec.lines,
                 "line_capacity": scene.spec.line_capacity,
+                "map": scene.terrain.as_ref().map(|t| json!({
+                    "tile_cm": t.tile_cm(),
+                    "width": t.width(),
+                    "depth": t.depth(),
+                    "blocked": t.blocked_tiles(),
+                    "heights": t.has_heights(),
+                    "doors": t.doors().iter().map(|d| &d.name).collect::<Vec<_>>(),
+                })),
             })
         })
         .collect();

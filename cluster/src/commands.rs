@@ -117,7 +117,7 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
             (url.clone(), token)
         }
         None => {
-            options.scene.clone_from(&config.scenes[0].name);
+            options.scene.clone_from(&config.scenes[0].spec.name);
             let tokens = tokens(&config)?;
             let token = tokens.mint("replay", None)?;
             let started = server.insert(Background::start(config, tokens)?);

@@ -208,6 +208,6 @@ mod tests {
         let (nodes, bots, length, headless, json) = (None, 0, None, false, false);
         let args = DevArgs { common, nodes, bots, length, headless, json };
         let scenes = config(&args).unwrap().scenes;
-        assert_eq!(scenes, [SceneSpec { view_cap: 20, ..demo_scene() }]);
+        assert_eq!(scenes, [SceneSpec { view_cap: 20, ..demo_scene() }.into()]);
     }
 }

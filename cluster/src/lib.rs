@@ -20,4 +20,5 @@ pub mod replay;
 pub mod report;
 pub mod rng;
 pub mod server;
+pub mod terrain;
 pub mod trace;

@@ -18,17 +18,24 @@ use world::{BELOW, FakeWorld, MEADOW, NPC, PLAYERS, SAILOR, SITTER, WALKER};
 
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// Status, headers (lower case) and body of an answer.
-fn request(addr: SocketAddr, method: &str, path: &str) -> (u16, String, String) {
+/// Status, headers (lower case) and body of an answer; `more` are headers of the request.
+fn request_bytes(addr: SocketAddr, method: &str, path: &str, more: &str) -> (u16, String, Vec<u8>) {
     let mut stream = TcpStream::connect(addr).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    write!(stream, "{method} {path} HTTP/1.1\r\nHost: console\r\nConnection: close\r\n\r\n")
+    write!(stream, "{method} {path} HTTP/1.1\r\nHost: console\r\nConnection: close\r\n{more}\r\n")
         .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8(answer[..end].to_vec()).unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, head.to_ascii_lowercase(), body.to_owned())
+    (status, head.to_ascii_lowercase(), answer[end + 4..].to_vec())
+}
+
+/// The same, of a text.
+fn request(addr: SocketAddr, method: &str, path: &str) -> (u16, String, String) {
+    let (status, head, body) = request_bytes(addr, method, path, "");
+    (status, head, String::from_utf8(body).unwrap())
 }
 
 fn get(addr: SocketAddr, path: &str) -> (u16, Value) {
@@ -111,6 +118,60 @@ fn a_region_that_does_not_answer_is_late_and_holds_nobody_up() {
 }
 
 #[test]
+fn a_terrain_is_told_once_and_kept_by_its_tag() {
+    let world = FakeWorld::start();
+    let console = world.console(ANY_PORT);
+    let addr = console.addr();
+    let (_, scenes) = get(addr, "/api/scenes");
+    assert_eq!(scenes["scenes"][0]["terrain"], json!(null));
+    let version = scenes["scenes"][1]["terrain"].as_str().unwrap().to_owned();
+    let (status, body) = get(addr, "/api/terrain?scene=harbour");
+    assert_eq!(status, 200);
+    assert_eq!(
+        (&body["width"], &body["tile_cm"], &body["levels"]),
+        (&json!(2_048), &json!(100), &json!(2))
+    );
+    assert_eq!(
+        body["doors"][1],
+        json!({
+            "name": "bridge", "open": true,
+            "runs": (600..620).map(|z| [200, z, 4]).collect::<Vec<_>>(),
+        })
+    );
+    for path in ["/api/terrain?scene=harbour", "/api/terrain.png?scene=harbour&level=0&x=1&z=1"] {
+        let (status, head, body) = request_bytes(addr, "GET", path, "");
+        let tag = head.lines().find_map(|l| l.strip_prefix("etag: ")).unwrap();
+        assert!(status == 200 && !body.is_empty() && tag.contains(&version), "{head}");
+        let known = format!("If-None-Match: \"other\", {tag}\r\n");
+        let (status, head, body) = request_bytes(addr, "GET", path, &known);
+        assert_eq!((status, body.len()), (304, 0), "{head}");
+        assert!(head.contains(tag));
+        let (status, _, _) = request_bytes(addr, "GET", path, "If-None-Match: \"other\"\r\n");
+        assert_eq!(status, 200);
+    }
+    let (_, head, png) = request_bytes(addr, "GET", "/api/terrain.png?scene=harbour&level=1", "");
+    assert!(head.contains("content-type: image/png"));
+    assert!(png.starts_with(b"\x89PNG") && png.len() < 20_000, "{} bytes", png.len());
+}
+
+#[test]
+fn doors_are_told_with_the_entities_of_their_plane() {
+    let world = FakeWorld::start();
+    let console = world.console(ANY_PORT);
+    let doors = |plane: i32| {
+        // A survey of a plane serves for some milliseconds.
+        std::thread::sleep(Duration::from_millis(100));
+        get(console.addr(), &format!("/api/entities?scene=harbour&plane={plane}")).1["doors"]
+            .clone()
+    };
+    assert_eq!(doors(0), json!([]));
+    world.open_gate(true);
+    assert_eq!((doors(0), doors(1)), (json!([[0, true]]), json!([])));
+    world.open_gate(false);
+    assert_eq!(doors(0), json!([]));
+}
+
+#[test]
 fn a_player_is_found_wherever_it_lives() {
     let console = FakeWorld::start().console(ANY_PORT);
     let (status, body) = get(console.addr(), &format!("/api/player/{SITTER}"));
@@ -169,6 +230,15 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
         ("/api/why?a=99999999999999999999&b=1", 400, "a is \"9999", "whole number"),
         ("/api/why?a=1&b=2&c=3", 400, "no argument \"c\"", "a, b"),
         ("/api/why?a=1&b=424242", 404, "no region has an entity 424242", "/api/entities"),
+        ("/api/terrain?scene=meadow", 404, "\"meadow\" has no map", "one of \"harbour\""),
+        ("/api/terrain.png?scene=harbour&level=x", 400, "level is \"x\"", "level=0"),
+        ("/api/terrain.png?scene=harbour&level=2", 404, "(0, 0) of level 2", "level from 0 to 1"),
+        (
+            "/api/terrain.png?scene=harbour&x=2",
+            404,
+            "(2, 0) of level 0",
+            "x from 0 to 1, z from 0 to 1",
+        ),
         ("/api/nothing", 404, "no /api/nothing", "/api/scenes"),
         ("/assets/x.js", 404, "no asset \"x.js\"", "app.js"),
     ];
@@ -344,7 +414,7 @@ fn two_players_are_told_why_they_see_each_other_or_not() {
 
         // By keys alone, somebody who is not seen.
         page.eval("document.querySelector('[data-testid=map]').focus()").await;
-        page.type_text("w").await;
+        page.type_text("a").await;
         page.until("document.activeElement.dataset.testid === 'pair'").await;
         page.eval("document.activeElement.select()").await;
         page.type_text(&format!("{BELOW}\u{E007}")).await;
@@ -412,6 +482,140 @@ fn another_scene_shows_ranges_by_patches() {
         // The user asks for a player of another scene: the page goes there.
         page.eval(&format!("window.purview.select({SITTER})")).await;
         page.until("window.purview.scene === 'meadow' && window.purview.drawn > 0").await;
+        page.assert_no_errors().await;
+    });
+}
+
+/// Colour and opacity of the page's canvas at a place of the world, metres.
+async fn pixel(page: &Page, x: f64, z: f64) -> Vec<u64> {
+    let pixel = format!(
+        "(() => {{ const p = window.purview.pixelOf({x} * 100, {z} * 100); \
+         return [...document.querySelector('[data-testid=map]').getContext('2d')\
+         .getImageData(p.x, p.y, 1, 1).data]; }})()"
+    );
+    serde_json::from_value(page.eval(&pixel).await).unwrap()
+}
+
+/// Shows the harbour; everything of its terrain that is in view is drawn.
+async fn show_harbour(page: &Page) {
+    until_drawn(page).await;
+    page.eval(
+        "(() => { const s = document.querySelector('[data-testid=scene]'); \
+         s.value = 'harbour'; s.dispatchEvent(new Event('change')); })()",
+    )
+    .await;
+    page.until("window.purview.regions[0] === 'R4' && window.purview.drawn > 0").await;
+    until_walls(page).await;
+}
+
+async fn until_walls(page: &Page) {
+    let frames = page.eval("window.purview.frames").await;
+    page.until(&format!(
+        "window.purview.frames > {frames} && window.purview.terrain.shape && \
+         window.purview.terrain.pieces > 0 && window.purview.terrain.waiting === 0"
+    ))
+    .await;
+}
+
+/// Looks at a place, metres, with so many pixels to a metre.
+async fn look_at(page: &Page, x: f64, z: f64, scale: f64) {
+    page.eval(&format!("window.purview.lookAt({x} * 100, {z} * 100, {scale} / 100)")).await;
+    until_walls(page).await;
+}
+
+#[test]
+fn what_is_blocked_is_drawn_at_every_zoom_and_can_be_switched_off() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    let (water, rock) = (f64::from(world::WATER_M), f64::from(world::ROCK_M));
+    with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
+        show_harbour(&page).await;
+        page.picture("-walls").await;
+        // Without names, grid and ghosts there is nothing between a place and its ground.
+        for switch in ["names", "grid", "ghosts"] {
+            page.press_on(switch).await;
+        }
+        page.until("window.purview.ghosts === 0").await;
+        // Nobody is ever in the water or beyond the rock.
+        let places = |scale: f64| {
+            [(water - 3.5 / scale, 40.5), (water + 3.5 / scale, 40.5), (rock + 0.5, rock + 0.5)]
+        };
+        for (scale, level) in [(0.3, 1), (0.9, 0), (6.0, 0), (40.0, 0)] {
+            let mut told = Vec::new();
+            for walls in [true, false] {
+                let mut pixels = Vec::new();
+                for (x, z) in places(scale) {
+                    look_at(&page, x, z, scale).await;
+                    pixels.push(pixel(&page, x, z).await);
+                }
+                told.push(pixels);
+                if walls {
+                    assert_eq!(page.eval("window.purview.terrain.level").await, json!(level));
+                }
+                page.press_on("walls").await;
+            }
+            let [with, without] = &told[..] else { unreachable!("on and off") };
+            assert_eq!(with[1], without[1], "free ground is not drawn over, {scale}");
+            for (place, name) in [(0, "water"), (2, "rock")] {
+                let lighter = (0..3).all(|c| with[place][c] > without[place][c] + 10);
+                // At a third of a pixel to a tile, one tile among its neighbours is faint.
+                if place == 0 || scale > 1.0 {
+                    assert!(
+                        lighter,
+                        "{name} at {scale}: {:?} over {:?}",
+                        with[place], without[place]
+                    );
+                }
+            }
+        }
+        page.assert_no_errors().await;
+    });
+}
+
+#[test]
+fn doors_are_drawn_as_they_are() {
+    let world = FakeWorld::start();
+    let console = world.console(ANY_PORT);
+    with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
+        show_harbour(&page).await;
+        assert_eq!(
+            page.eval("window.purview.terrain.doors").await,
+            json!([{ "name": "gate", "open": false }, { "name": "bridge", "open": true }])
+        );
+        assert!(page.text("legend").await.contains("closed door"));
+        for (scale, suffix) in [(0.3, "-doors-far"), (8.0, "-doors")] {
+            look_at(&page, 202.0, 310.0, scale).await;
+            let closed = pixel(&page, 202.0, 310.0).await;
+            assert!(closed[0] > closed[1] + 50, "red: {closed:?}");
+            world.open_gate(true);
+            page.until("window.purview.terrain.doors[0].open").await;
+            until_walls(&page).await;
+            page.picture(suffix).await;
+            let open = pixel(&page, 202.0, 310.0).await;
+            assert!(open[1] > open[0] + 10, "green: {open:?}");
+            look_at(&page, 202.0, 610.0, scale).await;
+            let bridge = pixel(&page, 202.0, 610.0).await;
+            assert!(bridge[1] > bridge[0] + 10, "green: {bridge:?}");
+            world.open_gate(false);
+            page.until("!window.purview.terrain.doors[0].open").await;
+        }
+        page.assert_no_errors().await;
+    });
+}
+
+#[test]
+fn a_scene_without_a_map_has_no_walls_to_switch() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    with_page(format!("http://{}", console.addr()), Screen::Phone, async |page| {
+        until_drawn(&page).await;
+        let hidden = "document.querySelector('[data-testid=walls]').hidden";
+        assert_eq!(page.eval(hidden).await, json!(true));
+        assert!(!page.text("legend").await.contains("door"));
+        show_harbour(&page).await;
+        page.until(&format!("!{hidden}")).await;
+        page.picture("-phone-walls").await;
+        let overlap = "(() => { const box = (c) => document.querySelector(c).getBoundingClientRect(); \
+                       return box('.switches').right - box('.zoom').left; })()";
+        assert!(page.eval(overlap).await.as_f64().unwrap() < 0.0, "the switches have room");
         page.assert_no_errors().await;
     });
 }

@@ -20,6 +20,7 @@ pub struct Directory {
     started: Instant,
     entities: AtomicU64,
     sessions: AtomicU64,
+    door_versions: AtomicU64,
 }
 
 impl Directory {
@@ -38,6 +39,7 @@ impl Directory {
             started: Instant::now(),
             entities: AtomicU64::new(1),
             sessions: AtomicU64::new(1),
+            door_versions: AtomicU64::new(1),
         }
     }
 
@@ -95,6 +97,11 @@ impl Directory {
     /// A name for a new session.
     pub fn new_session(&self) -> SessionId {
         SessionId(self.sessions.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The version of a new order about a door: greater than that of every earlier one.
+    pub(super) fn new_door_version(&self) -> u64 {
+        self.door_versions.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Time since this process's start: the server's clock.

@@ -10,7 +10,8 @@ use crate::wire::EncodedBatch;
 
 /// Something for a region. When the region's mailbox is full: a client's input stays in the
 /// player's buffer of unacknowledged inputs and is sent again; ghosts are replaced by a full batch
-/// later; negotiation and handoffs wait in the sender's outbox and are never dropped.
+/// later; negotiation and handoffs wait in the sender's outbox and are never dropped; whoever orders
+/// a door waits for room.
 #[derive(Message, Debug)]
 #[rtype(result = "()")]
 pub struct ToRegion {

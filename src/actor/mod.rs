@@ -2,6 +2,7 @@
 //! become deliveries.
 
 pub mod directory;
+pub mod doors;
 pub mod messages;
 pub mod metrics;
 pub mod player;

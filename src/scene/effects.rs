@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::border::{BorderBatch, Handoff, SettleBatch};
 use super::frames::FrameBatch;
+use super::terrain::DoorOrder;
 use super::views::ViewMsg;
 use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick};
 
@@ -132,6 +133,8 @@ pub enum Input {
     View(ViewMsg),
     /// An entity comes to live here.
     Handoff(Box<Handoff>),
+    /// Open or close a door of the scene's map in one plane. Every region of the scene is told.
+    Door(DoorOrder),
 }
 
 impl Input {
@@ -149,7 +152,8 @@ impl Input {
             | Input::BorderLost(_)
             | Input::Settle(_)
             | Input::View(_)
-            | Input::Handoff(_) => None,
+            | Input::Handoff(_)
+            | Input::Door(_) => None,
         }
     }
 }

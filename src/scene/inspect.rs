@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::terrain::DoorState;
 use super::views::{Ties, ViewRules};
 use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, SceneId, Tick};
 
@@ -39,6 +40,8 @@ pub struct RegionSnapshot {
     pub tick: Tick,
     /// Entities that live here and ghosts.
     pub entities: Vec<EntitySnapshot>,
+    /// The doors that are not as the map has them, sorted; of the plane that was asked for.
+    pub doors: Vec<DoorState>,
 }
 
 /// Another player, on a player's view list or asked to be on it.

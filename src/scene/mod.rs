@@ -9,11 +9,13 @@ pub mod index;
 pub mod inspect;
 pub mod lines;
 pub mod map;
+pub mod movement;
 pub mod player;
 pub mod range;
 pub mod range_events;
 pub mod region;
 pub mod spec;
+pub mod terrain;
 pub mod views;
 
 pub use geo::{Pos, Rect};

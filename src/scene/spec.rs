@@ -6,14 +6,17 @@
 mod bonds;
 mod check;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 pub use self::bonds::{BondSpec, FIGHT};
+pub(super) use self::check::m;
 use self::check::{
     MAX_REGIONS, check_band, check_bonded_band, check_kinds, check_sizes, check_views, err,
     reach_cm,
 };
-
+use super::terrain::{Terrain, misfits};
 use super::{Kind, RangeSet, RegionId, SceneId, Visibility, map::RegionMap};
 
 /// A patch grid of its own granularity for a set of entity kinds.
@@ -167,6 +170,8 @@ pub struct Scene {
     pub reach_cm: i32,
     /// The regions.
     pub map: RegionMap,
+    /// Where one can walk, and how high it is; `None`: everywhere, and flat.
+    pub terrain: Option<Arc<Terrain>>,
 }
 
 impl Scene {
@@ -199,7 +204,19 @@ impl Scene {
         if !errors.is_empty() {
             return Err(errors);
         }
-        Ok(Scene { id, spec, tick_ms, band_cm, bonded_band_cm, reach_cm, map })
+        Ok(Scene { id, spec, tick_ms, band_cm, bonded_band_cm, reach_cm, map, terrain: None })
+    }
+
+    /// The scene with a terrain, which covers it exactly and leaves its spawn point free.
+    ///
+    /// # Errors
+    /// Every rule that the terrain breaks.
+    pub fn with_terrain(self, terrain: Arc<Terrain>) -> Result<Scene, Vec<SpecError>> {
+        let errors = misfits(&self.spec, &terrain);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        Ok(Scene { terrain: Some(terrain), ..self })
     }
 
     /// The layer of a kind; `None` for a kind that the scene does not have.

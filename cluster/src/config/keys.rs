@@ -142,6 +142,34 @@ keys! {
         "Width of the band that a region mirrors to its neighbours; \"auto\" = the least that is enough.";
     LINES: "lines", Form::Count(1, 1_000_000), "Planes that automatic joins fill.";
     LINE_CAPACITY: "line_capacity", Form::Count(1, 1_000_000), "Players for which a line has room.";
+    MAP: "map", Form::Text("a section, [scene.map]"),
+        "Where one can walk: tiles free or blocked, heights, doors. Without it everywhere, and flat.";
+    TILE: "tile", Form::Quantity(Length, 1, 100_000),
+        "Side of a tile of the map; it divides the scene's sides.";
+    FILE: "file",
+        Form::Text("the path of a file, from this file's folder: a Tiled map (.tmx, .tmj, .json) or a \
+                    grey-scale picture (.png), of a tile or pixel for each tile"),
+        "What is blocked.";
+    MAP_LAYER: "layer", Form::Text("the name of a tile layer"),
+        "Tiled maps only: the layer of which every tile is blocked.";
+    THRESHOLD: "threshold", Form::Count(1, 255),
+        "Pictures only: the grey, of 255, from which on a pixel is light.";
+    BLOCKED: "blocked", Form::Choice(&["dark", "light"]),
+        "Pictures only: which pixels are blocked.";
+    HEIGHT: "height",
+        Form::Text("the path of a grey-scale picture (.png), from this file's folder, of a pixel for \
+                    each tile"),
+        "How high the tiles lie; it counts in place of heights in a Tiled map.";
+    HEIGHT_STEP: "height_step", Form::Quantity(Length, 1, 1_500),
+        "What a grey level, or a step of a Tiled property `height`, is worth.";
+    HEIGHT_ZERO: "height_zero", Form::Count(0, 65_535),
+        "The grey level of the height picture that lies at 0.";
+    DOOR: "door", Form::Text("a list of { name, tiles, open }"),
+        "Doors and bridges beside those of a Tiled map.";
+    DOOR_NAME: "name", Form::Text("1 to 64 bytes"), "By which it is opened and closed.";
+    TILES: "tiles", Form::Text("four whole numbers, for example [10, 4, 2, 1]"),
+        "West and north edge, width and depth, in tiles.";
+    OPEN: "open", Form::Choice(&["no", "yes"]), "Whether it is open from the start.";
     SPAWN: "spawn", Form::Text("two lengths, for example [\"10m\", \"20m\"]"),
         "Where a player that names no place appears, x and z. Default: the middle of the map.";
 }

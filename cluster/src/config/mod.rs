@@ -15,6 +15,7 @@
 
 mod error;
 mod keys;
+mod map;
 mod print;
 mod read;
 mod scene;
@@ -30,7 +31,10 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
+use purview::scene::spec::SpecError;
 use purview::scene::{RegionId, Scene, SceneId, SceneSpec};
+
+use crate::terrain::{self, MapSpec};
 
 pub use error::{ConfigError, ConfigErrors};
 pub use settings::{
@@ -58,7 +62,22 @@ pub struct Config {
     /// Logs.
     pub log: LogSettings,
     /// The scenes, at least one; each obeys the rules of [`Scene::new`].
-    pub scenes: Vec<SceneSpec>,
+    pub scenes: Vec<SceneSettings>,
+}
+
+/// A scene and where its map comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SceneSettings {
+    /// The scene.
+    pub spec: SceneSpec,
+    /// Its map; `None`: one can walk everywhere.
+    pub map: Option<MapSpec>,
+}
+
+impl From<SceneSpec> for SceneSettings {
+    fn from(spec: SceneSpec) -> Self {
+        SceneSettings { spec, map: None }
+    }
 }
 
 impl Default for Config {
@@ -70,7 +89,7 @@ impl Default for Config {
             console: ConsoleSettings::default(),
             token: TokenSettings::default(),
             log: LogSettings::default(),
-            scenes: vec![SceneSpec::default()],
+            scenes: vec![SceneSettings::default()],
         }
     }
 }
@@ -150,25 +169,31 @@ impl Config {
         Err(ConfigErrors(problems))
     }
 
-    /// The scenes, laid out: ids by their place, regions counted through all of them.
+    /// The scenes, laid out: ids by their place, regions counted through all of them; maps are read.
     ///
     /// # Errors
-    /// The rules that a scene breaks; a configuration that was loaded breaks none, one put together
-    /// by hand may.
+    /// What is wrong with a map; the rules that a scene breaks; a configuration that was loaded breaks
+    /// none save those about its map, one put together by hand may.
     pub fn build_scenes(&self) -> Result<Vec<Arc<Scene>>, ConfigErrors> {
         let mut first = RegionId(0);
         let mut scenes = Vec::new();
-        for (i, spec) in self.scenes.iter().enumerate() {
-            let scene = Scene::new(SceneId(i as u16), spec.clone(), self.tick_ms, first);
-            let scene = scene.map_err(|errors| {
-                let tell = |e: purview::scene::spec::SpecError| ConfigError {
+        for (i, settings) in self.scenes.iter().enumerate() {
+            let broken = |errors: Vec<SpecError>| {
+                let tell = |e: SpecError| ConfigError {
                     key: format!("scene.{i}.{}", e.key),
                     found: Some(e.found),
                     rule: e.rule,
                     origin: Origin::Default,
                 };
                 ConfigErrors(errors.into_iter().map(tell).collect())
-            })?;
+            };
+            let scene = Scene::new(SceneId(i as u16), settings.spec.clone(), self.tick_ms, first);
+            let mut scene = scene.map_err(broken)?;
+            if let Some(map) = &settings.map {
+                let terrain = terrain::load(map, &settings.spec)
+                    .map_err(|e| ConfigErrors(vec![map::wrong(i, map, &e)]))?;
+                scene = scene.with_terrain(Arc::new(terrain)).map_err(broken)?;
+            }
             first = RegionId(first.0 + scene.map.regions.len() as u32);
             scenes.push(Arc::new(scene));
         }
@@ -191,18 +216,18 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     let console = settings::console(&mut s);
     let token = settings::token(&mut s, folder);
     let log = settings::log(&mut s);
-    let scenes = scenes(&mut s, tick_ms).unwrap_or(d.scenes);
+    let scenes = scenes(&mut s, tick_ms, folder).unwrap_or(d.scenes);
     let config = Config { tick_ms, server, gateway, console, token, log, scenes };
     (config, s.finish())
 }
 
 /// The scenes of the file; `None` if it names none, which leaves the default one.
-fn scenes(s: &mut Section<'_>, tick_ms: u32) -> Option<Vec<SceneSpec>> {
+fn scenes(s: &mut Section<'_>, tick_ms: u32, folder: &Path) -> Option<Vec<SceneSettings>> {
     let list = s.list("scene")?;
-    let mut specs: Vec<SceneSpec> = Vec::new();
+    let mut scenes: Vec<SceneSettings> = Vec::new();
     for mut section in list {
         let spec = scene::read(&mut section, tick_ms);
-        if specs.iter().any(|other| other.name == spec.name) {
+        if scenes.iter().any(|other| other.spec.name == spec.name) {
             let problem = ConfigError {
                 key: section.path_of("name"),
                 found: Some(format!("{:?}", spec.name)),
@@ -211,8 +236,9 @@ fn scenes(s: &mut Section<'_>, tick_ms: u32) -> Option<Vec<SceneSpec>> {
             };
             section.problems.push(problem);
         }
-        specs.push(spec);
+        let map = map::read(&mut section, &spec, folder);
+        scenes.push(SceneSettings { spec, map });
         s.close(section);
     }
-    (!specs.is_empty()).then_some(specs)
+    (!scenes.is_empty()).then_some(scenes)
 }

@@ -9,6 +9,7 @@ use purview::scene::{RangeSet, SceneSpec, Visibility};
 use super::keys::{self, Key};
 use super::units::Quantity;
 use super::{Config, GatewaySettings, LogFormat};
+use crate::terrain::{DoorSpec, MapSpec, Shade};
 
 /// The text of `config`.
 pub(super) fn print(config: &Config) -> String {
@@ -35,8 +36,12 @@ pub(super) fn print(config: &Config) -> String {
         LogFormat::Json => text("json"),
     };
     out.key(&keys::FORMAT, &format(config.log.format), &format(d.log.format));
-    for spec in &config.scenes {
-        scene(&mut out, spec, &SceneSpec::default(), config.tick_ms);
+    for settings in &config.scenes {
+        scene(&mut out, &settings.spec, &SceneSpec::default(), config.tick_ms);
+        match &settings.map {
+            Some(spec) => map(&mut out, spec, &MapSpec::default()),
+            None => out.about(&keys::MAP, &"none"),
+        }
     }
     out.0
 }
@@ -93,6 +98,35 @@ fn scene(out: &mut Page, s: &SceneSpec, d: &SceneSpec, tick_ms: u32) {
     out.key(&keys::LINE_CAPACITY, &s.line_capacity, &d.line_capacity);
     let spawn = format!("[{}, {}]", cm(s.spawn_x_cm), cm(s.spawn_z_cm));
     out.key(&keys::SPAWN, &spawn, &"");
+}
+
+fn map(out: &mut Page, m: &MapSpec, d: &MapSpec) {
+    out.section("[scene.map]");
+    let path = |file: &std::path::Path| text(&file.to_string_lossy());
+    out.key(&keys::TILE, &cm(m.tile_cm), &cm(d.tile_cm));
+    if let Some(file) = &m.file {
+        out.key(&keys::FILE, &path(file), &"none");
+        if m.is_picture() {
+            out.key(&keys::THRESHOLD, &m.threshold, &d.threshold);
+            let word = if m.blocked == Shade::Dark { "dark" } else { "light" };
+            out.key(&keys::BLOCKED, &text(word), &text("dark"));
+        } else if let Some(layer) = &m.layer {
+            out.key(&keys::MAP_LAYER, &text(layer), &"\"blocked\", if there is one");
+        }
+    }
+    if let Some(file) = &m.height {
+        out.key(&keys::HEIGHT, &path(file), &"none");
+        out.key(&keys::HEIGHT_ZERO, &m.height_zero, &d.height_zero);
+    }
+    out.key(&keys::HEIGHT_STEP, &cm(m.height_step_cm), &cm(d.height_step_cm));
+    if !m.doors.is_empty() {
+        let entry = |door: &DoorSpec| {
+            let open = if door.open { "yes" } else { "no" };
+            let (name, tiles) = (text(&door.name), door.tiles);
+            format!("{{ name = {name}, tiles = {tiles:?}, open = \"{open}\" }}")
+        };
+        out.list(&keys::DOOR, m.doors.iter().map(entry), "none");
+    }
 }
 
 fn layers_and_kinds(out: &mut Page, s: &SceneSpec, d: &SceneSpec) {

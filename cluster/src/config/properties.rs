@@ -17,6 +17,8 @@ fn near_toml() -> impl Strategy<Value = String> {
         "[scene.rates]",
         "[scene.bonds]",
         "[token]",
+        "[scene.map]",
+        "[[scene.map.door]]",
     ]);
     let key = prop::sample::select(vec![
         "tick",
@@ -50,6 +52,12 @@ fn near_toml() -> impl Strategy<Value = String> {
         "secret_file",
         "lines",
         "scene",
+        "map",
+        "tile",
+        "threshold",
+        "door",
+        "tiles",
+        "open",
     ]);
     let number = prop_oneof![
         any::<i64>().prop_map(|n| n.to_string()),

@@ -2,6 +2,7 @@
 //! what is left over is unknown, and gathers what is wrong instead of stopping at it.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 use super::error::ConfigError;
 use super::keys::{Form, Key, nearest};
@@ -158,6 +159,16 @@ impl<'a> Section<'a> {
                 default.into()
             }
         }
+    }
+
+    /// The path of a file; one that is named in a configuration file is meant from its `folder`.
+    pub fn path(&mut self, key: &Key, folder: &Path) -> Option<PathBuf> {
+        let text = self.text(key, "");
+        let from_file = matches!(self.origin_of(key.name), Origin::File(..));
+        (!text.is_empty()).then(|| {
+            let path = if from_file { folder.join(&text) } else { PathBuf::from(&text) };
+            std::path::absolute(&path).unwrap_or(path)
+        })
     }
 
     /// The place of one of the key's words.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use super::keys::{self, Key, nearest};
 use super::read::Section;
-use super::tree::Origin;
 
 /// The process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -205,12 +204,7 @@ pub(super) fn token(root: &mut Section<'_>, folder: &Path) -> TokenSettings {
         "a secret does not stand in a configuration; put it into a file and name that file in \
          token.secret_file",
     );
-    let text = s.text(&keys::SECRET_FILE, "");
-    let from_file = matches!(s.origin_of("secret_file"), Origin::File(..));
-    let secret_file = (!text.is_empty()).then(|| {
-        let path = if from_file { folder.join(&text) } else { PathBuf::from(&text) };
-        std::path::absolute(&path).unwrap_or(path)
-    });
+    let secret_file = s.path(&keys::SECRET_FILE, folder);
     root.close(s);
     TokenSettings { secret_file }
 }

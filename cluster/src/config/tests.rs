@@ -17,7 +17,7 @@ fn set(overrides: &[&str]) -> Result<Config, ConfigErrors> {
 }
 
 fn scene(keys: &str) -> SceneSpec {
-    Config::parse(&format!("[[scene]]\n{keys}")).unwrap().scenes.remove(0)
+    Config::parse(&format!("[[scene]]\n{keys}")).unwrap().scenes.remove(0).spec
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_scene_of_every_key_is_read_and_printed_back() {
         leave = "90m"
     "#;
     let config = Config::parse(text).unwrap();
-    let scene = &config.scenes[0];
+    let scene = &config.scenes[0].spec;
     assert_eq!((scene.width_cm, scene.depth_cm), (102_400, 51_200));
     assert_eq!(scene.kinds[1].layer, 1);
     assert_eq!(scene.default_range, RangeSet::NEAR.or(RangeSet::FAR));
@@ -94,7 +94,7 @@ fn a_scene_of_every_key_is_read_and_printed_back() {
     assert_eq!((scene.spawn_x_cm, scene.spawn_z_cm), (1_000, 2_000));
     assert_eq!(config.gateway.heartbeat, Duration::from_secs(120));
     let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 9_000 };
-    assert_eq!(config.scenes[1].visibility, circle);
+    assert_eq!(config.scenes[1].spec.visibility, circle);
     assert_eq!(Config::parse(&config.to_toml()).unwrap(), config, "{}", config.to_toml());
 }
 
@@ -323,7 +323,7 @@ fn the_environment_overrides_the_file_and_flags_override_both() {
     let g = &config.gateway;
     assert_eq!((g.send_queue, g.rate_limit, g.burst), (10, 20, 30));
     assert_eq!(g.ws.port(), 0);
-    assert_eq!((config.tick_ms, config.scenes[0].view_cap), (50, 20));
+    assert_eq!((config.tick_ms, config.scenes[0].spec.view_cap), (50, 20));
 }
 
 #[test]
@@ -332,8 +332,8 @@ fn overrides_may_be_quoted_or_not_and_of_any_form() {
     let plain =
         set(&["scene.0.name=42", "scene.0.region=[ 4,4 ]", "log.level = \"debug\""]).unwrap();
     assert_eq!(quoted, plain);
-    assert_eq!(plain.scenes[0].name, "42");
-    assert_eq!(plain.scenes[0].region_lands_x, 4);
+    assert_eq!(plain.scenes[0].spec.name, "42");
+    assert_eq!(plain.scenes[0].spec.region_lands_x, 4);
 }
 
 #[test]
@@ -409,6 +409,9 @@ fn the_files_under_deploy_are_legal() {
     let load = |name: &str| Config::load(Some(&folder.join(name)), [], &[]).unwrap();
     let dev = load("dev.toml").build_scenes().unwrap();
     assert_eq!(dev[0].map.regions.len(), 9);
+    let keep = load("keep.toml").build_scenes().unwrap();
+    let terrain = keep[0].terrain.as_ref().unwrap();
+    assert_eq!((terrain.width(), terrain.depth(), terrain.tile_cm()), (192, 128, 200));
     let station = load("station.toml").build_scenes().unwrap();
     let scene = &station[0];
     assert_eq!(scene.map.regions.len(), 6);

@@ -7,22 +7,24 @@ use std::time::Instant;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
 use futures::future::{join, join_all};
 use purview::scene::inspect::Resident;
+use purview::scene::terrain::Terrain;
 use purview::scene::{EntityId, Plane, Scene};
 use serde::Serialize;
 
 use super::page::{ASSETS, Asset, CONTENT_SECURITY_POLICY, PAGE};
 use super::sampler::{SILENCE_LIMIT, Sampler};
 use super::survey::Surveys;
-use super::{ConsoleState, metrics, process, shapes, survey, why};
+use super::{ConsoleState, metrics, process, shapes, survey, terrain, why};
 
 const PATHS: &str = "one of /, /api/scenes, /api/entities?scene=NAME&plane=N[&ghosts=1], \
-     /api/player/ID, /api/why?a=ID&b=ID, /api/stats, /metrics, /alive, /ready";
+     /api/player/ID, /api/why?a=ID&b=ID, /api/terrain?scene=NAME, \
+     /api/terrain.png?scene=NAME&level=N&x=N&z=N, /api/stats, /metrics, /alive, /ready";
 
 /// What all requests share.
 pub struct Shared {
@@ -81,6 +83,8 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/api/entities", get(entities))
         .route("/api/player/{id}", get(player))
         .route("/api/why", get(why_seen))
+        .route("/api/terrain", get(terrain_figures))
+        .route("/api/terrain.png", get(terrain_piece))
         .route("/api/stats", get(stats))
         .route("/metrics", get(metrics_text))
         .route("/alive", get(async || Json(serde_json::json!({ "alive": true }))))
@@ -234,6 +238,97 @@ async fn why_seen(State(shared): Console, args: Args) -> Result<Json<why::Answer
     let (a, b) = join(find(&shared.state, a), find(&shared.state, b)).await;
     let ((scene_of_a, a), (scene_of_b, b)) = (a?, b?);
     Ok(Json(why::answer([scene_of_a, scene_of_b], &a, &b)))
+}
+
+/// The terrain of the scene that the arguments name.
+fn terrain_arg(
+    state: &ConsoleState,
+    args: &HashMap<String, String>,
+) -> Result<(String, Arc<Terrain>), ApiError> {
+    let scene = scene_arg(state, args)?;
+    let name = scene.spec.name.clone();
+    match &scene.terrain {
+        Some(terrain) => Ok((name, terrain.clone())),
+        None => {
+            let with = state.directory.scenes().filter(|s| s.terrain.is_some());
+            let names: Vec<String> = with.map(|s| format!("{:?}", s.spec.name)).collect();
+            let expected = match names.is_empty() {
+                true => "a scene with a map; no scene of this server has one".into(),
+                false => format!("a scene with a map: one of {}", names.join(", ")),
+            };
+            let error = format!("scene {name:?} has no map");
+            Err(ApiError::new(StatusCode::NOT_FOUND, error, expected))
+        }
+    }
+}
+
+/// Whether the client has what bears this tag already.
+fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|v| v.to_str().ok());
+    known.is_some_and(|all| all.split(',').any(|t| t.trim().trim_matches('"') == tag))
+}
+
+/// An answer that a client may keep as long as its tag is the same.
+fn tagged(tag: &str, mut response: Response) -> Response {
+    if let Ok(value) = HeaderValue::from_str(&format!("\"{tag}\"")) {
+        response.headers_mut().insert(header::ETAG, value);
+    }
+    response
+}
+
+async fn terrain_figures(
+    State(shared): Console,
+    headers: HeaderMap,
+    args: Args,
+) -> Result<Response, ApiError> {
+    let args = known_args(args, &["scene"])?;
+    let (scene, terrain) = terrain_arg(&shared.state, &args)?;
+    let tag = terrain::version(&terrain);
+    Ok(tagged(
+        &tag,
+        match is_known(&headers, &tag) {
+            true => StatusCode::NOT_MODIFIED.into_response(),
+            false => Json(terrain::shape(&scene, &terrain)).into_response(),
+        },
+    ))
+}
+
+/// A whole number from 0 among the arguments; 0 if it is not there.
+fn number_arg(args: &HashMap<String, String>, name: &str) -> Result<u32, ApiError> {
+    let Some(text) = args.get(name) else { return Ok(0) };
+    text.parse().map_err(|_| {
+        let expected = format!("a whole number from 0, for example {name}=0");
+        ApiError::bad(format!("{name} is {text:?}"), expected)
+    })
+}
+
+async fn terrain_piece(
+    State(shared): Console,
+    headers: HeaderMap,
+    args: Args,
+) -> Result<Response, ApiError> {
+    let args = known_args(args, &["scene", "level", "x", "z"])?;
+    let (_, map) = terrain_arg(&shared.state, &args)?;
+    let [level, x, z] = ["level", "x", "z"].map(|name| number_arg(&args, name));
+    let (level, x, z) = (level?, x?, z?);
+    let tag = format!("{}-{level}-{x}-{z}", terrain::version(&map));
+    if is_known(&headers, &tag) {
+        return Ok(tagged(&tag, StatusCode::NOT_MODIFIED.into_response()));
+    }
+    let drawn = map.clone();
+    // A large map takes some milliseconds, which nobody else waits for.
+    let png = tokio::task::spawn_blocking(move || terrain::piece(&drawn, level, x, z)).await;
+    let Some(png) = png.ok().flatten() else {
+        let most = |tiles: i32| (tiles - 1) / (terrain::PIECE << level.min(15));
+        let levels = terrain::levels(&map);
+        let expected = match level < levels {
+            true => format!("x from 0 to {}, z from 0 to {}", most(map.width()), most(map.depth())),
+            false => format!("level from 0 to {}", levels - 1),
+        };
+        let error = format!("there is no piece ({x}, {z}) of level {level}");
+        return Err(ApiError::new(StatusCode::NOT_FOUND, error, expected));
+    };
+    Ok(tagged(&tag, ([(header::CONTENT_TYPE, "image/png")], png).into_response()))
 }
 
 async fn stats(State(shared): Console) -> Json<metrics::Stats> {

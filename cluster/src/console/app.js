@@ -6,6 +6,7 @@ import { drawGround, drawNames } from "./ground.js";
 import { listen } from "./input.js";
 import { Pair, listenPair, showPair } from "./pair.js";
 import * as panel from "./panel.js";
+import { Terrain } from "./terrain.js";
 import { World } from "./world.js";
 
 const POLL_MS = 250;
@@ -20,13 +21,14 @@ const canvas = $("map");
 const ctx = canvas.getContext("2d");
 const camera = new Camera();
 const world = new World();
+const terrain = new Terrain(() => { state.dirty = true; });
 const pair = new Pair();
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 const state = {
   scenes: [], scene: null, plane: 0, stats: null,
   selected: null, player: null, playerSeenAt: 0, gone: false, follow: true,
-  options: { ghosts: true, grid: true, names: true },
+  options: { ghosts: true, grid: true, names: true, walls: true },
   connected: false, userMoved: false, dirty: true, lastFrame: 0,
 };
 
@@ -42,7 +44,20 @@ window.purview = {
     const now = performance.now();
     return e ? { x: box.left + camera.sx(e.x(now)), y: box.top + camera.sz(e.z(now)) } : null;
   },
+  /** Where on the page a place of the world is, centimetres in, pixels of the canvas out. */
+  pixelOf(x, z) {
+    const density = canvas.width / camera.width;
+    return { x: Math.floor(camera.sx(x) * density), y: Math.floor(camera.sz(z) * density) };
+  },
+  /** Brings a place of the world to the middle, with so many pixels to a centimetre. */
+  lookAt(x, z, scale) {
+    setFollow(false);
+    [camera.x, camera.z, camera.wantedScale] = [x, z, null];
+    camera.setScale(scale);
+    moved();
+  },
   get scale() { return camera.scale; },
+  get terrain() { return { ...terrain.shown, shape: Boolean(terrain.shape), doors: terrain.doors() }; },
   playerIds: () => world.players().map((e) => e.id),
   select: (id) => select(id),
   compare: (id) => compare(id),
@@ -104,6 +119,8 @@ async function pollScenes() {
   state.scene = scene;
   if (first) enterScene(scene, scene.planes.find((p) => p.players > 0)?.plane ?? scene.planes[0].plane);
   panel.showScenes(state.scenes, scene, state.plane);
+  $("walls").hidden = !scene.terrain;
+  await terrain.enter(scene, ask);
   state.dirty = true;
 }
 
@@ -114,7 +131,9 @@ function enterScene(scene, plane) {
   camera.bounds = { x0: 0, z0: 0, x1: scene.width_cm, z1: scene.depth_cm };
   camera.fit();
   panel.showLegend(scene);
+  $("walls").hidden = !scene.terrain;
   setPlane(plane);
+  terrain.enter(scene, ask).catch((error) => setConnected(false, error));
 }
 
 function setPlane(plane) {
@@ -139,6 +158,7 @@ async function pollMap() {
   const now = performance.now();
   if (answer && state.scene.name === answer.scene && state.plane === answer.plane) {
     world.apply(answer, now, state.scene);
+    terrain.apply(answer.doors);
     panel.showLink("up", "live", `· tick ${Math.max(0, ...world.ticks.map((t) => t[1]))}`);
   }
   if (selected !== null && selected === state.selected) applyPlayer(player, now);
@@ -270,8 +290,8 @@ function fitAll() {
 
 function onKey(key) {
   const commands = {
-    0: fitAll, g: () => toggle("ghosts"), n: () => step(1), p: () => step(-1),
-    f: () => setFollow(!state.follow), w: () => $("pair-id").focus(),
+    0: fitAll, g: () => toggle("ghosts"), w: () => toggle("walls"), n: () => step(1), p: () => step(-1),
+    f: () => setFollow(!state.follow), a: () => $("pair-id").focus(),
     Escape: () => (pair.other === null ? select(null) : compare(null)),
   };
   if (!commands[key]) return false;
@@ -287,7 +307,8 @@ function hover(at) {
     const views = e.kind === 0 ? ` · sees ${e.views}` : "";
     panel.showTip(at, `${state.scene.kinds[e.kind]?.name ?? e.kind} ${e.id} · ${region?.name ?? e.region}${views}`);
   } else {
-    panel.showTip(null, "");
+    const door = at && state.options.walls && terrain.doorAt(camera.worldX(at.x), camera.worldZ(at.y));
+    panel.showTip(door ? at : null, door || "");
   }
   const m = (cm) => (cm / 100).toFixed(0);
   panel.showWhere(at ? `${m(camera.worldX(at.x))}, ${m(camera.worldZ(at.y))} m` : "");
@@ -317,6 +338,7 @@ function follow(now, part) {
 function draw(now, at) {
   const { scene, player, options } = state;
   drawGround(ctx, camera, scene, options);
+  if (options.walls) terrain.draw(ctx, camera, canvas.width / camera.width, options.names);
   if (at) {
     drawRange(ctx, camera, player, scene, at.x, at.z);
     drawSight(ctx, camera, player, world, at.x, at.z, now);

@@ -6,6 +6,8 @@
 //!  RegionMetrics ◄── atomics ─────  Sampler (once a second) ──► recent figures, liveness
 //!  Inspect ◄──────── at most one ─  Surveys (shared, 1 s limit) ──► /api/entities
 //!  InspectEntity ◄── at a time ───  /api/player, /api/why
+//!
+//!  Terrain ◄──────── immutable ───  /api/terrain, /api/terrain.png
 //! ```
 //!
 //! The server has a thread and a runtime of its own, so that a slow reader never holds up a tick,
@@ -20,6 +22,7 @@ mod quantiles;
 mod sampler;
 mod shapes;
 mod survey;
+mod terrain;
 mod why;
 
 use std::net::SocketAddr;

@@ -23,13 +23,14 @@ macro_rules! asset {
 pub const PAGE: Asset = asset!("page.html", "text/html; charset=utf-8");
 
 /// What the page loads from `assets/`.
-pub const ASSETS: [Asset; 10] = [
+pub const ASSETS: [Asset; 11] = [
     asset!("style.css", "text/css; charset=utf-8"),
     asset!("icon.svg", "image/svg+xml"),
     asset!("app.js", JS),
     asset!("camera.js", JS),
     asset!("world.js", JS),
     asset!("ground.js", JS),
+    asset!("terrain.js", JS),
     asset!("figures.js", JS),
     asset!("input.js", JS),
     asset!("panel.js", JS),

@@ -2,6 +2,7 @@
 
 import { metres, regionColour } from "./camera.js";
 import { drawSample } from "./figures.js";
+import { drawTerrainSample } from "./terrain.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -136,9 +137,15 @@ function swatch(index) {
 export function showLegend(scene) {
   const samples = scene.kinds.map((kind, i) => [kind.name, { kind: i }]);
   samples.push(["ghost", { ghost: regionColour(1) }], ["view list", { line: "#5eead4" }]);
+  if (scene.terrain) {
+    samples.push(["blocked", { terrain: "blocked" }], ["open door", { terrain: "open" }],
+      ["closed door", { terrain: "closed" }]);
+  }
   $("legend").replaceChildren(...samples.map(([text, sample]) => {
     const canvas = make("canvas", { width: 40, height: 40, "aria-hidden": "true" });
-    drawSample(canvas.getContext("2d"), 40, sample);
+    const ctx = canvas.getContext("2d");
+    if (sample.terrain) drawTerrainSample(ctx, 40, sample.terrain);
+    else drawSample(ctx, 40, sample);
     return make("li", {}, canvas, text);
   }));
 }

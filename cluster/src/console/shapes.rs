@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use purview::scene::inspect::{PlayerSnapshot, ViewEntry};
+use purview::scene::terrain::DoorId;
 use purview::scene::views::NO_BOND;
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene, SceneId, Tick, Visibility,
@@ -56,6 +57,8 @@ pub struct SceneShape {
     pub band_cm: i32,
     pub top_speed_cm_s: i32,
     pub map_version: u64,
+    /// Changes with the terrain; absent where there is none. `/api/terrain` tells more.
+    pub terrain: Option<String>,
     pub planes: Vec<PlaneShape>,
     pub regions: Vec<RegionShape>,
     /// Regions that did not answer in time.
@@ -139,6 +142,7 @@ pub fn scene(scene: &Scene, node: &str, survey: &Survey) -> SceneShape {
         band_cm: scene.band_cm,
         top_speed_cm_s: spec.top_speed_cm_s,
         map_version: scene.map.version,
+        terrain: scene.terrain.as_deref().map(super::terrain::version),
         planes: planes(spec.lines, survey),
         regions: regions(scene, node, survey),
         late: survey.late.clone(),
@@ -192,6 +196,8 @@ pub struct Entities {
     pub ghost_fields: [&'static str; 6],
     /// Empty unless asked for.
     pub ghosts: Vec<GhostRow>,
+    /// Doors that are not as the map has them: their numbers and whether they are open.
+    pub doors: Vec<(u16, bool)>,
     /// Of each region that answered: its id, its tick and its epoch.
     pub ticks: Vec<(RegionId, u64, u64)>,
     /// Regions that did not answer in time.
@@ -207,6 +213,7 @@ pub fn entities(scene: &Scene, plane: Plane, with_ghosts: bool, survey: &Survey)
         entities: Vec::new(),
         ghost_fields: ["id", "kind", "x", "z", "owner", "mirror"],
         ghosts: Vec::new(),
+        doors: doors(scene, plane, survey),
         ticks: Vec::with_capacity(survey.regions.len()),
         late: survey.late.clone(),
     };
@@ -222,6 +229,26 @@ pub fn entities(scene: &Scene, plane: Plane, with_ghosts: bool, survey: &Survey)
         }
     }
     out
+}
+
+/// The doors of a plane that are not as the map has them, each as the region has it on whose ground
+/// its first tile lies; or, if that one is late, as any other has it.
+fn doors(scene: &Scene, plane: Plane, survey: &Survey) -> Vec<(u16, bool)> {
+    let Some(terrain) = &scene.terrain else { return Vec::new() };
+    let owner = |door: DoorId| {
+        let first = terrain.door(door)?.tiles.first()?;
+        let middle = |n: i32| n * terrain.tile_cm() + terrain.tile_cm() / 2;
+        scene.map.at(Pos::ground(middle(first.x), middle(first.z))).map(|r| r.id)
+    };
+    let mut all = BTreeMap::new();
+    for r in &survey.regions {
+        for state in r.doors.iter().filter(|d| d.plane == plane) {
+            if owner(state.door) == Some(r.region) || !all.contains_key(&state.door.0) {
+                all.insert(state.door.0, state.open);
+            }
+        }
+    }
+    all.into_iter().collect()
 }
 
 /// A class of bonds.
@@ -375,6 +402,7 @@ mod tests {
             epoch: Epoch(5),
             rect: scene.map.regions[0].rect,
             tick: Tick(99),
+            doors: Vec::new(),
             entities: vec![
                 entity(1, 0, 0, false),
                 entity(2, 2, 0, false),
@@ -431,6 +459,28 @@ mod tests {
 
     fn entry(id: u64, class: u8, dist_cm: Option<u32>, linked: bool) -> ViewEntry {
         ViewEntry { id: EntityId(id), class, dist_cm, linked }
+    }
+
+    #[test]
+    fn doors_are_as_the_region_under_them_has_them() {
+        use purview::scene::terrain::{DoorState, Draft, Tile};
+        // Tiles of 64 m: the first door lies in region 0, the second in region 3.
+        let mut draft = Draft::new(6_400, 32, 32).unwrap();
+        draft.add_door("gate", false, &[Tile { x: 1, z: 1 }]).unwrap();
+        draft.add_door("bridge", true, &[Tile { x: 20, z: 20 }]).unwrap();
+        let scene = meadow(Visibility::Patches).with_terrain(draft.finish().into()).unwrap();
+        let state = |plane, door, open| DoorState { plane: Plane(plane), door: DoorId(door), open };
+        let mut survey = survey(&scene);
+        let mut other = survey.regions[0].clone();
+        other.region = RegionId(3);
+        survey.regions[0].doors = vec![state(0, 0, true), state(0, 1, true), state(7, 0, true)];
+        assert_eq!(entities(&scene, Plane(0), false, &survey).doors, [(0, true), (1, true)]);
+        // Region 3 rules over the bridge and has it closed already.
+        other.doors = vec![state(0, 0, false), state(0, 1, false)];
+        survey.regions.push(other);
+        assert_eq!(entities(&scene, Plane(0), false, &survey).doors, [(0, true), (1, false)]);
+        assert_eq!(entities(&scene, Plane(7), false, &survey).doors, [(0, true)]);
+        assert_eq!(entities(&scene, Plane(1), false, &survey).doors, []);
     }
 
     #[test]

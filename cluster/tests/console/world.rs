@@ -15,6 +15,7 @@ use purview::scene::inspect::{
     EntitySnapshot, PlayerSnapshot, RegionSnapshot, Resident, ViewEntry,
 };
 use purview::scene::map::RegionEntry;
+use purview::scene::terrain::{DoorId, DoorState, Draft, Tile};
 use purview::scene::views::{NO_BOND, Ties, ViewRules};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Tick, Visibility,
@@ -27,6 +28,10 @@ pub const SITTER: u64 = 2;
 pub const WALKER: u64 = 1;
 /// Entities of the meadow's plane 0.
 pub const MEADOW: usize = 420;
+/// Metres of water in the west of the harbour.
+pub const WATER_M: i32 = 400;
+/// Where a rock of one tile lies in the harbour, metres from the west and the north.
+pub const ROCK_M: i32 = 2_030;
 /// Of these, players.
 pub const PLAYERS: u64 = 260;
 /// The first of these that is none.
@@ -63,6 +68,8 @@ struct SceneWorld {
     began: Instant,
     /// Regions no longer answer.
     deaf: Arc<AtomicBool>,
+    /// The gate of the harbour is open.
+    gate_open: Arc<AtomicBool>,
 }
 
 impl SceneWorld {
@@ -128,7 +135,14 @@ impl FakeRegion {
             rect: self.entry.rect,
             tick: Tick((t * 10.0) as u64),
             entities,
+            doors: self.doors(plane),
         }
+    }
+
+    fn doors(&self, plane: Option<Plane>) -> Vec<DoorState> {
+        let open = self.world.gate_open.load(Relaxed);
+        let told = open && self.world.scene.terrain.is_some() && plane.is_none_or(|p| p.0 == 0);
+        told.then_some(DoorState { plane: Plane(0), door: DoorId(0), open }).into_iter().collect()
     }
 
     /// Counts as a region would.
@@ -223,6 +237,7 @@ pub struct FakeWorld {
     directory: Arc<Directory>,
     regions: Vec<RegionHandle>,
     deaf: Arc<AtomicBool>,
+    gate_open: Arc<AtomicBool>,
 }
 
 impl FakeWorld {
@@ -230,12 +245,14 @@ impl FakeWorld {
     pub fn start() -> FakeWorld {
         let scenes = [Arc::new(meadow()), Arc::new(harbour())];
         let deaf = Arc::new(AtomicBool::new(false));
+        let gate_open = Arc::new(AtomicBool::new(false));
         let began = Instant::now();
         let worlds: Vec<Arc<SceneWorld>> = scenes
             .iter()
             .map(|s| {
-                let (scene, inhabitants, deaf) = (s.clone(), people(s), deaf.clone());
-                Arc::new(SceneWorld { scene, inhabitants, began, deaf })
+                let (scene, inhabitants) = (s.clone(), people(s));
+                let (deaf, gate_open) = (deaf.clone(), gate_open.clone());
+                Arc::new(SceneWorld { scene, inhabitants, began, deaf, gate_open })
             })
             .collect();
         let (tell, told) = std::sync::mpsc::channel();
@@ -246,7 +263,8 @@ impl FakeWorld {
             system.run().unwrap();
         });
         let regions = told.recv_timeout(Duration::from_secs(10)).unwrap();
-        FakeWorld { directory: Arc::new(Directory::new(scenes.into())), regions, deaf }
+        let directory = Arc::new(Directory::new(scenes.into()));
+        FakeWorld { directory, regions, deaf, gate_open }
     }
 
     /// A console of this world.
@@ -258,6 +276,11 @@ impl FakeWorld {
             node: "dev".into(),
         };
         Console::start(state, addr).unwrap()
+    }
+
+    /// The gate of the harbour opens in plane 0, or closes.
+    pub fn open_gate(&self, open: bool) {
+        self.gate_open.store(open, Relaxed);
     }
 
     /// The first region of each scene no longer answers, or does again.
@@ -294,7 +317,24 @@ fn meadow() -> Scene {
 
 fn harbour() -> Scene {
     let spec = SceneSpec { name: "harbour".into(), lines: 1, ..SceneSpec::default() };
-    Scene::new(SceneId(1), spec, 100, RegionId(4)).unwrap()
+    let scene = Scene::new(SceneId(1), spec, 100, RegionId(4)).unwrap();
+    scene.with_terrain(Arc::new(quay())).unwrap()
+}
+
+/// The harbour's tiles, of 1 m: water in the west, a rock in the east, and over the water a gate that is
+/// closed and a bridge that is open.
+fn quay() -> purview::scene::terrain::Terrain {
+    let mut draft = Draft::new(100, 2_048, 2_048).unwrap();
+    let tiles = |xs: std::ops::Range<i32>, zs: std::ops::Range<i32>| {
+        zs.flat_map(move |z| xs.clone().map(move |x| Tile { x, z })).collect::<Vec<_>>()
+    };
+    for tile in tiles(0..WATER_M, 0..2_048) {
+        draft.set_blocked(tile, true).unwrap();
+    }
+    draft.set_blocked(Tile { x: ROCK_M, z: ROCK_M }, true).unwrap();
+    draft.add_door("gate", false, &tiles(200..204, 300..320)).unwrap();
+    draft.add_door("bridge", true, &tiles(200..204, 600..620)).unwrap();
+    draft.finish()
 }
 
 /// Some market places with crowds, walkers between them, and things that lie about.

@@ -63,6 +63,7 @@ impl Region {
             rect: self.rect,
             tick: self.tick,
             entities,
+            doors: self.ground.as_ref().map_or_else(Vec::new, |g| g.doors_set(plane)),
         }
     }
 

@@ -24,6 +24,7 @@ mod arrivals;
 mod bodies;
 mod border_in;
 mod border_out;
+mod doors;
 mod fights;
 mod frames;
 mod handoff;
@@ -46,6 +47,7 @@ use self::viewer::Viewer;
 use super::border::Handoff;
 use super::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Spawn};
 use super::frames::{FrameBatch, InputRefused, Refusal};
+use super::terrain::Ground;
 use super::views::ViewRules;
 use super::{EntityId, Epoch, Kind, Plane, Pos, Rect, RegionId, Scene, Seq, Tick};
 
@@ -116,6 +118,8 @@ pub struct Region {
     rect: Rect,
     scene: Arc<Scene>,
     rules: ViewRules,
+    /// Where one can walk; `None`: everywhere.
+    ground: Option<Ground>,
     tick: Tick,
     phase: Phase,
     /// The round of settling, and whether this region had nothing to say in it.
@@ -147,6 +151,7 @@ impl Region {
             epoch: entry.epoch,
             rect: entry.rect,
             rules: ViewRules::of(&scene),
+            ground: scene.terrain.clone().map(Ground::new),
             tick: Tick(0),
             phase: Phase::Closed,
             round: 0,
@@ -218,6 +223,7 @@ impl Region {
                 }
             }
             Input::Handoff(handoff) => self.receive(*handoff, fx),
+            Input::Door(order) => self.take_door_order(order),
             other => self.inbox.push(other),
         }
     }
@@ -241,6 +247,7 @@ impl Region {
         self.bodies.now = now;
         self.phase = Phase::Open;
         self.acts.clear();
+        self.turn_doors();
         self.mail.forget_reaches();
         if now.0.is_multiple_of(layout::SORT_TICKS) {
             self.sort_by_place();
@@ -330,7 +337,8 @@ impl Region {
             | Input::BorderLost(_)
             | Input::Settle(_)
             | Input::View(_)
-            | Input::Handoff(_) => {
+            | Input::Handoff(_)
+            | Input::Door(_) => {
                 // `handle` takes these at once; they never wait in the inbox.
             }
         }

@@ -15,7 +15,7 @@ const MAX_LANDS: u64 = 4_000_000;
 pub(super) const MAX_REGIONS: u64 = 65_535;
 
 /// Metres, for messages.
-pub(super) fn m(cm: i32) -> String {
+pub(in crate::scene) fn m(cm: i32) -> String {
     if cm % 100 == 0 {
         format!("{} m", cm / 100)
     } else {

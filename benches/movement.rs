@@ -1,0 +1,143 @@
+//! Movement: what a client's word costs the server, and where everybody is.
+//!
+//! `cargo bench --bench movement`
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use purview::scene::movement::{
+    ClientMs, Footing, Go, Move, MoveOrder, Mover, Path, Rules, ServerMs, Step, Steps, Tile, Tiles,
+    Vector,
+};
+use purview::scene::{Plane, Pos, Rect, Seq};
+
+/// Tiles along each side of the map.
+const SIDE: i32 = 2_048;
+/// Side of a tile, centimetres.
+const TILE_CM: i32 = 100;
+const SPEED: u32 = 500;
+const WALKERS: usize = 4_096;
+
+/// A bit per tile: a maze of pillars, one tile in sixteen.
+struct Map {
+    blocked: Vec<u64>,
+}
+
+impl Map {
+    fn new() -> Map {
+        let mut blocked = vec![0; (SIDE * SIDE / 64) as usize];
+        for z in (0..SIDE).step_by(4) {
+            for x in (0..SIDE).step_by(4) {
+                blocked[((z * SIDE + x) / 64) as usize] |= 1 << (x % 64);
+            }
+        }
+        Map { blocked }
+    }
+}
+
+impl Tiles for Map {
+    fn tile_cm(&self) -> i32 {
+        TILE_CM
+    }
+
+    #[inline]
+    fn is_free(&self, _: Plane, tile: Tile) -> bool {
+        let on = |n: i32| (0..SIDE).contains(&n);
+        let bit = || tile.z as usize * SIDE as usize + tile.x as usize;
+        on(tile.x) && on(tile.z) && self.blocked[bit() / 64] >> (bit() % 64) & 1 == 0
+    }
+
+    fn height_cm(&self, tile: Tile) -> Option<i32> {
+        Some(tile.x & 7)
+    }
+}
+
+/// Walkers all over the map, each in the middle of a free tile.
+fn walkers() -> Vec<(Pos, Mover)> {
+    let place = |i: i32| {
+        let tile =
+            Tile { x: 100 + i * 37 % 1_700 / 4 * 4 + 2, z: 100 + i * 91 % 1_700 / 4 * 4 + 2 };
+        tile.middle(TILE_CM, 0)
+    };
+    let places = (0..WALKERS as i32).map(place);
+    places.map(|pos| (pos, Mover::new(ServerMs(0), pos, SPEED))).collect()
+}
+
+/// A way of so many steps eastwards between the pillars, half of them diagonal.
+fn way(len: usize) -> Steps {
+    [Step::Right, Step::RightDown, Step::RightUp, Step::Right]
+        .into_iter()
+        .cycle()
+        .take(len)
+        .collect()
+}
+
+fn word(course: impl Into<Move>) -> MoveOrder {
+    MoveOrder { ruling: 0, at: ClientMs(1), go: Go::Walk(course.into()) }
+}
+
+fn movement(c: &mut Criterion) {
+    let map = Map::new();
+    let bounds = Rect { x0: 0, z0: 0, x1: SIDE * TILE_CM, z1: SIDE * TILE_CM };
+    let mut rules = Rules::within(bounds);
+    rules.climb = Some(purview::scene::movement::Climb { up_cm: 50, down_cm: 100 });
+    let on = Footing { tiles: &map, plane: Plane(0), rules: &rules };
+    let all = walkers();
+    let mut group = c.benchmark_group("movement");
+    group
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_millis(1_500));
+    for len in [4, 16, 64] {
+        let orders: Vec<_> =
+            all.iter().map(|(pos, _)| word(Path::new(*pos, way(len), SPEED, TILE_CM))).collect();
+        group.throughput(Throughput::Elements((WALKERS * len) as u64));
+        group.bench_function(format!("a path of {len} steps, per step"), |b| {
+            b.iter(|| {
+                for ((_, mover), order) in all.iter().zip(&orders) {
+                    let mut mover = *mover;
+                    let accepted = mover.accept(ServerMs(100), Seq(1), order, &on);
+                    assert!(black_box(accepted).is_ok());
+                }
+            });
+        });
+    }
+    group.throughput(Throughput::Elements(WALKERS as u64));
+    let straight: Vec<_> =
+        all.iter().map(|(pos, _)| word(Vector::heading(*pos, 3, 1, SPEED))).collect();
+    group.bench_function("a vector, which sees 4 m ahead", |b| {
+        b.iter(|| {
+            for ((_, mover), order) in all.iter().zip(&straight) {
+                let mut mover = *mover;
+                let accepted = mover.accept(ServerMs(100), Seq(1), order, &on);
+                assert!(black_box(accepted).is_ok());
+            }
+        });
+    });
+    let mut walking: Vec<_> = all.iter().map(|(_, mover)| *mover).collect();
+    for (mover, order) in walking.iter_mut().zip(&straight) {
+        assert!(mover.accept(ServerMs(100), Seq(1), order, &on).is_ok());
+    }
+    let go_on = MoveOrder { ruling: 0, at: ClientMs(501), go: Go::On };
+    group.bench_function("a word that it goes on", |b| {
+        b.iter(|| {
+            for mover in &walking {
+                let mut mover = *mover;
+                let accepted = mover.accept(ServerMs(600), Seq(2), &go_on, &on);
+                assert!(black_box(accepted).is_ok());
+            }
+        });
+    });
+    group.bench_function("a tick of a walker", |b| {
+        b.iter(|| {
+            for mover in &mut walking {
+                black_box(mover.advance(ServerMs(300), &on));
+            }
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, movement);
+criterion_main!(benches);

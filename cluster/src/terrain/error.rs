@@ -1,0 +1,215 @@
+//! Why a map cannot be read: which file, what it says, and what would be right.
+
+use std::path::PathBuf;
+
+use purview::scene::terrain::TerrainError;
+
+use super::MAX_FILE_BYTES;
+
+/// A map that cannot be read. Nothing of it is used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", .file.display())]
+pub struct MapError {
+    /// The file at fault, which may be one that the map names.
+    pub file: PathBuf,
+    /// What is wrong with it.
+    pub problem: MapProblem,
+}
+
+/// What is wrong with a file of a map.
+#[derive(Debug, thiserror::Error)]
+pub enum MapProblem {
+    /// The system does not give it.
+    #[error("cannot be read: {0}")]
+    Unreadable(#[source] std::io::Error),
+    /// It is, with the files that it names, larger than is read.
+    #[error(
+        "with the files that it names it has more than {} MiB, which is the most that is read; a Tiled \
+         map is smaller with compressed layers (Map > Map Properties > Tile Layer Format)",
+        MAX_FILE_BYTES >> 20
+    )]
+    TooLarge,
+    /// Its name does not say which form it has.
+    #[error(
+        "is of no form that is known; the name of a map ends in .tmx, .tmj or .json (Tiled) or .png"
+    )]
+    UnknownForm,
+    /// The scene is no whole number of tiles.
+    #[error(
+        "a scene of {width_cm} cm x {depth_cm} cm is no whole number of tiles of {tile_cm} cm; choose \
+         a tile that divides both"
+    )]
+    Uneven {
+        /// The scene's extent along x.
+        width_cm: i32,
+        /// The scene's extent along z.
+        depth_cm: i32,
+        /// Side of a tile.
+        tile_cm: i32,
+    },
+    /// It has another size than the scene.
+    #[error(
+        "is {} x {} tiles; the scene is {} x {} tiles of {tile_cm} cm", .found.0, .found.1,
+        .wanted.0, .wanted.1
+    )]
+    Size {
+        /// Tiles, or pixels of a picture, along x and z.
+        found: (u32, u32),
+        /// Tiles of the scene.
+        wanted: (i32, i32),
+        /// Side of a tile.
+        tile_cm: i32,
+    },
+    /// Something that it draws is not legal.
+    #[error(transparent)]
+    Terrain(#[from] TerrainError),
+    /// The parser of its form failed.
+    #[error("its parser fails on it; the file is damaged")]
+    Parser,
+    /// It is no picture that can be read.
+    #[error("is no PNG that can be read: {0}")]
+    Png(#[from] png::DecodingError),
+    /// It is a picture in colour.
+    #[error("is a PNG in {found}; it must be grey-scale without transparency, of 1 to 16 bits")]
+    Colour {
+        /// Its form.
+        found: &'static str,
+    },
+    /// It is a moving picture.
+    #[error("is an animated PNG; it must be a single picture")]
+    Animated,
+    /// It is no Tiled map that can be read, in its parser's words.
+    #[error("is no Tiled map that can be read: {0}")]
+    Syntax(String),
+    /// It ends within something.
+    #[error("ends within {0}: the file is cut off")]
+    CutOff(String),
+    /// It is not what its name says, or what the file that names it wants.
+    #[error("is a Tiled {found}; it must be a {wanted}")]
+    Kind {
+        /// What it is.
+        found: String,
+        /// What it should be.
+        wanted: &'static str,
+    },
+    /// It has more of something than is read.
+    #[error("has more than {most} {what}, which is the most that is read")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many are read.
+        most: u64,
+    },
+    /// A tileset does not say how many columns it has.
+    #[error(
+        "tileset {0:?} does not say its columns, as those of Tiled 0.15 and newer do; save it anew"
+    )]
+    Columns(String),
+    /// A template, or the shape of a tile, is made from a template.
+    #[error("a template is made from another one; only objects of the map itself may be")]
+    NestedTemplate,
+    /// A JSON map names a template that is XML, or the reverse.
+    #[error(
+        "names {0:?}; a .tmj map names templates ending in .tj, a .tmx map those ending in .tx"
+    )]
+    TemplateForm(String),
+    /// Its tiles are no squares.
+    #[error("is {0}; a map must be orthogonal or isometric")]
+    Orientation(String),
+    /// A layer has another size than its map.
+    #[error(
+        "layer {layer:?} is {} x {} tiles and its map {} x {}", .found.0, .found.1, .wanted.0,
+        .wanted.1
+    )]
+    LayerSize {
+        /// The layer.
+        layer: String,
+        /// Its tiles along x and z.
+        found: (u32, u32),
+        /// Those of its map.
+        wanted: (u32, u32),
+    },
+    /// A part of a layer of an infinite map lies farther out than any map, or has no size.
+    #[error("layer {layer:?}: a chunk at ({x}, {z}) of {width} x {depth} tiles is none")]
+    Chunk {
+        /// The layer.
+        layer: String,
+        /// West edge, tiles.
+        x: i64,
+        /// North edge, tiles.
+        z: i64,
+        /// Tiles along x.
+        width: i64,
+        /// Tiles along z.
+        depth: i64,
+    },
+    /// The tiles of a layer cannot be unpacked.
+    #[error("layer {layer:?}: {problem}")]
+    Data {
+        /// The layer.
+        layer: String,
+        /// Why.
+        problem: super::tiled::DataProblem,
+    },
+    /// A tile layer that was asked for is not there.
+    #[error("has no tile layer {name:?}; its tile layers are {known:?}")]
+    NoLayer {
+        /// The layer's name.
+        name: String,
+        /// Those that there are, at most sixteen.
+        known: Vec<String>,
+    },
+    /// It says nothing that counts.
+    #[error(
+        "says nothing: it has no tile layer \"blocked\" (`layer` names another), no property `blocked` \
+         or `height` of a tile or a layer, and no door; its tile layers are {known:?}"
+    )]
+    Empty {
+        /// The tile layers that there are, at most sixteen.
+        known: Vec<String>,
+    },
+    /// A tile that counts lies outside the scene (infinite maps).
+    #[error(
+        "layer {layer:?} has a tile at ({x}, {z}); the scene's are (0, 0) to ({}, {}): move the map \
+         (Map > Offset Map) or change the scene's size", .wanted.0 - 1, .wanted.1 - 1
+    )]
+    OutsideScene {
+        /// The layer.
+        layer: String,
+        /// Tiles from the map's origin along x.
+        x: i32,
+        /// Tiles from the map's origin along z.
+        z: i32,
+        /// Tiles of the scene.
+        wanted: (i32, i32),
+    },
+    /// A custom property of another type than it must have.
+    #[error("{of}: property {name:?} is {found}; it must be {wanted}")]
+    Property {
+        /// What has the property.
+        of: String,
+        /// Its name.
+        name: &'static str,
+        /// What it says.
+        found: String,
+        /// What it must be.
+        wanted: &'static str,
+    },
+    /// A door that is none.
+    #[error("door {name:?} (object {object}) {problem}")]
+    Door {
+        /// Its name.
+        name: String,
+        /// The object's number in Tiled.
+        object: u32,
+        /// Why it is none.
+        problem: &'static str,
+    },
+}
+
+impl MapProblem {
+    /// The problem with the file that has it.
+    pub(super) fn of(self, file: &std::path::Path) -> MapError {
+        MapError { file: file.to_path_buf(), problem: self }
+    }
+}

@@ -1,0 +1,121 @@
+//! The tiles of a layer as its text has them, unpacked within bounds: a file that claims few tiles and
+//! unpacks to many is found out before they are in memory.
+
+use std::io::Read;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+/// Why the tiles of a layer cannot be unpacked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DataProblem {
+    /// A form that Tiled does not write any more, or none.
+    #[error(
+        "its tiles are in encoding {encoding:?} with compression {compression:?}; it must be csv, or \
+         base64 with no compression, zlib, gzip or zstd (Map > Map Properties > Tile Layer Format)"
+    )]
+    Encoding {
+        /// What the layer says.
+        encoding: String,
+        /// What the layer says.
+        compression: String,
+    },
+    /// No base64.
+    #[error("its tiles are no base64: {0}")]
+    Base64(#[from] base64::DecodeError),
+    /// Damaged.
+    #[error("its tiles cannot be unpacked: {0}")]
+    Unpack(String),
+    /// Not one tile for each place.
+    #[error("{found} tiles where there must be {wanted}")]
+    Count {
+        /// Tiles that there are.
+        found: u64,
+        /// Tiles that there must be.
+        wanted: u64,
+    },
+    /// More tiles than places; how many is not looked at.
+    #[error("more tiles than the {wanted} that there must be, or a part of one")]
+    More {
+        /// Tiles that there must be.
+        wanted: u64,
+    },
+}
+
+/// How a layer's tiles are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Encoding {
+    Csv,
+    Base64(Compression),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Compression {
+    None,
+    Zlib,
+    Gzip,
+    Zstd,
+}
+
+impl Encoding {
+    /// The encoding that these words name; empty is none.
+    pub fn named(encoding: &str, compression: &str) -> Result<Encoding, DataProblem> {
+        let compressed = match compression {
+            "" => Some(Compression::None),
+            "zlib" => Some(Compression::Zlib),
+            "gzip" => Some(Compression::Gzip),
+            "zstd" => Some(Compression::Zstd),
+            _ => None,
+        };
+        match (encoding, compressed) {
+            ("csv", Some(Compression::None)) => Ok(Encoding::Csv),
+            ("base64", Some(compressed)) => Ok(Encoding::Base64(compressed)),
+            _ => Err(DataProblem::Encoding {
+                encoding: encoding.into(),
+                compression: compression.into(),
+            }),
+        }
+    }
+}
+
+/// Unpacks exactly `wanted` tiles from base64.
+pub(super) fn unpack(
+    text: &str,
+    compression: Compression,
+    wanted: u64,
+) -> Result<Vec<u32>, DataProblem> {
+    let packed = STANDARD.decode(text.trim())?;
+    let bytes = match compression {
+        Compression::None => packed,
+        Compression::Zlib => all_of(flate2::bufread::ZlibDecoder::new(&packed[..]), wanted)?,
+        Compression::Gzip => all_of(flate2::bufread::GzDecoder::new(&packed[..]), wanted)?,
+        Compression::Zstd => all_of(zstd_decoder(&packed, wanted)?, wanted)?,
+    };
+    let found = bytes.len() as u64 / 4;
+    if found > wanted || bytes.len() % 4 != 0 {
+        return Err(DataProblem::More { wanted });
+    }
+    if found < wanted {
+        return Err(DataProblem::Count { found, wanted });
+    }
+    let tile = |b: &[u8]| u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+    Ok(bytes.chunks_exact(4).map(tile).collect())
+}
+
+/// A decoder whose window, which the packed bytes choose, is no larger than what is unpacked, or than
+/// the 8 MiB that every decoder is meant to bear.
+fn zstd_decoder(packed: &[u8], wanted: u64) -> Result<impl Read, DataProblem> {
+    let unpack = |e: std::io::Error| DataProblem::Unpack(e.to_string());
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(packed).map_err(unpack)?;
+    let log = (wanted * 4).next_power_of_two().ilog2().max(23);
+    decoder.window_log_max(log).map_err(unpack)?;
+    Ok(decoder)
+}
+
+/// Everything that comes, or one byte more than `wanted` tiles have.
+fn all_of(unpacked: impl Read, wanted: u64) -> Result<Vec<u8>, DataProblem> {
+    let mut bytes = Vec::new();
+    let read = unpacked.take(wanted * 4 + 1).read_to_end(&mut bytes);
+    read.map_err(|e| DataProblem::Unpack(e.to_string()))?;
+    Ok(bytes)
+}

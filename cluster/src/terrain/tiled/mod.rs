@@ -1,0 +1,40 @@
+//! Maps made with Tiled (<https://www.mapeditor.org>): what they say, in either form.
+
+mod data;
+mod guard;
+mod json;
+mod sketch;
+mod tmj;
+mod tmx;
+
+use std::path::Path;
+
+use purview::scene::terrain::Draft;
+
+pub use data::DataProblem;
+
+use super::{Files, MapError, MapSpec, Wanted};
+use sketch::Sketch;
+
+/// The two forms of a Tiled map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Xml,
+    Json,
+}
+
+/// Draws the terrain of the map in `path`.
+pub(super) fn draw(
+    path: &Path,
+    form: Form,
+    map: &MapSpec,
+    wanted: Wanted,
+    files: &mut Files<'_>,
+) -> Result<Draft, MapError> {
+    let mut sketch = Sketch::new(map, wanted).map_err(|p| p.of(path))?;
+    match form {
+        Form::Xml => tmx::draw(path, files, wanted, &mut sketch)?,
+        Form::Json => tmj::draw(path, files, wanted, &mut sketch)?,
+    }
+    sketch.finish().map_err(|p| p.of(path))
+}

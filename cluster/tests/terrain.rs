@@ -1,0 +1,16 @@
+//! Maps as people have them, good and bad: Tiled's two forms in all their encodings, and pictures.
+
+#[path = "terrain/bad.rs"]
+mod bad;
+#[path = "terrain/forms.rs"]
+mod forms;
+// The program that draws the map of `deploy/keep.toml`.
+#[path = "../examples/keep.rs"]
+#[allow(dead_code)]
+mod keep;
+#[path = "terrain/make.rs"]
+mod make;
+#[path = "terrain/pictures.rs"]
+mod pictures;
+#[path = "terrain/smoke.rs"]
+mod smoke;

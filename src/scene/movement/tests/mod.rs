@@ -1,0 +1,98 @@
+//! The rules one by one, and what no sequence of orders can do.
+
+mod bounds;
+mod rules;
+
+use super::*;
+use crate::scene::{Plane, Pos, Rect, Seq};
+
+pub const PLANE: Plane = Plane(0);
+
+/// A metre to a tile, 40 x 40 tiles.
+pub const BOUNDS: Rect = Rect { x0: 0, z0: 0, x1: 4_000, z1: 4_000 };
+
+/// Top speed, centimetres per second.
+pub const SPEED: u32 = 500;
+
+/// Tiles that are blocked, and heights.
+#[derive(Debug, Clone, Default)]
+pub struct Map {
+    pub blocked: Vec<(i32, i32)>,
+    pub heights: Option<fn(Tile) -> i32>,
+}
+
+impl Tiles for Map {
+    fn tile_cm(&self) -> i32 {
+        100
+    }
+
+    fn is_free(&self, plane: Plane, tile: Tile) -> bool {
+        plane != PLANE || !self.blocked.contains(&(tile.x, tile.z))
+    }
+
+    fn height_cm(&self, tile: Tile) -> Option<i32> {
+        self.heights.map(|height| height(tile))
+    }
+}
+
+/// A mover with its ground and a link without delay: the client's clock is the server's.
+pub struct Scene {
+    pub map: Map,
+    pub rules: Rules,
+    pub mover: Mover,
+    pub seq: u32,
+}
+
+impl Scene {
+    pub fn new(pos: Pos, blocked: &[(i32, i32)]) -> Scene {
+        Scene {
+            map: Map { blocked: blocked.to_vec(), heights: None },
+            rules: Rules::within(BOUNDS),
+            mover: Mover::new(ServerMs(0), pos, SPEED),
+            seq: 0,
+        }
+    }
+
+    pub fn on(&self) -> Footing<'_, Map> {
+        Footing { tiles: &self.map, plane: PLANE, rules: &self.rules }
+    }
+
+    /// A word said at `at` and heard at `now`.
+    pub fn say(&mut self, now: u64, at: u64, go: Go) -> Result<Accepted, Refused> {
+        self.say_by(now, at, go, self.mover.ruling())
+    }
+
+    pub fn say_by(&mut self, now: u64, at: u64, go: Go, ruling: u32) -> Result<Accepted, Refused> {
+        self.seq += 1;
+        let order = MoveOrder { ruling, at: ClientMs(at), go };
+        let on = Footing { tiles: &self.map, plane: PLANE, rules: &self.rules };
+        self.mover.accept(ServerMs(now), Seq(self.seq), &order, &on)
+    }
+
+    pub fn walk(&mut self, now: u64, course: impl Into<Move>) -> Result<Accepted, Refused> {
+        self.say(now, now, Go::Walk(course.into()))
+    }
+
+    /// Why a word is refused.
+    pub fn why(&mut self, now: u64, at: u64, go: Go) -> Reason {
+        self.say(now, at, go).expect_err("it is refused").why
+    }
+
+    pub fn pos(&self, now: u64) -> (i32, i32) {
+        let pos = self.mover.position(ServerMs(now), &self.on());
+        (pos.x, pos.z)
+    }
+}
+
+pub fn at(x: i32, z: i32) -> Pos {
+    Pos::ground(x, z)
+}
+
+/// Straight on from (x, z), in centimetres per second.
+pub fn straight(x: i32, z: i32, vx: i32, vz: i32) -> Vector {
+    Vector { vx_mm_s: vx * 10, vz_mm_s: vz * 10, ..Vector::stand(at(x, z)) }
+}
+
+pub fn path(x: i32, z: i32, steps: &str) -> Path {
+    Path::new(at(x, z), steps.parse().expect("steps"), SPEED, 100)
+}

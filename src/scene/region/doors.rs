@@ -1,0 +1,26 @@
+//! The ground under a region's entities, and the orders that open and close its doors.
+
+use super::Region;
+use crate::scene::terrain::{DoorError, DoorOrder, Ground};
+
+impl Region {
+    /// Where one can walk, with the doors as they are in the present tick; `None`: everywhere.
+    pub fn ground(&self) -> Option<&Ground> {
+        self.ground.as_ref()
+    }
+
+    /// Takes an order; it waits for its tick, as it does in every other region of the scene.
+    pub(super) fn take_door_order(&mut self, order: DoorOrder) {
+        let taken = self.ground.as_mut().map_or(Err(DoorError::NoTerrain), |g| g.order(order));
+        if let Err(why) = taken {
+            tracing::warn!(region = %self.id, ?order, %why, "an order about a door was refused");
+        }
+    }
+
+    /// Begins a tick: doors turn before anybody moves.
+    pub(super) fn turn_doors(&mut self) {
+        if let Some(ground) = &mut self.ground {
+            ground.turn(self.tick);
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! The state of a terrain's doors, plane by plane.
+//!
+//! Every region of a scene has a copy. Orders reach regions by message, late, twice or in another
+//! order than they were given; so each carries a version that grows from order to order of its scene,
+//! and the newest that is due counts, whichever came last. A region that has heard the same orders
+//! has the same doors.
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::{Door, DoorId, Terrain, UnknownDoor};
+use crate::scene::{Plane, Tick};
+
+/// Most orders that wait for their tick; each takes some 40 bytes.
+const MAX_PENDING: usize = 65_536;
+
+/// Most planes whose doors differ from the map's.
+const MAX_PLANES: usize = 65_536;
+
+/// Ticks for which a plane that was reset is remembered, so that orders that are older than the reset
+/// and come later change nothing.
+const RESET_TICKS: u64 = 1_000;
+
+/// What an order changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DoorChange {
+    /// Open or close one door.
+    Set {
+        /// The door.
+        door: DoorId,
+        /// Open (free) or closed (blocked).
+        open: bool,
+    },
+    /// Put all doors of the plane back to how the map has them, and forget the plane: for an instance
+    /// that has ended.
+    Reset,
+}
+
+/// An order about the doors of one plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DoorOrder {
+    /// The plane.
+    pub plane: Plane,
+    /// What to change.
+    pub change: DoorChange,
+    /// The tick with whose beginning it takes effect; one that is over: with the next.
+    pub at: Tick,
+    /// Greater than that of every earlier order of the scene.
+    pub version: u64,
+}
+
+/// Why an order about a door cannot be followed. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DoorError {
+    /// The scene has no map.
+    #[error("the scene has no map, so it has no doors")]
+    NoTerrain,
+    /// No door has the name.
+    #[error(transparent)]
+    Unknown(#[from] UnknownDoor),
+    /// No door has the number.
+    #[error("there is no door {}; this map has {doors}, numbered from 0", .door.0)]
+    UnknownId {
+        /// The number that was asked for.
+        door: DoorId,
+        /// Doors of the map.
+        doors: usize,
+    },
+    /// Nobody is in that plane, ever.
+    #[error("the plane between two scenes has no doors")]
+    Limbo,
+    /// Too many orders wait.
+    #[error("{MAX_PENDING} orders about doors wait for their ticks already; try again later")]
+    Pending,
+    /// Too many planes have doors in a state of their own.
+    #[error(
+        "{MAX_PLANES} planes have doors in a state of their own already; reset those that are not \
+         used any more"
+    )]
+    Planes,
+}
+
+/// A door whose state somebody set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Set {
+    door: DoorId,
+    open: bool,
+    version: u64,
+}
+
+/// The doors of a plane that somebody set, sorted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct PlaneDoors {
+    set: Vec<Set>,
+    /// What carries a lower version than the last reset is late.
+    reset: u64,
+    reset_at: Tick,
+}
+
+/// A door in a plane, as somebody set it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DoorState {
+    /// The plane.
+    pub plane: Plane,
+    /// The door.
+    pub door: DoorId,
+    /// Open or closed.
+    pub open: bool,
+}
+
+/// The doors of a terrain, all as the map has them until orders come.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Doors {
+    planes: FxHashMap<Plane, PlaneDoors>,
+    /// Orders that are not due, sorted by tick and version.
+    pending: Vec<DoorOrder>,
+}
+
+impl Doors {
+    /// Whether a door is open in a plane.
+    pub fn is_open(&self, plane: Plane, id: DoorId, door: &Door) -> bool {
+        let set = self.planes.get(&plane).and_then(|p| p.find(id).ok().map(|at| p.set[at].open));
+        set.unwrap_or(door.open)
+    }
+
+    /// Takes an order; it waits for its tick.
+    pub fn order(&mut self, terrain: &Terrain, order: DoorOrder) -> Result<(), DoorError> {
+        if order.plane == Plane::LIMBO {
+            return Err(DoorError::Limbo);
+        }
+        if let DoorChange::Set { door, .. } = order.change
+            && terrain.door(door).is_none()
+        {
+            return Err(DoorError::UnknownId { door, doors: terrain.doors.len() });
+        }
+        if self.pending.len() >= MAX_PENDING {
+            return Err(DoorError::Pending);
+        }
+        if !self.planes.contains_key(&order.plane) && self.planes.len() >= MAX_PLANES {
+            return Err(DoorError::Planes);
+        }
+        self.planes.entry(order.plane).or_default();
+        let at = self.pending.partition_point(|o| (o.at, o.version) <= (order.at, order.version));
+        self.pending.insert(at, order);
+        Ok(())
+    }
+
+    /// Follows the orders that are due in tick `now`.
+    pub fn turn(&mut self, now: Tick) {
+        let due = self.pending.partition_point(|o| o.at <= now);
+        for order in self.pending.drain(..due) {
+            self.planes.entry(order.plane).or_default().apply(&order, now);
+        }
+        if now.0.is_multiple_of(RESET_TICKS) {
+            self.planes.retain(|_, p| !p.set.is_empty() || now.0 < p.reset_at.0 + RESET_TICKS);
+        }
+    }
+
+    /// What somebody set, sorted by plane and door; of one plane or of all.
+    pub fn states(&self, plane: Option<Plane>) -> Vec<DoorState> {
+        let states = |(plane, doors): (&Plane, &PlaneDoors)| {
+            let plane = *plane;
+            let set = doors.set.clone().into_iter();
+            set.map(move |s| DoorState { plane, door: s.door, open: s.open })
+        };
+        let mut all: Vec<_> = match plane {
+            Some(p) => self.planes.get_key_value(&p).into_iter().flat_map(states).collect(),
+            None => self.planes.iter().flat_map(states).collect(),
+        };
+        all.sort_unstable();
+        all
+    }
+}
+
+impl PlaneDoors {
+    fn find(&self, door: DoorId) -> Result<usize, usize> {
+        self.set.binary_search_by_key(&door, |s| s.door)
+    }
+
+    fn apply(&mut self, order: &DoorOrder, now: Tick) {
+        let version = order.version;
+        if version < self.reset {
+            return;
+        }
+        match order.change {
+            DoorChange::Reset => {
+                (self.reset, self.reset_at) = (version, now);
+                self.set.retain(|s| s.version > version);
+            }
+            DoorChange::Set { door, open } => match self.find(door) {
+                Ok(at) if version < self.set[at].version => {}
+                Ok(at) => self.set[at] = Set { door, open, version },
+                Err(at) => self.set.insert(at, Set { door, open, version }),
+            },
+        }
+    }
+}
+
+/// A door of a checkpoint, by its name, which outlives changes of the map.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SavedDoor {
+    /// The plane.
+    pub plane: Plane,
+    /// The door's name.
+    pub door: String,
+    /// Open or closed.
+    pub open: bool,
+    /// The version of the order that set it.
+    pub version: u64,
+}
+
+/// An order of a checkpoint that was not due.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SavedOrder {
+    /// The tick with which it takes effect.
+    pub at: Tick,
+    /// Its version.
+    pub version: u64,
+    /// The plane.
+    pub plane: Plane,
+    /// The door and whether to open it; `None` resets the plane.
+    pub door: Option<(String, bool)>,
+}
+
+/// The state of all doors, for a checkpoint or another node. Equal states save equally.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedDoors {
+    /// The doors that somebody set.
+    pub doors: Vec<SavedDoor>,
+    /// Planes that were reset not long ago: the version and the tick of the reset.
+    pub resets: Vec<(Plane, u64, Tick)>,
+    /// Orders that are not due.
+    pub orders: Vec<SavedOrder>,
+}
+
+impl Doors {
+    /// Everything, by name.
+    pub fn save(&self, terrain: &Terrain) -> SavedDoors {
+        let name = |id| terrain.door(id).map(|d| d.name.clone()).unwrap_or_default();
+        let mut saved = SavedDoors::default();
+        for (plane, doors) in &self.planes {
+            let door = |s: &Set| SavedDoor {
+                plane: *plane,
+                door: name(s.door),
+                open: s.open,
+                version: s.version,
+            };
+            saved.doors.extend(doors.set.iter().map(door));
+            if doors.reset > 0 {
+                saved.resets.push((*plane, doors.reset, doors.reset_at));
+            }
+        }
+        saved.doors.sort_unstable();
+        saved.resets.sort_unstable();
+        let order = |o: &DoorOrder| SavedOrder {
+            at: o.at,
+            version: o.version,
+            plane: o.plane,
+            door: match o.change {
+                DoorChange::Set { door, open } => Some((name(door), open)),
+                DoorChange::Reset => None,
+            },
+        };
+        saved.orders = self.pending.iter().map(order).collect();
+        saved
+    }
+
+    /// The doors as they were saved.
+    pub fn restore(terrain: &Terrain, saved: &SavedDoors) -> Result<Doors, DoorError> {
+        let mut doors = Doors::default();
+        for (plane, reset, reset_at) in &saved.resets {
+            let (reset, reset_at) = (*reset, *reset_at);
+            doors.planes.insert(*plane, PlaneDoors { set: Vec::new(), reset, reset_at });
+        }
+        for s in &saved.doors {
+            let change = DoorChange::Set { door: terrain.door_named(&s.door)?, open: s.open };
+            let order = DoorOrder { plane: s.plane, change, at: Tick(0), version: s.version };
+            doors.planes.entry(s.plane).or_default().apply(&order, Tick(0));
+        }
+        for o in &saved.orders {
+            let change = match &o.door {
+                Some((name, open)) => {
+                    DoorChange::Set { door: terrain.door_named(name)?, open: *open }
+                }
+                None => DoorChange::Reset,
+            };
+            let (plane, at, version) = (o.plane, o.at, o.version);
+            doors.order(terrain, DoorOrder { plane, change, at, version })?;
+        }
+        Ok(doors)
+    }
+}

@@ -1,0 +1,78 @@
+//! Whether a terrain fits a scene.
+
+use std::sync::Arc;
+
+use super::{Ground, Terrain, Tile};
+use crate::scene::spec::{SceneSpec, SpecError, m};
+use crate::scene::{Plane, Pos};
+
+/// The rules that a scene with this terrain breaks, with the figures that would be right.
+pub(in crate::scene) fn misfits(spec: &SceneSpec, terrain: &Arc<Terrain>) -> Vec<SpecError> {
+    let sides = [(terrain.width_cm(), spec.width_cm), (terrain.depth_cm(), spec.depth_cm)];
+    if sides.iter().any(|(map, scene)| *map != i64::from(*scene)) {
+        return vec![wrong_size(spec, terrain)];
+    }
+    let spawn = Pos::ground(spec.spawn_x_cm, spec.spawn_z_cm);
+    let ground = Ground::new(terrain.clone());
+    if ground.is_free(Plane(0), ground.tile_of(spawn)) {
+        return Vec::new();
+    }
+    vec![blocked_spawn(spawn, &ground)]
+}
+
+fn wrong_size(spec: &SceneSpec, terrain: &Terrain) -> SpecError {
+    let tile = terrain.tile_cm();
+    let metres = |cm: i64| format!("{:.2} m", cm as f64 / 100.0);
+    let rule = match spec.width_cm % tile == 0 && spec.depth_cm % tile == 0 {
+        true => format!("that is {} x {} tiles", spec.width_cm / tile, spec.depth_cm / tile),
+        false => format!("of which tiles of {} are no whole part", m(tile)),
+    };
+    SpecError {
+        key: "map",
+        found: format!(
+            "{} x {} tiles of {} ({} x {})",
+            terrain.width(),
+            terrain.depth(),
+            m(tile),
+            metres(terrain.width_cm()),
+            metres(terrain.depth_cm())
+        ),
+        rule: format!(
+            "must cover the scene of {} x {} exactly: {rule}",
+            m(spec.width_cm),
+            m(spec.depth_cm)
+        ),
+    }
+}
+
+fn blocked_spawn(spawn: Pos, ground: &Ground) -> SpecError {
+    let tile = ground.tile_of(spawn);
+    let rule = match nearest_free(ground, tile) {
+        Some(free) => {
+            let middle = |n: i32| m(n * ground.tile_cm() + ground.tile_cm() / 2);
+            format!(
+                "lies on tile ({}, {}), which is blocked; the nearest free one has its middle at \
+                 [{}, {}]",
+                tile.x,
+                tile.z,
+                middle(free.x),
+                middle(free.z)
+            )
+        }
+        None => "lies on a blocked tile, as all tiles of this map are".into(),
+    };
+    SpecError { key: "spawn", found: format!("[{}, {}]", m(spawn.x), m(spawn.z)), rule }
+}
+
+/// A free tile next to `from`, ring by ring.
+fn nearest_free(ground: &Ground, from: Tile) -> Option<Tile> {
+    let (width, depth) = (ground.terrain().width(), ground.terrain().depth());
+    (1..width.max(depth)).find_map(|ring| {
+        let span = -ring..=ring;
+        let sides = |i: i32| [(i, -ring), (i, ring), (-ring, i), (ring, i)];
+        span.flat_map(sides)
+            .map(|(dx, dz)| Tile { x: from.x + dx, z: from.z + dz })
+            .filter(|tile| ground.is_free(Plane(0), *tile))
+            .min_by_key(|t| (t.x - from.x).abs() + (t.z - from.z).abs())
+    })
+}
