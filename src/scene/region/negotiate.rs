@@ -88,6 +88,7 @@ fn places(registers: &Registers, rules: &ViewRules) -> usize {
 impl Region {
     /// Evaluates every player's view over the positions of this tick.
     pub(super) fn evaluate_all(&mut self) {
+        self.viewers.iter_mut().for_each(|v| v.registers.begin_tick());
         for ix in 0..self.viewers.len() {
             self.evaluate(ix, true);
             self.carry_letters();
