@@ -13,9 +13,9 @@ use purview::scene::{
     Tick, Visibility,
 };
 use purview::wire::EncodedBatch;
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
+use super::cpu_us;
 use super::crowd::Crowd;
 use super::ledger::Ledger;
 use crate::replay::positive;
@@ -92,12 +92,6 @@ pub struct SceneBench {
     pub bytes_per_player_s: f64,
     /// Growth of the process's peak memory by the scene, bytes per player; 0 where unknown.
     pub peak_bytes_per_player: u64,
-}
-
-/// CPU time of this thread, microseconds.
-fn cpu_us() -> f64 {
-    let t = clock_gettime(ClockId::ThreadCPUTime);
-    t.tv_sec as f64 * 1e6 + t.tv_nsec as f64 / 1e3
 }
 
 fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {

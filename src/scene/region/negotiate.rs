@@ -220,6 +220,7 @@ impl Region {
             };
             let ix = to.viewer as usize;
             if ix < self.viewers.len() {
+                self.counts.letters += 1;
                 self.hear(ix, letter.from, letter.say);
             } else {
                 self.mail.afar.push(letter);
