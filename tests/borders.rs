@@ -280,6 +280,13 @@ fn by_circle_with_a_cap_views_cross_borders() {
 }
 
 #[test]
+fn with_a_margin_views_cross_borders() {
+    for visibility in [Visibility::Patches, CIRCLE] {
+        trials(&SceneSpec { view_margin_cm: 200, ..scene(visibility, 3) }, 75);
+    }
+}
+
+#[test]
 fn after_a_storm_all_is_as_if_it_had_never_been() {
     every_seed(&scene(Visibility::Patches, 100), 60, |t| t.storm(40));
 }

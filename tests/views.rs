@@ -166,9 +166,10 @@ fn by_circle_with_a_cap_view_lists_are_the_greedy_ones() {
 /// Many on few patches: players look for others square by square there.
 #[test]
 fn in_a_dense_crowd_view_lists_are_the_greedy_ones() {
-    for visibility in [Visibility::Patches, CIRCLE, Visibility::All] {
+    let modes = [Visibility::Patches, CIRCLE, Visibility::All];
+    for (visibility, view_margin_cm) in modes.map(|mode| [(mode, 0), (mode, 150)]).concat() {
         seeds(4).for_each(|seed| {
-            let spec = scene(visibility, 5);
+            let spec = SceneSpec { view_margin_cm, ..scene(visibility, 5) };
             let mut w = World::new(spec, seed);
             let mut rng = Rng(seed ^ 0xc0de);
             let somewhere = |rng: &mut Rng| Pos::ground(rng.range(0, 600), rng.range(0, 600));
@@ -190,6 +191,14 @@ fn in_a_dense_crowd_view_lists_are_the_greedy_ones() {
                 }
             }
         });
+    }
+}
+
+#[test]
+fn with_a_margin_view_lists_are_the_greedy_ones_that_keep_who_was_there() {
+    for visibility in [Visibility::Patches, CIRCLE, Visibility::All] {
+        let spec = SceneSpec { view_margin_cm: 200, ..scene(visibility, 3) };
+        seeds(300).for_each(|seed| history(spec.clone(), seed, 30));
     }
 }
 

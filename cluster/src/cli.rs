@@ -9,6 +9,7 @@ use purview::scene::SceneSpec;
 use serde_json::json;
 
 use crate::bench::scene::BenchSceneArgs;
+use crate::bench::views::BenchViewsArgs;
 use crate::bots::BotsArgs;
 use crate::commands;
 use crate::config::{Config, ConfigErrors, Override};
@@ -48,7 +49,7 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Load a server with bots and judge what every one of them is shown.
     Bots(BotsArgs),
-    /// Measure what the scene costs.
+    /// Measure what the scene costs, and what its view lists are worth.
     #[command(subcommand)]
     Bench(BenchCommand),
     /// Ask a running server.
@@ -61,6 +62,8 @@ pub enum Command {
 pub enum BenchCommand {
     /// Players who all walk, one region on one core, frames to a counting sink.
     Scene(BenchSceneArgs),
+    /// View lists beside those of the classic heuristic, on the same crowds.
+    Views(BenchViewsArgs),
 }
 
 /// The flags that every command with a configuration has.
@@ -202,6 +205,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Replay(args) => ended(commands::run_replay(&args)),
         Command::Bots(args) => ended(commands::run_bots(&args)),
         Command::Bench(BenchCommand::Scene(args)) => ended(commands::run_bench_scene(&args)),
+        Command::Bench(BenchCommand::Views(args)) => ended(commands::run_bench_views(&args)),
         Command::Ctl(command) => ended(ctl::run(&command)),
     };
     let Err(error) = done else { return ExitCode::SUCCESS };

@@ -13,6 +13,7 @@ use purview_client::Client;
 
 use crate::admin;
 use crate::bench::scene::{BenchSceneArgs, bench_scene};
+use crate::bench::views::{BenchViewsArgs, bench_views};
 use crate::bots::{BotsArgs, bots};
 use crate::config::Config;
 use crate::crowd::{Progress, read_token};
@@ -176,4 +177,21 @@ pub fn run_bench_scene(args: &BenchSceneArgs) -> anyhow::Result<u8> {
         false => result.print(&mut out)?,
     }
     Ok(u8::from(!result.is_exact()))
+}
+
+/// Runs `purview bench views` to its end; the exit code says whether the lists were sound.
+///
+/// # Errors
+/// The figures asked for make no legal scene, or a page cannot be written.
+pub fn run_bench_views(args: &BenchViewsArgs) -> anyhow::Result<u8> {
+    let bench = bench_views(args, &mut |row| eprintln!("{row}"))?;
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => writeln!(out, "{}", serde_json::to_string(&bench)?)?,
+        false => write!(out, "{}", bench.to_markdown())?,
+    }
+    for row in bench.unsound() {
+        eprintln!("unsound lists: {row}");
+    }
+    Ok(u8::from(!bench.is_sound()))
 }

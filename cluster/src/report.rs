@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::oracle::{Example, Findings, Updates, Violations};
+use crate::oracle::{Calm, Example, Findings, Updates, Violations};
 
 /// How long it took to be shown somebody who came into range, milliseconds of ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -52,6 +52,10 @@ pub struct Report {
     pub violations: Violations,
     /// What had to be told, and what was.
     pub updates: Updates,
+    /// How often a player came into a view, per player and second.
+    pub churn_per_player_s: f64,
+    /// Of these, how often one who had gone out of that view within the last 2 s.
+    pub flicker_per_player_s: f64,
     /// How often a player changed its region.
     pub handoffs: u64,
     /// How long it took to be shown somebody.
@@ -84,11 +88,15 @@ impl Report {
     /// A report of what the oracle found, with the length of a tick.
     pub fn of(findings: Findings, tick_ms: u32) -> Report {
         let ms = |share| findings.latency.quantile(share) * u64::from(tick_ms);
+        let Calm { enters, flickers, player_ticks } = findings.calm;
+        let player_s = (player_ticks * u64::from(tick_ms)).max(1) as f64 / 1_000.0;
         Report {
             players: findings.players,
             ticks: findings.ticks,
             violations: findings.violations,
             updates: findings.updates,
+            churn_per_player_s: enters as f64 / player_s,
+            flicker_per_player_s: flickers as f64 / player_s,
             handoffs: findings.handoffs,
             visibility_latency_ms: LatencyMs { p50: ms(0.50), p99: ms(0.99) },
             frames: findings.frames,
@@ -140,6 +148,8 @@ impl fmt::Display for Report {
         let u = &self.updates;
         line("updates", format!("{} of {} expected", u.delivered, u.expected))?;
         line("frames", format!("{} ({} ticks without)", self.frames, self.frames_missing))?;
+        let (churn, flicker) = (self.churn_per_player_s, self.flicker_per_player_s);
+        line("enters/player/s", format!("{churn:.3}, of these {flicker:.3} back within 2 s"))?;
         line("handoffs", self.handoffs.to_string())?;
         line("inputs refused", self.refused.to_string())?;
         let l = &self.visibility_latency_ms;
@@ -209,6 +219,8 @@ mod tests {
             "/violations/flicker_at_handoff",
             "/updates/expected",
             "/updates/delivered",
+            "/churn_per_player_s",
+            "/flicker_per_player_s",
             "/handoffs",
             "/visibility_latency_ms/p50",
             "/visibility_latency_ms/p99",
@@ -222,6 +234,16 @@ mod tests {
         ] {
             assert!(value.pointer(pointer).is_some(), "no {pointer} in {json}");
         }
+    }
+
+    #[test]
+    fn churn_and_flicker_are_told_per_player_and_second() {
+        // 20 players for 30 s.
+        let calm = Calm { enters: 1_200, flickers: 300, player_ticks: 20 * 300 };
+        let report = Report::of(Findings { calm, ..Findings::default() }, 100);
+        assert_eq!((report.churn_per_player_s, report.flicker_per_player_s), (2.0, 0.5));
+        let nobody = Report::of(Findings::default(), 100);
+        assert_eq!((nobody.churn_per_player_s, nobody.flicker_per_player_s), (0.0, 0.0));
     }
 
     #[test]

@@ -9,6 +9,10 @@ fn purview(args: &[&str]) -> Command {
     command
 }
 
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
 fn out(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
@@ -62,5 +66,48 @@ fn what_is_not_understood_exits_with_2() {
     for args in [&["fly"][..], &["config", "--set", "tick"], &["check"]] {
         let (code, _, stderr) = out(&purview(args).output().unwrap());
         assert_eq!(code, 2, "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn bench_views_tells_machines_in_one_object() {
+    let line =
+        "bench views --players 40 --sigma 8 --cap 10 --margins 1 --seconds 2 --warm-up 1 --json";
+    let (code, stdout, stderr) = out(&purview(&words(line)).output().unwrap());
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(stdout.lines().count(), 1);
+    let told: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let rows = told["crowds"][0]["rows"].as_array().unwrap();
+    let ways: Vec<_> = rows.iter().map(|row| row["way"].as_str().unwrap()).collect();
+    let want =
+        ["classic", "tight_circle", "circle", "circle", "patches", "patches", "circle", "circle"];
+    assert_eq!(ways, want);
+    for row in rows {
+        for key in ["listed", "blocking", "beyond_margin", "distance_m", "nearest_seen"] {
+            assert!(row[key].is_number(), "{key}: {row}");
+        }
+        for key in ["churn", "us", "messages"] {
+            assert!(row[key].as_f64().unwrap() > 0.0, "{key}: {row}");
+        }
+        assert!(row["flicker"].as_f64() <= row["churn"].as_f64(), "{row}");
+        assert_eq!(row["faults"], 0, "{row}");
+    }
+    assert_eq!(stderr.lines().count(), rows.len(), "a line of progress for each row: {stderr}");
+}
+
+#[test]
+fn bench_scene_puts_players_on_a_square_of_any_side() {
+    let seen = |side: &str| {
+        let line = format!("bench scene --players 30 --ticks 3 --cap 60 --json --side {side}");
+        let (code, stdout, stderr) = out(&purview(&words(&line)).output().unwrap());
+        assert_eq!(code, 0, "{stderr}");
+        let told: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+        told["visible"].as_f64().unwrap()
+    };
+    assert_eq!(seen("20"), 29.0, "everybody is in range of everybody");
+    assert!(seen("2000") < 3.0);
+    for line in ["--side 0", "--side x", "--side 10 --density 3"] {
+        let line = format!("bench scene --players 2 --ticks 1 {line}");
+        assert_eq!(out(&purview(&words(&line)).output().unwrap()).0, 2, "{line}");
     }
 }

@@ -114,14 +114,19 @@ pub fn key(a: (&EntityId, &Truth), b: (&EntityId, &Truth)) -> (u8, u32, EntityId
     (class(a, b), dist(a.1, b.1), lo, hi)
 }
 
-/// All pairs of players in range, best first. `linked` tells which pairs count as known.
+/// All pairs of players in range, best first. Of `linked` pairs the leave range counts, and they are
+/// nearer than they are by the margin.
 pub fn pairs_in_range(scene: &Scene, all: &Truths, linked: &BTreeSet<Pair>) -> Vec<Pair> {
     let players: Vec<_> = all.iter().filter(|(_, t)| t.kind == Kind::PLAYER).collect();
     let mut pairs = Vec::new();
     for (i, a) in players.iter().enumerate() {
         for b in &players[i + 1..] {
-            if players_in_range(scene, *a, *b, linked.contains(&pair(*a.0, *b.0))) {
-                pairs.push((key(*a, *b), pair(*a.0, *b.0)));
+            let pair = pair(*a.0, *b.0);
+            let known = linked.contains(&pair);
+            if players_in_range(scene, *a, *b, known) {
+                let (class, cm, ..) = key(*a, *b);
+                let margin = if known { scene.spec.view_margin_cm } else { 0 };
+                pairs.push(((class, i64::from(cm) - i64::from(margin)), pair));
             }
         }
     }
@@ -129,7 +134,8 @@ pub fn pairs_in_range(scene: &Scene, all: &Truths, linked: &BTreeSet<Pair>) -> V
     pairs.into_iter().map(|(_, p)| p).collect()
 }
 
-/// The greedy rule: sort all pairs in range by bond, distance and ids; match while both have room.
+/// The greedy rule: sort all pairs in range by bond, distance (less the margin for those `linked` when
+/// the tick began) and ids; match while both have room.
 pub fn greedy(scene: &Scene, all: &Truths, linked: &BTreeSet<Pair>) -> BTreeSet<Pair> {
     let mut seen: BTreeMap<EntityId, usize> = BTreeMap::new();
     let mut links = BTreeSet::new();
@@ -145,11 +151,13 @@ pub fn greedy(scene: &Scene, all: &Truths, linked: &BTreeSet<Pair>) -> BTreeSet<
 }
 
 /// Pairs in range (enter range where there are two) that are not linked although each of the two has
-/// room or sees somebody worse.
+/// room or sees somebody who is worse by more than the margin.
 pub fn blocking(scene: &Scene, all: &Truths, links: &BTreeSet<Pair>) -> Vec<Pair> {
-    let mut of: BTreeMap<EntityId, Vec<(u8, u32, EntityId, EntityId)>> = BTreeMap::new();
+    let wanted =
+        |(class, cm, lo, hi), margin: i32| (class, i64::from(cm) - i64::from(margin), lo, hi);
+    let mut of: BTreeMap<EntityId, Vec<_>> = BTreeMap::new();
     for (a, b) in links {
-        let k = key((a, &all[a]), (b, &all[b]));
+        let k = wanted(key((a, &all[a]), (b, &all[b])), scene.spec.view_margin_cm);
         of.entry(*a).or_default().push(k);
         of.entry(*b).or_default().push(k);
     }
@@ -161,7 +169,7 @@ pub fn blocking(scene: &Scene, all: &Truths, links: &BTreeSet<Pair>) -> Vec<Pair
         .into_iter()
         .filter(|p| !links.contains(p))
         .filter(|(a, b)| {
-            let k = key((a, &all[a]), (b, &all[b]));
+            let k = wanted(key((a, &all[a]), (b, &all[b])), 0);
             would(a, k) && would(b, k)
         })
         .collect()

@@ -1,5 +1,15 @@
-//! `purview bench`: what the scene costs, measured in process without sockets.
+//! `purview bench`: what the scene costs and what its view lists are worth, measured in process without
+//! sockets.
 
 pub mod crowd;
 pub mod ledger;
 pub mod scene;
+pub mod views;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// CPU time of this thread, microseconds.
+fn cpu_us() -> f64 {
+    let t = clock_gettime(ClockId::ThreadCPUTime);
+    t.tv_sec as f64 * 1e6 + t.tv_nsec as f64 / 1e3
+}

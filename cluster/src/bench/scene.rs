@@ -13,17 +13,19 @@ use purview::scene::{
     Tick, Visibility,
 };
 use purview::wire::EncodedBatch;
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
+use super::cpu_us;
 use super::crowd::Crowd;
 use super::ledger::Ledger;
+use crate::replay::positive;
 
 /// `purview bench scene`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     purview bench scene --players 10000 --density 60 --ticks 200\n  \
-    purview bench scene --players 1000 --mode circle --rates full --json\n\n\
+    purview bench scene --players 1000 --mode circle --rates full --json\n  \
+    purview bench scene --players 10000 --side 100 --ticks 20\n\n\
     Everybody walks at 5 m/s, 10 ticks a second. Time is CPU time of the one thread that does all \
     the work: moves, index, views, frames encoded and assembled. Exits with 1 when what was \
     delivered is not what was due.")]
@@ -34,6 +36,9 @@ pub struct BenchSceneArgs {
     /// How many others are in range of a player, on average.
     #[arg(long, default_value_t = 60.0)]
     pub density: f64,
+    /// Side of the square on which all walk, metres, in place of a density.
+    #[arg(long, value_name = "METRES", conflicts_with = "density", value_parser = positive)]
+    pub side: Option<f64>,
     /// Ticks that are measured, after a tenth as many to warm up.
     #[arg(long, default_value_t = 200)]
     pub ticks: u64,
@@ -89,12 +94,6 @@ pub struct SceneBench {
     pub peak_bytes_per_player: u64,
 }
 
-/// CPU time of this thread, microseconds.
-fn cpu_us() -> f64 {
-    let t = clock_gettime(ClockId::ThreadCPUTime);
-    t.tv_sec as f64 * 1e6 + t.tv_nsec as f64 / 1e3
-}
-
 fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {
     let visibility = match args.mode.as_str() {
         "circle" => Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500 },
@@ -104,16 +103,19 @@ fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {
         Visibility::Circle { enter_cm, .. } => std::f64::consts::PI * f64::from(enter_cm).powi(2),
         _ => (5.0 * 3_200.0_f64).powi(2),
     };
-    let side = (args.players as f64 * area / args.density.max(0.1)).sqrt();
+    let of_density = || (args.players as f64 * area / args.density.max(0.1)).sqrt();
+    let side = args.side.map_or_else(of_density, |metres| metres * 100.0);
     let lands = (side / 51_200.0).ceil().max(1.0) as i32;
+    // What is too large is refused with the scene.
+    let map_cm = lands.saturating_mul(51_200);
     let rates = match args.rates.as_str() {
         "full" => Rates { near: 1, middle: 1, far: 1 },
         _ => SceneSpec::default().rates,
     };
     let spec = SceneSpec {
         name: "bench".into(),
-        width_cm: lands * 51_200,
-        depth_cm: lands * 51_200,
+        width_cm: map_cm,
+        depth_cm: map_cm,
         region_lands_x: lands,
         region_lands_z: lands,
         visibility,

@@ -88,9 +88,7 @@ fn leave(player: &mut Player, id: EntityId, entry: &Entry, scope: &mut Scope<'_>
             && !other.was_full_since(since)
     });
     player.parted.retain(|p| p.id != id);
-    if calm {
-        player.parted.push(Parted { id, at: t });
-    }
+    player.parted.push(Parted { id, at: t, calm });
 }
 
 fn enter(player: &mut Player, e: &Entered, before: Option<&Entry>, scope: &mut Scope<'_>) {
@@ -105,8 +103,11 @@ fn enter(player: &mut Player, e: &Entered, before: Option<&Entry>, scope: &mut S
         if !wait.is_some_and(|w| w.counted) {
             scope.log.findings.updates.came();
         }
-        if player.parted.iter().any(|p| p.id == e.id) {
-            player.parted.retain(|p| p.id != e.id);
+        scope.log.findings.calm.enters += 1;
+        let parted = player.parted.iter().position(|p| p.id == e.id);
+        let parted = parted.map(|at| player.parted.swap_remove(at));
+        scope.log.findings.calm.flickers += u64::from(parted.is_some());
+        if parted.is_some_and(|parted| parted.calm) {
             let (me, id) = (player.id, e.id);
             scope
                 .log

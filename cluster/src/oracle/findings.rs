@@ -49,6 +49,18 @@ impl Updates {
     }
 }
 
+/// How calm what clients were shown was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Calm {
+    /// Players who came into somebody's view.
+    pub enters: u64,
+    /// Of these, such as had gone out of the same view within the last 2 s
+    /// ([`super::Options::flicker_ticks`]).
+    pub flickers: u64,
+    /// Ticks for which players were there, over all players.
+    pub player_ticks: u64,
+}
+
 /// Ticks from the first at which two were near enough and both had room, to the frame that said so.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Latency {
@@ -107,6 +119,8 @@ pub struct Findings {
     pub violations: Violations,
     /// Updates due and delivered.
     pub updates: Updates,
+    /// How calm views were.
+    pub calm: Calm,
     /// How often a client's epoch grew, summed.
     pub handoffs: u64,
     /// How long it took to be shown somebody.

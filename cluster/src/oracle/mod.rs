@@ -38,7 +38,7 @@ use purview::wire::Frame;
 use purview::wire::client::Joined;
 use rustc_hash::FxHashMap;
 
-pub use findings::{Example, Findings, Latency, Updates, Violations};
+pub use findings::{Calm, Example, Findings, Latency, Updates, Violations};
 
 use acts::Acts;
 use findings::{Fault, Log};

@@ -196,7 +196,7 @@ fn parted(oracle: &Oracle, a: usize, b: usize, t: u64) -> bool {
     let left = |x: usize, id: EntityId| {
         oracle.players[x]
             .as_ref()
-            .is_some_and(|p| p.parted.iter().any(|parted| parted.id == id && parted.at == t))
+            .is_some_and(|p| p.parted.iter().any(|p| p.id == id && p.at == t && p.calm))
     };
     let since = t.saturating_sub(oracle.options.slack_ticks);
     (left(a, two.id) || left(b, one.id))

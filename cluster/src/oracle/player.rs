@@ -47,11 +47,13 @@ pub(super) struct Entry {
     pub alone: u32,
 }
 
-/// Somebody who went out of view lately and should not have come back at once.
+/// A player who went out of view lately.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parted {
     pub id: EntityId,
     pub at: u64,
+    /// In range since then, while neither list was full: it should not have gone.
+    pub calm: bool,
 }
 
 #[derive(Debug)]

@@ -74,6 +74,7 @@ impl Oracle {
     fn learn_truth(&mut self, slot: u32, t: u64) {
         let Some(mut player) = self.players[slot as usize].take() else { return };
         if player.is_live(t) {
+            self.log.findings.calm.player_ticks += 1;
             while player.joins.front().is_some_and(|j| j.tick.0.max(player.from) <= t) {
                 let Some(joined) = player.joins.pop_front() else { break };
                 let place = self.place(&joined);
@@ -286,11 +287,11 @@ impl Oracle {
         for (slot, player) in self.players.iter_mut().enumerate() {
             let Some(player) = player else { continue };
             let (me, tracks, by_id) = (&self.tracks[slot], &self.tracks, &self.by_id);
-            player.parted.retain(|parted| {
+            player.parted.retain_mut(|parted| {
                 let other = by_id.get(&parted.id).map(|&s| &tracks[s as usize]);
-                t - parted.at <= self.options.flicker_ticks
-                    && !me.was_full_since(t)
-                    && other.is_some_and(|o| me.is_near(o) && !o.was_full_since(t))
+                parted.calm &= !me.was_full_since(t)
+                    && other.is_some_and(|o| me.is_near(o) && !o.was_full_since(t));
+                t - parted.at < self.options.flicker_ticks
             });
         }
     }

@@ -13,6 +13,7 @@ use super::viewer::{self, Seen, Viewer};
 use super::{Kind, Moved, Phase, scan};
 use crate::scene::border::{Handoff, SeenState};
 use crate::scene::effects::{Effect, Notice, Spawn};
+use crate::scene::views::Registers;
 use crate::scene::{EntityId, RegionId, Tick};
 
 /// For how long it is remembered where an entity went that left no ghost.
@@ -239,7 +240,8 @@ impl Region {
         let Region { bodies, viewers, scene, rules, .. } = self;
         let me = &bodies.hot[slot as usize];
         let Some(viewer) = viewers.get_mut(me.viewer as usize) else { return };
-        viewer.registers.peers = handoff.peers.iter().map(viewer::unpack).collect();
+        let peers = handoff.peers.iter().map(viewer::unpack).collect();
+        viewer.registers = Registers::restored(me.id, peers, handoff.view_counter);
         for peer in &mut viewer.registers.peers {
             // Others may speak to it before its first evaluation here, which drops who is out of
             // range; until then these count as the worst.
@@ -247,7 +249,6 @@ impl Region {
                 peer.dist_cm = u32::MAX;
             }
         }
-        viewer.registers.counter = handoff.view_counter;
         viewer.seen = handoff
             .seen
             .iter()

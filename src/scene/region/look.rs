@@ -136,7 +136,9 @@ impl Region {
     /// The player with its view list, whom it has asked, and whom it would give up first. Distances
     /// and classes are those of this moment, which in an open tick are newer than the registers'.
     fn with_views(&self, mut player: PlayerSnapshot, peers: Vec<Peer>) -> PlayerSnapshot {
-        let mut registers = Registers { peers, ..Registers::new(player.id) };
+        let mut registers = Registers::restored(player.id, peers, 0);
+        // Links as they are now are those that the next tick begins with.
+        registers.begin_tick();
         registers.peers.retain(|p| p.mine != 0);
         for peer in &mut registers.peers {
             peer.dist_cm = u32::MAX;

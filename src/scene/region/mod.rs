@@ -68,6 +68,8 @@ pub struct Counts {
     pub updates: u64,
     /// Messages of the view negotiation sent to other regions since the start.
     pub view_messages: u64,
+    /// Messages of the view negotiation between players who both live here since the start.
+    pub letters: u64,
     /// Acts that a viewer was not told since the start, because its frame was full.
     pub acts_dropped: u64,
     /// Ticks closed without the ghosts of every neighbour.

@@ -88,6 +88,7 @@ fn places(registers: &Registers, rules: &ViewRules) -> usize {
 impl Region {
     /// Evaluates every player's view over the positions of this tick.
     pub(super) fn evaluate_all(&mut self) {
+        self.viewers.iter_mut().for_each(|v| v.registers.begin_tick());
         for ix in 0..self.viewers.len() {
             self.evaluate(ix, true);
             self.carry_letters();
@@ -220,6 +221,7 @@ impl Region {
             };
             let ix = to.viewer as usize;
             if ix < self.viewers.len() {
+                self.counts.letters += 1;
                 self.hear(ix, letter.from, letter.say);
             } else {
                 self.mail.afar.push(letter);

@@ -193,23 +193,32 @@ pub fn candidates(
     let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
     // A pair without a bond can only beat the threshold when it is nearer than this.
     let near2 = nearer_than(rules, thr.rank);
-    let consider = |slot: u32, known: bool| {
+    let consider = |slot: u32, known: bool, kept: bool| {
         let other = &bodies.hot[slot as usize];
         let now = standing(bodies, vis, rules, (me_slot, me), (slot, other), known)?;
-        let rank = rules.rank(now.class, now.dist_cm, false);
+        let rank = rules.rank(now.class, now.dist_cm, kept);
         let key = Key::of(rank, me.id, other.id);
         // The other's threshold is a whole key where it lives here, and a rank where it is a ghost.
         let theirs = || viewers.get(other.viewer as usize).is_none_or(|v| key < v.thr);
         let wanted = key < thr && (rank < other.thr || (rank == other.thr && theirs()));
         wanted.then_some(Candidate { key, slot, now })
     };
+    // Whoever was displaced since the last frame is still in range up to the leave radius, and counts
+    // as kept.
+    let displaced = |p: &&Peer| (p.shown || p.kept) && p.mine == 0;
+    for p in viewers[ix].registers.peers.iter().filter(displaced) {
+        if !scratch.known(p.slot) {
+            scratch.candidates.extend(consider(p.slot, true, p.kept));
+            scratch.mark(p.slot);
+        }
+    }
     if me.tag & TAG_BONDED != 0 {
         let mut companions = std::mem::take(&mut scratch.companions);
         bodies.companions(me_slot, &mut companions);
         for slot in companions.iter().copied() {
             let other = &bodies.hot[slot as usize];
             let here = other.kind == Kind::PLAYER && other.plane_ix == me.plane_ix;
-            let candidate = (here && !scratch.known(slot)).then(|| consider(slot, false));
+            let candidate = (here && !scratch.known(slot)).then(|| consider(slot, false, false));
             if let Some(candidate) = candidate.flatten() {
                 scratch.candidates.push(candidate);
                 scratch.mark(slot);
@@ -219,27 +228,20 @@ pub fn candidates(
     }
     let Scratch { marks, stamp, candidates, .. } = scratch;
     let known = |slot: u32| marks[slot as usize] == *stamp;
-    let companions = candidates.len();
+    let others = candidates.len();
     let first_cm = u64::from((grid.patch_cm() / FIRST_LOOK).unsigned_abs());
     for look in if grid.has_crowds() { 0 } else { LOOKS }..=LOOKS {
         let limit2 = if look == LOOKS { near2 } else { near2.min((first_cm << look).pow(2)) };
         neighbourhood(vis, grid, me, limit2, |ring, e, d2| {
             if entry_in_range(vis, me, ring, d2, e.tag) && e.slot != me_slot && !known(e.slot) {
-                candidates.extend(consider(e.slot, false));
+                candidates.extend(consider(e.slot, false, false));
             }
         });
         // Nobody who is farther is better than any of these.
-        if limit2 == near2 || candidates.len() >= companions + most {
+        if limit2 == near2 || candidates.len() >= others + most {
             break;
         }
-        candidates.truncate(companions);
-    }
-    // Whoever was displaced since the last frame is still in range up to the leave radius.
-    for p in viewers[ix].registers.peers.iter().filter(|p| p.shown && p.mine == 0) {
-        let asked = candidates.iter().any(|c| c.slot == p.slot);
-        if !asked && marks[p.slot as usize] != *stamp {
-            candidates.extend(consider(p.slot, true));
-        }
+        candidates.truncate(others);
     }
 }
 
@@ -276,16 +278,17 @@ pub fn interested(
     let mut consider = |other_slot: u32| {
         let other = &bodies.hot[other_slot as usize];
         let Some(viewer) = viewers.get(other.viewer as usize) else { return };
-        let known = viewer.registers.find(ghost.id);
-        let shown = known.is_some_and(|at| viewer.registers.peers[at].shown);
+        let known = viewer.registers.find(ghost.id).map(|at| viewer.registers.peers[at]);
+        let (shown, kept) = known.map_or((false, false), |p| (p.shown, p.kept));
         let (me, other) = ((slot, ghost), (other_slot, other));
         let Some(now) = standing(bodies, vis, rules, me, other, shown) else { return };
-        let rank = rules.rank(now.class, now.dist_cm, false);
+        let rank = rules.rank(now.class, now.dist_cm, kept);
         if rank <= ghost.thr && Key::of(rank, ghost.id, other.1.id) < viewer.thr {
             interested.push(other.1.viewer);
         }
     };
-    let limit2 = nearer_than(rules, ghost.thr);
+    // Whom it was linked with when the tick began may be farther by the margin.
+    let limit2 = nearer_than(rules, ghost.thr.saturating_add(rules.margin_cm.into()));
     neighbourhood(&within, grid, ghost, limit2, |ring, e, d2| {
         if entry_in_range(&within, ghost, ring, d2, e.tag) {
             consider(e.slot);

@@ -101,6 +101,7 @@ pub fn unpack(s: &PeerState) -> Peer {
         seen: s.seen.max(s.his),
         owed: s.owed,
         shown: s.shown,
+        kept: s.mine != 0 && s.his != 0,
         sent: s.sent.0 as u32,
         ..Peer::new(s.id, NO_SLOT)
     }

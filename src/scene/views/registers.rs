@@ -30,7 +30,8 @@ impl Key {
 pub struct ViewRules {
     /// Most links of a player.
     pub cap: usize,
-    /// By how much a linked pair counts as nearer than it is, centimetres.
+    /// By how much a pair that was linked when the tick began counts as nearer than it is,
+    /// centimetres.
     pub margin_cm: u32,
     /// Most companions who count as bonded to one player.
     pub bond_cap: usize,
@@ -104,10 +105,10 @@ impl ViewRules {
     }
 
     /// The rank of a pair: its bond class (0 strongest, 255 none), then its distance in centimetres
-    /// less the margin if the two are linked.
+    /// less the margin if the two were linked when the tick began.
     #[inline]
-    pub fn rank(&self, class: u8, dist_cm: u32, linked: bool) -> u64 {
-        let margin = if linked { u64::from(self.margin_cm) } else { 0 };
+    pub fn rank(&self, class: u8, dist_cm: u32, kept: bool) -> u64 {
+        let margin = if kept { u64::from(self.margin_cm) } else { 0 };
         (u64::from(class) << 40) | (u64::from(dist_cm) + RANK_BIAS - margin)
     }
 }
@@ -137,6 +138,9 @@ pub struct Peer {
     pub owed: bool,
     /// Whether the client is shown the other.
     pub shown: bool,
+    /// The two were linked when the tick began. Unlike a link it stays through the tick, so that the
+    /// keys of a tick do not change while they are compared.
+    pub kept: bool,
 }
 
 impl Peer {
@@ -154,6 +158,7 @@ impl Peer {
             wanted: false,
             owed: false,
             shown: false,
+            kept: false,
         }
     }
 
@@ -177,7 +182,7 @@ impl Peer {
 
     /// Nothing here needs to be remembered.
     pub fn is_blank(&self) -> bool {
-        self.mine == 0 && !self.wanted && !self.owed && !self.shown
+        self.mine == 0 && !self.wanted && !self.owed && !self.shown && !self.kept
     }
 }
 
@@ -201,18 +206,32 @@ pub struct Registers {
     pub peers: Vec<Peer>,
     /// Numbers this player's requests.
     pub counter: u32,
+    /// A link may have come or gone since the tick began.
+    stirred: bool,
 }
 
 impl Registers {
     /// Registers in which nothing was said yet.
     pub fn new(me: EntityId) -> Registers {
-        Registers { me, peers: Vec::new(), counter: 0 }
+        Registers { me, ..Registers::default() }
+    }
+
+    /// Registers as they have come from elsewhere.
+    pub fn restored(me: EntityId, peers: Vec<Peer>, counter: u32) -> Registers {
+        Registers { me, peers, counter, stirred: true }
+    }
+
+    /// A tick begins: those linked now are the ones to keep.
+    pub fn begin_tick(&mut self) {
+        if std::mem::take(&mut self.stirred) {
+            self.peers.iter_mut().for_each(|p| p.kept = p.linked());
+        }
     }
 
     /// The pair's key.
     #[inline]
     pub fn key(&self, rules: &ViewRules, p: &Peer) -> Key {
-        Key::of(rules.rank(p.class, p.dist_cm, p.linked()), self.me, p.id)
+        Key::of(rules.rank(p.class, p.dist_cm, p.kept), self.me, p.id)
     }
 
     /// Where a peer's entry is.
@@ -233,7 +252,7 @@ impl Registers {
     /// The key that a pair must beat: that of the cap-th best of links and requests (a request
     /// reserves its place); [`Key::WORST`] while there is room.
     pub fn thr(&self, rules: &ViewRules) -> Key {
-        let rank = |p: &Peer| rules.rank(p.class, p.dist_cm, p.linked());
+        let rank = |p: &Peer| rules.rank(p.class, p.dist_cm, p.kept);
         let standing = || self.peers.iter().filter(|p| p.mine != 0);
         let (mut count, mut worst) = (0, 0);
         for p in standing() {
@@ -258,6 +277,7 @@ impl Registers {
     /// Says YES to the peer at `ix`, who is not asked yet.
     pub fn ask(&mut self, ix: usize, mut say: impl FnMut(&Peer, Say)) {
         self.counter += 1;
+        self.stirred = true;
         let p = &mut self.peers[ix];
         p.mine = self.counter;
         p.owed = false;
@@ -266,6 +286,7 @@ impl Registers {
 
     /// Says NO to the peer at `ix`: the next YES is this side's to say.
     pub fn refuse(&mut self, ix: usize, mut say: impl FnMut(&Peer, Say)) {
+        self.stirred = true;
         let p = &mut self.peers[ix];
         p.mine = 0;
         p.wanted = false;
@@ -302,6 +323,7 @@ impl Registers {
         let wanted = key < thr || (p.mine != 0 && key <= thr);
         (p.seen, p.wanted) = (number, true);
         p.owed = false;
+        self.stirred = true;
         if !wanted {
             return self.refuse(ix, say);
         }
@@ -314,6 +336,7 @@ impl Registers {
 
     /// Hears from the peer at `ix` NO to the YES number `echo`, said when its counter was `at`.
     pub fn hear_no(&mut self, ix: usize, echo: u32, at: u32) -> Heard {
+        self.stirred = true;
         let p = &mut self.peers[ix];
         let cancels = p.mine != 0 && p.mine == echo;
         if p.his() > at {

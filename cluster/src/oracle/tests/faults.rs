@@ -4,7 +4,7 @@ use purview::scene::{EntityId, Epoch, Pos, Seq, Tick, Visibility};
 use purview::wire::frame::InputRefused;
 use purview::wire::{ErrorCode, Frame};
 
-use super::super::{Ending, Event, Findings, Options, Oracle, Sent, Violations};
+use super::super::{Calm, Ending, Event, Findings, Options, Oracle, Sent, Violations};
 use super::server::{Server, acted, empty_frame, entered, rules};
 
 const A: u32 = 1;
@@ -203,6 +203,30 @@ fn one_who_comes_back_at_once_has_flickered() {
     });
     let want = Violations { flicker_at_handoff: 2, ..Violations::default() };
     assert_eq!(findings.violations, only(want), "{:?}", findings.examples);
+    assert_eq!(findings.calm, Calm { enters: 4, flickers: 2, player_ticks: 2 * 30 });
+}
+
+#[test]
+fn a_walk_out_of_range_and_back_is_flicker_within_2_s_and_no_violation() {
+    let circle = Visibility::Circle { enter_cm: 300, leave_cm: 500 };
+    for (away, flickers) in [(20, 2), (21, 0)] {
+        let mut server = Server::new(rules(circle, 60));
+        let mut oracle = Oracle::new(Options::default());
+        server.join(A, at(1_010));
+        server.join(B, at(1_020));
+        for step in 0..40 {
+            if step == 5 {
+                server.walk(B, at(2_000));
+            } else if step == 5 + away {
+                server.walk(B, at(1_020));
+            }
+            server.step(|_, _, _| true);
+            server.events.drain(..).for_each(|e| oracle.event(e));
+        }
+        let findings = oracle.finish();
+        assert_eq!(findings.violations, Violations::default(), "{:?}", findings.examples);
+        assert_eq!(findings.calm, Calm { enters: 4, flickers, player_ticks: 2 * 40 }, "{away}");
+    }
 }
 
 #[test]

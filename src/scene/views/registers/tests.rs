@@ -226,15 +226,34 @@ fn a_yes_lifts_the_debt_of_whoever_said_no() {
 }
 
 #[test]
-fn a_link_counts_as_nearer_by_the_margin() {
+fn who_was_linked_when_the_tick_began_counts_as_nearer_by_the_margin() {
     let mut t = Table::new(1, &[(2, 200), (3, 101), (4, 99)]);
     t.rules.margin_cm = 100;
     t.hear_yes(2, 1);
+    t.regs.begin_tick();
     t.said();
     t.hear_yes(3, 1);
     assert_eq!(t.said(), [(3, no(1, 1))]);
     t.hear_yes(4, 1);
     assert_eq!(t.said(), [(2, no(1, 1)), (4, Say::Yes(2))]);
+}
+
+#[test]
+fn a_link_of_this_tick_has_no_margin_yet_and_a_lost_one_has_it_still() {
+    let mut t = Table::new(1, &[(2, 200), (3, 150), (4, 110)]);
+    t.rules.margin_cm = 100;
+    t.hear_yes(2, 1);
+    t.regs.begin_tick();
+    t.hear_no(2, 1, 1);
+    t.hear_yes(3, 1);
+    t.said();
+    t.hear_yes(4, 1);
+    assert_eq!(t.said(), [(3, no(1, 2)), (4, Say::Yes(3))], "3 is new and has no margin");
+    t.hear_yes(2, 2);
+    assert_eq!(t.said(), [(4, no(1, 3)), (2, Say::Yes(4))], "2 comes back as if it had not left");
+    t.regs.begin_tick();
+    t.hear_yes(4, 2);
+    assert_eq!(t.said(), [(4, no(2, 4))], "now 2 alone has the margin");
 }
 
 #[test]

@@ -1,0 +1,177 @@
+//! One row: lists made for a crowd that walks, judged tick by tick.
+
+use purview::scene::Pos;
+use serde::Serialize;
+
+use super::calm::Calm;
+use super::gathering::Walkers;
+use super::lists::Soundness;
+use super::quality::{Quality, Range};
+use super::{Lists, ViewLists};
+use crate::bench::cpu_us;
+
+/// Ticks in a second.
+pub const TICKS_S: u64 = 10;
+
+/// Ticks between two looks at how good lists are.
+const LOOK_TICKS: u64 = 5;
+
+/// What makes lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// The classic heuristic.
+    Classic,
+    /// Negotiation, in a circle that one leaves where one enters it.
+    TightCircle,
+    /// Negotiation, in a circle whose leave radius is greater than its enter radius.
+    Circle,
+    /// Negotiation, in 5 x 5 patches.
+    Patches,
+}
+
+/// What one way to make lists was worth on one crowd.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// How the lists were made, in words.
+    pub lists: String,
+    /// By what they were made.
+    pub way: Way,
+    /// In how many regions.
+    pub regions: usize,
+    /// The margin before one in view is replaced, centimetres; `None` for the classic heuristic.
+    pub margin_cm: Option<i32>,
+    /// Entries that came into a list, per player and second.
+    pub churn: f64,
+    /// Of these, such as had left it within the last 2 s.
+    pub flicker: f64,
+    /// CPU microseconds per player and tick.
+    pub us: f64,
+    /// Messages between players, per player and second.
+    pub messages: f64,
+    /// Of these, such as went to another region.
+    pub between_regions: f64,
+    /// Batches from region to region, per region and tick.
+    pub batches: f64,
+    /// Pairs of which only one listed the other at a tick's end, mean.
+    pub one_sided: f64,
+    /// Pairs that were one-sided for too long, lists above the cap, and players who were not where
+    /// they had walked.
+    pub faults: u64,
+    /// How good the lists were; `None` where that was not asked.
+    #[serde(flatten)]
+    pub good: Option<Good>,
+}
+
+/// How good lists were.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Good {
+    /// Mean length of a list.
+    pub listed: f64,
+    /// Blocking pairs, mean: in range, and would both rather see each other than the worst they have.
+    pub blocking: f64,
+    /// Of these, such as would by more than the margin.
+    pub beyond_margin: f64,
+    /// Mean distance of whom lists hold, metres.
+    pub distance_m: f64,
+    /// The share of the 20 nearest in range who are listed, 0 to 1.
+    pub nearest_seen: f64,
+}
+
+/// What is measured.
+#[derive(Debug)]
+pub struct Trial {
+    /// How the lists are made, in words.
+    pub name: String,
+    /// By what they are made.
+    pub way: Way,
+    /// Of ours, the margin, centimetres.
+    pub margin_cm: Option<i32>,
+    /// How many regions there are.
+    pub regions: usize,
+    /// Most entries of a list.
+    pub cap: usize,
+    /// By which range lists are judged, if they are.
+    pub range: Option<Range>,
+    /// For how many ticks on end a pair may be one-sided.
+    pub patience: u32,
+    /// Seconds before the first that counts.
+    pub warm_up_s: u64,
+    /// Seconds that count.
+    pub seconds: u64,
+}
+
+/// A crowd that walks, the lists that are made for it, and who judges them.
+struct Walk<'a> {
+    crowd: Walkers,
+    places: Vec<Pos>,
+    made: &'a mut dyn ViewLists,
+    lists: Lists,
+    calm: Calm,
+    sound: Soundness,
+    quality: Quality,
+    astray: u64,
+}
+
+impl Walk<'_> {
+    /// Everybody walks for a tick. Tells the CPU time of making the lists, microseconds.
+    fn step(&mut self) -> f64 {
+        self.crowd.step();
+        self.crowd.places(&mut self.places);
+        let from = cpu_us();
+        self.made.step(&self.places);
+        let us = cpu_us() - from;
+        self.astray += self.made.lists(&self.places, &mut self.lists);
+        self.sound.see(&self.lists);
+        self.calm.see(&self.lists);
+        us
+    }
+}
+
+/// Lets a crowd walk and measures the lists that are made for it. Only the making is timed.
+pub fn measure(trial: &Trial, crowd: Walkers, made: &mut dyn ViewLists) -> Row {
+    let mut walk = Walk {
+        crowd,
+        places: Vec::new(),
+        made,
+        lists: Lists::default(),
+        calm: Calm::default(),
+        sound: Soundness::new(trial.cap, trial.patience),
+        quality: Quality::new(trial.cap, trial.margin_cm.unwrap_or(0)),
+        astray: 0,
+    };
+    for _ in 0..(trial.warm_up_s * TICKS_S).max(1) {
+        walk.step();
+    }
+    walk.calm.restart();
+    walk.sound.one_sided = 0;
+    let before = walk.made.sent();
+    let ticks = trial.seconds * TICKS_S;
+    let mut us = 0.0;
+    for tick in 0..ticks {
+        us += walk.step();
+        if let Some(range) = trial.range.filter(|_| tick.is_multiple_of(LOOK_TICKS)) {
+            walk.quality.look(&walk.places, &walk.lists, range);
+        }
+    }
+    let sent = walk.made.sent();
+    let players = walk.lists.players().max(1) as f64;
+    let player_s = players * trial.seconds as f64;
+    let (within, between) = (sent.within - before.within, sent.between - before.between);
+    let batches = sent.batches - before.batches;
+    Row {
+        lists: trial.name.clone(),
+        way: trial.way,
+        regions: trial.regions,
+        margin_cm: trial.margin_cm,
+        churn: walk.calm.enters as f64 / player_s,
+        flicker: walk.calm.flickers as f64 / player_s,
+        us: us / (players * ticks as f64),
+        messages: (within + between) as f64 / player_s,
+        between_regions: between as f64 / player_s,
+        batches: batches as f64 / (trial.regions as u64 * ticks) as f64,
+        one_sided: walk.sound.one_sided as f64 / ticks as f64,
+        faults: walk.sound.faults + walk.astray,
+        good: trial.range.map(|_| walk.quality.sum_up()),
+    }
+}
