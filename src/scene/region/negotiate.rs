@@ -73,6 +73,18 @@ impl Mail {
         self.dirty.iter_mut().for_each(|slot| new.apply(slot));
     }
 
+    /// Copies of all that is still to be heard here, or said to players of other regions. `id` names
+    /// the entity in a slot.
+    pub fn waiting(&self, here: RegionId, id: impl Fn(u32) -> Option<EntityId>) -> Vec<ViewMsg> {
+        let mut all = self.posted.clone();
+        let letters = self.local.iter().chain(&self.afar).map(|l| (id(l.from), l.to_id, l.say));
+        let farewells = self.farewells.iter().map(|(from, to, say)| (Some(*from), *to, *say));
+        for (from, to, say) in letters.chain(farewells) {
+            all.extend(from.map(|from| ViewMsg { from, from_region: here, to, say }));
+        }
+        all
+    }
+
     /// Whether anything is to be said to players of other regions.
     pub fn has_letters(&self) -> bool {
         !self.afar.is_empty() || !self.farewells.is_empty()
