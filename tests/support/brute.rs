@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use purview::scene::effects::Bond;
-use purview::scene::{EntityId, Kind, Plane, Pos, RangeSet, Scene, Visibility};
+use purview::scene::{EntityId, Kind, Plane, Pos, RangeSet, Scene, SceneId, Visibility};
 
 /// An entity as it truly is.
 #[derive(Debug, Clone)]
 pub struct Truth {
     pub kind: Kind,
+    pub scene: SceneId,
     pub plane: Plane,
     pub pos: Pos,
     pub range: RangeSet,
@@ -20,10 +21,10 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// An entity without bonds.
+    /// An entity of the first scene, without bonds.
     pub fn new(kind: Kind, plane: Plane, pos: Pos, range: RangeSet) -> Truth {
         let (bonds, fights) = (Vec::new(), BTreeSet::new());
-        Truth { kind, plane, pos, range, bonds, fights, reach: None }
+        Truth { kind, scene: SceneId(0), plane, pos, range, bonds, fights, reach: None }
     }
 }
 
@@ -58,7 +59,8 @@ fn players_in_range(
     let bonds = &scene.spec.bonds;
     let limit = if known { bonds.leave_cm } else { bonds.enter_cm };
     let exempt = limit > 0 && class(a, b) != 255 && dist(a.1, b.1) <= limit as u32;
-    in_range(scene, a.1, b.1, known) || (exempt && a.1.plane == b.1.plane)
+    let together = (a.1.scene, a.1.plane) == (b.1.scene, b.1.plane);
+    in_range(scene, a.1, b.1, known) || (exempt && together)
 }
 
 /// How far bonds reach from the next tick on.
@@ -87,7 +89,7 @@ pub fn pair(a: EntityId, b: EntityId) -> Pair {
 
 /// Whether `b` is in range for `a`; in a circle `known` ones stay until the leave radius.
 pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
-    if a.plane != b.plane {
+    if (a.scene, a.plane) != (b.scene, b.plane) {
         return false;
     }
     match scene.spec.visibility {
@@ -145,11 +147,15 @@ pub fn greedy(scene: &Scene, all: &Truths, linked: &BTreeSet<Pair>) -> BTreeSet<
 }
 
 /// Pairs in range (enter range where there are two) that are not linked although each of the two has
-/// room or sees somebody worse.
+/// room or sees somebody worse, by more than the scene's margin.
 pub fn blocking(scene: &Scene, all: &Truths, links: &BTreeSet<Pair>) -> Vec<Pair> {
-    let mut of: BTreeMap<EntityId, Vec<(u8, u32, EntityId, EntityId)>> = BTreeMap::new();
+    let margin = i64::from(scene.spec.view_margin_cm);
+    let signed = |(class, cm, lo, hi): (u8, u32, EntityId, EntityId), less: i64| {
+        (class, i64::from(cm) - less, lo, hi)
+    };
+    let mut of: BTreeMap<EntityId, Vec<(u8, i64, EntityId, EntityId)>> = BTreeMap::new();
     for (a, b) in links {
-        let k = key((a, &all[a]), (b, &all[b]));
+        let k = signed(key((a, &all[a]), (b, &all[b])), margin);
         of.entry(*a).or_default().push(k);
         of.entry(*b).or_default().push(k);
     }
@@ -161,7 +167,7 @@ pub fn blocking(scene: &Scene, all: &Truths, links: &BTreeSet<Pair>) -> Vec<Pair
         .into_iter()
         .filter(|p| !links.contains(p))
         .filter(|(a, b)| {
-            let k = key((a, &all[a]), (b, &all[b]));
+            let k = signed(key((a, &all[a]), (b, &all[b])), 0);
             would(a, k) && would(b, k)
         })
         .collect()
@@ -172,6 +178,8 @@ pub fn blocking(scene: &Scene, all: &Truths, links: &BTreeSet<Pair>) -> Vec<Pair
 pub struct Spells {
     now: BTreeMap<Pair, u32>,
     pub longest: u32,
+    /// How often a pair was still in the state in the next tick.
+    pub again: usize,
 }
 
 impl Spells {
@@ -181,6 +189,7 @@ impl Spells {
         for p in pairs {
             let n = self.now.entry(p).or_default();
             *n += 1;
+            self.again += usize::from(*n > 1);
             self.longest = self.longest.max(*n);
         }
     }
