@@ -15,7 +15,7 @@ use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
 /// Ticks without a word after which a neighbour's ghosts expire, and for which a ghost is kept whose
 /// new owner has not mirrored it yet.
-const EXPIRY: u64 = 30;
+pub const EXPIRY: u64 = 30;
 
 /// Ticks between two searches for such ghosts.
 const SWEEP: u64 = 10;

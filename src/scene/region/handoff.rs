@@ -70,6 +70,16 @@ impl Region {
         }
     }
 
+    /// Whether an entity was here and has gone for good.
+    pub(super) fn has_left(&self, id: EntityId) -> bool {
+        self.moved.get(&id).is_some_and(|m| m.region == self.id)
+    }
+
+    /// Whether it is known what became of an entity that was here.
+    pub(super) fn knows_moved(&self, id: EntityId) -> bool {
+        self.moved.contains_key(&id)
+    }
+
     /// Forgets where entities went long ago, for whom nothing can be under way any more.
     fn forget_moved(&mut self) {
         let now = self.tick.0;

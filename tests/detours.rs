@@ -1,0 +1,190 @@
+//! What is said to somebody who is on its way.
+
+use std::sync::Arc;
+
+use purview::scene::border::{BorderBatch, GhostState, Handoff, SeenState, SettleBatch};
+use purview::scene::effects::{Effect, Input, Spawn};
+use purview::scene::spec::{KindSpec, LayerSpec};
+use purview::scene::views::{Say, Ties, ViewMsg};
+use purview::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
+    SessionId, Tick, Visibility,
+};
+
+const SIDE: i32 = 1_600;
+const HERE: RegionId = RegionId(0);
+const THERE: RegionId = RegionId(1);
+/// Who speaks, from there, and to whom.
+const SPEAKER: EntityId = EntityId(1);
+const HEARER: EntityId = EntityId(2);
+/// Something else that lives there.
+const NPC: EntityId = EntityId(3);
+
+fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
+    SceneSpec {
+        width_cm: columns * SIDE,
+        depth_cm: rows * SIDE,
+        land_cm: SIDE,
+        region_lands_x: 1,
+        region_lands_z: 1,
+        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        kinds: ["player", "npc"].map(|name| KindSpec { name: name.into(), layer: 0 }).into(),
+        visibility: Visibility::Patches,
+        view_cap: cap,
+        handoff_margin_cm: 50,
+        top_speed_cm_s: 2_000,
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    }
+}
+
+/// Somebody who lives there, near the border.
+fn ghost(id: EntityId, kind: Kind) -> GhostState {
+    GhostState {
+        id,
+        epoch: Epoch(1),
+        kind,
+        plane: Plane(0),
+        pos: Pos::ground(SIDE + 100, 800),
+        range: RangeSet::FULL,
+        look: "".into(),
+        ties: Ties::default(),
+        thr: u64::MAX,
+    }
+}
+
+/// One of two regions, whose neighbour is played by the test.
+struct Half {
+    region: Region,
+    tick: Tick,
+}
+
+impl Half {
+    /// A region that has heard from its neighbour of somebody near the border.
+    fn new() -> Half {
+        let scene = Scene::new(SceneId(0), scene(2, 1, 5), 100, HERE).expect("a legal scene");
+        let region = Region::new(Arc::new(scene), HERE).expect("a region of it");
+        let mut half = Half { region, tick: Tick(100) };
+        half.tick(vec![ghost(SPEAKER, Kind::PLAYER), ghost(NPC, Kind(1))]);
+        half.tick(Vec::new());
+        half
+    }
+
+    fn hear(&mut self, input: Input) -> Vec<Effect> {
+        let mut fx = Vec::new();
+        self.region.handle(input, &mut fx);
+        fx
+    }
+
+    /// A whole tick in which the neighbour mirrors these and says nothing.
+    fn tick(&mut self, enters: Vec<GhostState>) -> Vec<Effect> {
+        let mut fx = self.begin(enters);
+        fx.extend(self.end());
+        fx
+    }
+
+    /// A tick up to where it is settled with the neighbour, who mirrors these.
+    fn begin(&mut self, enters: Vec<GhostState>) -> Vec<Effect> {
+        let (prev, tick) = (self.tick, self.tick.next());
+        let prev = if prev == Tick(100) { Tick(0) } else { prev };
+        self.tick = tick;
+        let mut fx = Vec::new();
+        self.region.tick(tick, &mut fx);
+        let (from, epoch, full) = (THERE, Epoch(1), prev == Tick(0));
+        let (changes, leaves, acts) = Default::default();
+        let batch = BorderBatch { from, epoch, tick, prev, full, enters, changes, leaves, acts };
+        fx.extend(self.hear(Input::Border(Box::new(batch))));
+        fx
+    }
+
+    /// The neighbour has nothing to say in this tick.
+    fn end(&mut self) -> Vec<Effect> {
+        let (from, tick) = (THERE, self.tick);
+        let (letters, thrs) = Default::default();
+        let done = SettleBatch { from, tick, round: 0, done: true, letters, thrs, rises: false };
+        let fx = self.hear(Input::Settle(Box::new(done)));
+        assert!(self.region.is_closed());
+        fx
+    }
+
+    /// A player is handed over whose last tick there was `tick`, and who sees the npc.
+    fn hand_over(&mut self, id: EntityId, tick: Tick) -> Vec<Effect> {
+        let state = Spawn {
+            id,
+            kind: Kind::PLAYER,
+            plane: Plane(0),
+            pos: Pos::ground(SIDE - 100, 800),
+            range: RangeSet::FULL,
+            look: "".into(),
+            session: Some(SessionId(9)),
+            bonds: Vec::new(),
+        };
+        let (peers, gone, refused) = Default::default();
+        let seen = vec![SeenState { id: NPC, sent: tick }];
+        self.hear(Input::Handoff(Box::new(Handoff {
+            from: THERE,
+            state,
+            ties: Ties::default(),
+            epoch: Epoch(2),
+            last_applied: Seq(0),
+            tick,
+            peers,
+            view_counter: 0,
+            seen,
+            gone,
+            refused,
+            held: false,
+            resync: false,
+            jumped: true,
+        })))
+    }
+}
+
+/// What is said to players of the other region outside of settling.
+fn said(fx: &[Effect]) -> Vec<(EntityId, EntityId, Say)> {
+    let view = |e: &Effect| match e {
+        Effect::View(THERE, msg) => Some((msg.from, msg.to, msg.say)),
+        _ => None,
+    };
+    fx.iter().filter_map(view).collect()
+}
+
+fn yes() -> Input {
+    Input::View(ViewMsg { from: SPEAKER, from_region: THERE, to: HEARER, say: Say::Yes(7) })
+}
+
+#[test]
+fn a_yes_to_somebody_who_is_on_its_way_waits_for_it() {
+    let mut half = Half::new();
+    assert_eq!(said(&half.hear(yes())), [], "nobody answers in its name");
+    assert_eq!(half.region.inspect_mail().len(), 1);
+    let fx = half.hand_over(HEARER, half.tick);
+    assert_eq!(said(&fx), [(HEARER, SPEAKER, Say::Yes(1))]);
+    assert_eq!(half.region.inspect_mail(), []);
+    assert_eq!(half.region.inspect_player(HEARER).expect("it lives here").view.len(), 1);
+}
+
+#[test]
+fn what_is_said_to_nobody_is_forgotten_after_a_while_and_never_answered() {
+    let mut half = Half::new();
+    assert_eq!(said(&half.hear(yes())), []);
+    let mut ticks = 0;
+    while !half.region.inspect_mail().is_empty() {
+        assert_eq!(said(&half.tick(Vec::new())), []);
+        ticks += 1;
+        assert!(ticks <= 30, "it is kept for ever");
+    }
+    assert!(ticks > 10, "one that comes after {ticks} ticks would have missed it");
+}
+
+#[test]
+fn a_yes_to_somebody_who_has_left_is_answered_by_no() {
+    let mut half = Half::new();
+    half.hand_over(HEARER, half.tick);
+    half.tick(Vec::new());
+    half.hear(Input::Leave(HEARER));
+    half.tick(Vec::new());
+    let no = Say::No { echo: 7, at: u32::MAX };
+    assert_eq!(said(&half.hear(yes())), [(HEARER, SPEAKER, no)]);
+}
