@@ -1,4 +1,4 @@
-//! What is said to somebody who is on its way.
+//! Somebody who is on its way, and what is said to it meanwhile.
 
 use std::sync::Arc;
 
@@ -187,4 +187,21 @@ fn a_yes_to_somebody_who_has_left_is_answered_by_no() {
     half.tick(Vec::new());
     let no = Say::No { echo: 7, at: u32::MAX };
     assert_eq!(said(&half.hear(yes())), [(HEARER, SPEAKER, no)]);
+}
+
+#[test]
+fn one_whose_last_region_was_a_tick_behind_gets_its_frame_of_the_tick_that_is_settled() {
+    let mut half = Half::new();
+    let behind = half.tick;
+    half.begin(Vec::new());
+    half.hand_over(HEARER, behind);
+    let fx = half.end();
+    let frames = fx.iter().find_map(|e| match e {
+        Effect::Frames(batch) => Some(batch),
+        _ => None,
+    });
+    let frames = frames.expect("a frame");
+    assert_eq!(frames.sessions.len(), 1);
+    let told = (frames.refs_of(&frames.sessions[0]).0, frames.leaves_of(&frames.sessions[0]));
+    assert_eq!(told, (&[][..], &[][..]), "it goes on seeing what it saw");
 }

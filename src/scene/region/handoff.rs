@@ -239,8 +239,9 @@ impl Region {
         if handoff.state.kind == Kind::PLAYER {
             self.restore_viewer(slot, &handoff);
             if self.phase != Phase::Open {
-                // Distances to whom it deals with, as seen from here.
-                self.evaluate(self.bodies.hot[slot as usize].viewer as usize, false);
+                // Where all those are with whom it deals, as seen from here. A frame of this tick may be
+                // made for it yet.
+                self.evaluate(self.bodies.hot[slot as usize].viewer as usize, true);
             }
         }
     }
