@@ -1,4 +1,6 @@
-//! Somebody who is on its way, and what is said to it meanwhile.
+//! What is said to somebody who is on its way, and what is lost with a region that crashes.
+
+mod support;
 
 use std::sync::Arc;
 
@@ -10,6 +12,9 @@ use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
     SessionId, Tick, Visibility,
 };
+use support::brute::{self, pair};
+use support::crash::Crash;
+use support::world::World;
 
 const SIDE: i32 = 1_600;
 const HERE: RegionId = RegionId(0);
@@ -204,4 +209,47 @@ fn one_whose_last_region_was_a_tick_behind_gets_its_frame_of_the_tick_that_is_se
     assert_eq!(frames.sessions.len(), 1);
     let told = (frames.refs_of(&frames.sessions[0]).0, frames.leaves_of(&frames.sessions[0]));
     assert_eq!(told, (&[][..], &[][..]), "it goes on seeing what it saw");
+}
+
+/// A NO is lost with the region by way of which it went: only one of two has a link. When the
+/// neighbours hear that the region has crashed they begin anew, and nobody else notices.
+#[test]
+fn neighbours_of_a_region_that_has_crashed_begin_anew() {
+    let mut w = World::new(scene(2, 2, 1), 1);
+    let at = |x, z| Pos::ground(x, z);
+    let join = |w: &mut World, pos| {
+        let session = w.join(Plane(0), pos, RangeSet::FULL);
+        (session, w.clients[&session].entity)
+    };
+    let (north, south) = (RegionId(0), RegionId(2));
+    let (_, a) = join(&mut w, at(800, 1_550));
+    let (_, b) = join(&mut w, at(800, 1_650));
+    let (_, c) = join(&mut w, at(800, 1_750));
+    let (far, _) = join(&mut w, at(100, 1_550));
+    let (away, _) = join(&mut w, at(100, 1_650));
+    (0..3).for_each(|_| w.step());
+    assert!(w.links().contains(&pair(a, b)));
+    // Somebody nearer comes, and what the one says to the other is lost.
+    let (_, d) = join(&mut w, at(800, 1_500));
+    for step in w.steps..w.steps + 200 {
+        w.strikes.entry(step).or_default().push(Box::new(move |w: &mut World| {
+            for input in w.queues.entry((north, south)).or_default() {
+                if let Input::Settle(batch) = input {
+                    batch.letters.retain(|m| (m.from, m.to) != (a, b));
+                }
+            }
+        }));
+    }
+    (0..10).for_each(|_| w.step());
+    let (links, odd) = w.links_and_odd();
+    assert!(links.contains(&pair(a, d)) && odd.contains(&pair(a, b)), "{links:?} {odd:?}");
+    w.crash(RegionId(3), Crash { back_in: Some(0), loses_sent: true });
+    (0..3).for_each(|_| w.step());
+    let links = w.links();
+    assert!(links.contains(&pair(b, c)));
+    assert_eq!(links, brute::greedy(&w.scene, &w.truth, &links));
+    for session in [far, away] {
+        let client = &w.clients[&session];
+        assert_eq!((client.entered.len(), client.left.len()), (1, 0), "{}", client.entity);
+    }
 }

@@ -333,6 +333,26 @@ impl Region {
         self.mail.early = unknown;
     }
 
+    /// Says NO to every peer of another region and looks for others: a neighbour has crashed, and what
+    /// was said by way of it is lost. Whoever is still wanted is asked anew.
+    pub(super) fn begin_anew_afar(&mut self) {
+        let Region { bodies, viewers, mail, .. } = self;
+        for viewer in viewers {
+            let slot = viewer.slot;
+            for i in 0..viewer.registers.peers.len() {
+                let peer = &viewer.registers.peers[i];
+                let known = bodies.hot.get(peer.slot as usize).filter(|b| b.id == peer.id);
+                let spoken = peer.mine != 0 || peer.wanted || peer.owed;
+                if spoken && known.is_some_and(|b| b.viewer == u32::MAX) {
+                    viewer.registers.refuse(i, |p, say| {
+                        mail.local.push_back(Letter::new(slot, p, say));
+                    });
+                }
+            }
+        }
+        self.carry_letters();
+    }
+
     /// A YES to nobody is answered at once, so that the asker's place is not held for ever.
     fn answer_for_nobody(&mut self, msg: ViewMsg, fx: &mut Vec<Effect>) {
         if let Say::Yes(number) = msg.say {
