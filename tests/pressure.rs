@@ -8,8 +8,10 @@ mod stage;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use purview::scene::Pos;
+use purview::actor::messages::ToRegion;
+use purview::scene::effects::{Destination, Input, Order};
 use purview::scene::player::PlayerConfig;
+use purview::scene::{Plane, Pos, RegionId, SceneId};
 use purview::wire::CloseCode;
 use stage::{Stage, calm, nine_regions, play};
 
@@ -151,6 +153,41 @@ fn a_session_that_stood_still_is_told_everything_anew() {
             c.resyncs() > 0 && c.frames.last().is_some_and(|f| f.tick == s.tick)
         };
         settled(&mut s, up_to_date).await;
+        s.rest().await;
+    });
+}
+
+/// The server's logic makes a player jump and then walk over a border while its session stands still.
+#[test]
+fn a_jump_that_a_session_had_no_room_to_hear_of_is_told_by_the_next_region() {
+    play(async || {
+        let mut s = meadow();
+        let alone = s.connect_alone(PlayerConfig { send_queue: 1_000, ..calm() });
+        s.greet(alone.who, "meadow", Some(0), 1_300, 1_300).await;
+        s.rest().await;
+        let id = s.clients[alone.who].id();
+        let go_on = alone.hold_up();
+        s.clients[alone.who].reads = false;
+        for _ in 0..60 {
+            s.steady_tick().await;
+        }
+        let (region, scene, plane) = (RegionId(0), SceneId(0), Plane(0));
+        let door = s.directory.region(region).expect("a region of the stage").clone();
+        let order = |order| {
+            door.do_send(ToRegion { input: Input::Logic { id, order }, client: None });
+        };
+        let pos = Pos::ground(1_500, 1_300);
+        order(Order::Jump(Destination { scene, region, plane, pos }));
+        s.steady_tick().await;
+        let pos = Pos::ground(1_750, 1_300);
+        order(Order::Move(pos));
+        s.steady_tick().await;
+        s.steady_tick().await;
+        assert_eq!(s.handoffs(), 1);
+        drop(go_on);
+        s.clients[alone.who].reads = true;
+        settled(&mut s, |s| s.clients[alone.who].joined.len() == 2).await;
+        assert_eq!(s.clients[alone.who].here().pos, pos);
         s.rest().await;
     });
 }

@@ -6,7 +6,7 @@
 //! | frames | lost; the region is told to resync that client |
 //! | ghosts | wait in the outbox; newer ones replace them, and the next batch is a full one |
 //! | negotiation, handoffs, forwarded inputs | wait in the outbox, in order, and are sent again every tick; lost, and said so, when the region is gone |
-//! | notices for sessions | wait in the outbox |
+//! | notices for sessions | wait in the outbox; an arrival that was not told goes with its entity |
 //!
 //! Whoever's session has ended without a word leaves: a frame that finds nobody says so, and those
 //! that get no frames are looked after now and then.
@@ -245,6 +245,7 @@ impl RegionActor {
                     Effect::Handoff(to, mut handoff) => {
                         let session = handoff.state.session;
                         handoff.resync |= session.is_some_and(|s| self.lost.contains(&s));
+                        handoff.jumped |= session.is_some_and(|s| self.take_arrival(s));
                         let client = session.and_then(|s| self.clients.remove(&s));
                         self.must_arrive(to, Input::Handoff(handoff), client.map(|c| c.to));
                     }
@@ -299,6 +300,18 @@ impl RegionActor {
             _ if last => drop(self.clients.remove(&session)),
             _ => {}
         }
+    }
+
+    /// News of a session whose entity goes to another region need not wait here any more: that one
+    /// tells where the entity is. Whether the session was still to hear that it has arrived by a jump.
+    fn take_arrival(&mut self, session: SessionId) -> bool {
+        let mut arrived = false;
+        self.notices.retain(|(to, notice)| {
+            let theirs = *to == session;
+            arrived |= theirs && matches!(notice, Notice::Route { arrived: true, .. });
+            !theirs
+        });
+        arrived
     }
 
     /// Ghosts that a full mailbox does not take wait with what else is for that region; newer ones

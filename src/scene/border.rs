@@ -138,6 +138,6 @@ pub struct Handoff {
     pub held: bool,
     /// Whether its client must be told everything anew.
     pub resync: bool,
-    /// Whether it comes by a jump and not by walking.
+    /// Whether it comes by a jump and not by walking, or its session has not been told of a jump before.
     pub jumped: bool,
 }

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use purview::scene::effects::Bond;
-use purview::scene::{EntityId, Kind, Plane, Pos, RangeSet, Scene, Visibility};
+use purview::scene::{EntityId, Kind, Plane, Pos, RangeSet, Scene, SceneId, Visibility};
 
 /// An entity as it truly is.
 #[derive(Debug, Clone)]
 pub struct Truth {
     pub kind: Kind,
+    pub scene: SceneId,
     pub plane: Plane,
     pub pos: Pos,
     pub range: RangeSet,
@@ -20,10 +21,10 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// An entity without bonds.
+    /// An entity of the first scene, without bonds.
     pub fn new(kind: Kind, plane: Plane, pos: Pos, range: RangeSet) -> Truth {
         let (bonds, fights) = (Vec::new(), BTreeSet::new());
-        Truth { kind, plane, pos, range, bonds, fights, reach: None }
+        Truth { kind, scene: SceneId(0), plane, pos, range, bonds, fights, reach: None }
     }
 }
 
@@ -58,7 +59,8 @@ fn players_in_range(
     let bonds = &scene.spec.bonds;
     let limit = if known { bonds.leave_cm } else { bonds.enter_cm };
     let exempt = limit > 0 && class(a, b) != 255 && dist(a.1, b.1) <= limit as u32;
-    in_range(scene, a.1, b.1, known) || (exempt && a.1.plane == b.1.plane)
+    let together = (a.1.scene, a.1.plane) == (b.1.scene, b.1.plane);
+    in_range(scene, a.1, b.1, known) || (exempt && together)
 }
 
 /// How far bonds reach from the next tick on.
@@ -87,7 +89,7 @@ pub fn pair(a: EntityId, b: EntityId) -> Pair {
 
 /// Whether `b` is in range for `a`; in a circle `known` ones stay until the leave radius.
 pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
-    if a.plane != b.plane {
+    if (a.scene, a.plane) != (b.scene, b.plane) {
         return false;
     }
     match scene.spec.visibility {
@@ -180,6 +182,8 @@ pub fn blocking(scene: &Scene, all: &Truths, links: &BTreeSet<Pair>) -> Vec<Pair
 pub struct Spells {
     now: BTreeMap<Pair, u32>,
     pub longest: u32,
+    /// How often a pair was still in the state in the next tick.
+    pub again: usize,
 }
 
 impl Spells {
@@ -189,6 +193,7 @@ impl Spells {
         for p in pairs {
             let n = self.now.entry(p).or_default();
             *n += 1;
+            self.again += usize::from(*n > 1);
             self.longest = self.longest.max(*n);
         }
     }

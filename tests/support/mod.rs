@@ -4,6 +4,9 @@
 #![allow(dead_code)]
 
 pub mod brute;
+pub mod crash;
+pub mod decode;
+pub mod safety;
 pub mod world;
 
 /// A small seeded generator (SplitMix64): the same seed, the same history, on every machine.
@@ -38,4 +41,16 @@ pub fn seeds(most: u64) -> std::ops::Range<u64> {
     let Ok(text) = std::env::var("PURVIEW_SEEDS") else { return 0..most };
     let (from, to) = text.split_once("..").expect("PURVIEW_SEEDS=FROM..TO");
     from.parse().expect("a number")..to.parse().expect("a number")
+}
+
+/// Says how to see the failure of a seed again.
+pub fn say_how_to_replay(file: &str, seed: u64) {
+    let thread = std::thread::current();
+    let test = thread.name().filter(|name| *name != "main").unwrap_or_default();
+    eprintln!("PURVIEW_SEEDS={seed}..{} cargo test --test {file} {test}", seed + 1);
+}
+
+/// Whether other seeds than the few of every run were asked for.
+pub fn seeds_are_given() -> bool {
+    std::env::var_os("PURVIEW_SEEDS").is_some()
 }

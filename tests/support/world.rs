@@ -15,6 +15,7 @@ use purview::scene::{
 
 use super::Rng;
 use super::brute::{Pair, Truth, Truths, pair};
+use super::safety::Safety;
 
 /// What a client was told.
 #[derive(Debug, Clone, Default)]
@@ -27,16 +28,22 @@ pub struct Client {
     pub unacked: VecDeque<(Seq, Order)>,
     /// Whom it shows, where, and as of which tick.
     pub shown: BTreeMap<EntityId, (Pos, Tick)>,
+    /// The players that it shows, as read from the bytes of its frames, when these are encoded.
+    pub decoded: BTreeSet<EntityId>,
+    /// The same, as of each tick, when that is to be kept.
+    pub history: BTreeMap<Tick, BTreeSet<EntityId>>,
     pub frames: Vec<Tick>,
     pub acts: Vec<(Tick, EntityId, Bytes)>,
     pub entered: Vec<(Tick, EntityId)>,
     pub left: Vec<(Tick, EntityId)>,
     pub refused: usize,
+    /// It wants to leave, and says so until it is told that it has.
+    pub leaving: bool,
     pub gone: bool,
 }
 
 /// What goes wrong, in percent; nothing by default.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Weather {
     /// A region misses a tick.
     pub skip: u64,
@@ -46,16 +53,42 @@ pub struct Weather {
     pub delay: u64,
 }
 
+/// What a region is called for.
+enum Call {
+    Tick(Tick),
+    Take(Input),
+}
+
+/// Something that is done to the world at a certain step.
+pub type Strike = Box<dyn FnOnce(&mut World)>;
+
 pub struct World {
     pub weather: Weather,
+    /// Calls of regions so far: ticks begun, inputs and messages taken, one by one.
+    pub steps: u64,
+    depth: u32,
+    /// What is to happen before the first call after so many.
+    pub strikes: BTreeMap<u64, Vec<Strike>>,
+    /// Looks at everything after every step.
+    pub safety: Option<Box<Safety>>,
+    /// Encodes every frame and has clients decode it again.
+    pub encode: bool,
+    /// Keeps whom each client showed in each tick.
+    pub remember: bool,
+    /// Regions whose actors have ended, and the tick in which others take their places.
+    pub down: BTreeMap<RegionId, Tick>,
+    /// The newest tick that each region was told to begin.
+    pub due: BTreeMap<RegionId, Tick>,
     /// This region stands still.
     pub stopped: Option<RegionId>,
     blocked: BTreeSet<(RegionId, RegionId)>,
     /// Everything that regions wanted done, as text, when it is to be kept.
     pub log: Option<Vec<String>>,
     pub scene: Arc<Scene>,
+    /// All of them, by their ids.
+    pub scenes: Vec<Arc<Scene>>,
     pub regions: Vec<Region>,
-    queues: BTreeMap<(RegionId, RegionId), VecDeque<Input>>,
+    pub queues: BTreeMap<(RegionId, RegionId), VecDeque<Input>>,
     pub clients: BTreeMap<SessionId, Client>,
     pub truth: Truths,
     pub tick: Tick,
@@ -67,19 +100,31 @@ pub struct World {
     pub view_messages: u64,
 }
 
+/// The regions of a scene, empty.
+fn regions_of(scene: &Arc<Scene>) -> Vec<Region> {
+    scene.map.regions.iter().map(|r| Region::new(scene.clone(), r.id).unwrap()).collect()
+}
+
 impl World {
     pub fn new(spec: SceneSpec, seed: u64) -> World {
         let scene =
             Arc::new(Scene::new(SceneId(0), spec, 100, RegionId(0)).expect("a legal scene"));
-        let regions = scene.map.regions.iter();
-        let regions = regions.map(|r| Region::new(scene.clone(), r.id).unwrap()).collect();
         World {
             weather: Weather::default(),
+            steps: 0,
+            depth: 0,
+            strikes: BTreeMap::new(),
+            safety: None,
+            encode: false,
+            remember: false,
+            down: BTreeMap::new(),
+            due: BTreeMap::new(),
+            scenes: vec![scene.clone()],
+            regions: regions_of(&scene),
             stopped: None,
             blocked: BTreeSet::new(),
             log: None,
             scene,
-            regions,
             queues: BTreeMap::new(),
             clients: BTreeMap::new(),
             truth: Truths::new(),
@@ -92,15 +137,25 @@ impl World {
         }
     }
 
-    fn owner_of(&self, pos: Pos) -> RegionId {
-        self.scene.map.at(pos).expect("a place on the map").id
+    /// Adds a scene beside the first one, to which players may jump.
+    pub fn add_scene(&mut self, spec: SceneSpec) -> SceneId {
+        let id = SceneId(self.scenes.len() as u16);
+        let first = RegionId(self.regions.len() as u32);
+        let scene = Arc::new(Scene::new(id, spec, 100, first).expect("a legal scene"));
+        self.regions.extend(regions_of(&scene));
+        self.scenes.push(scene);
+        id
+    }
+
+    pub fn owner_of(&self, scene: SceneId, pos: Pos) -> RegionId {
+        self.scenes[usize::from(scene.0)].map.at(pos).expect("a place on the map").id
     }
 
     /// Adds a player with a client.
     pub fn join(&mut self, plane: Plane, pos: Pos, range: RangeSet) -> SessionId {
         let session = SessionId(self.next + 1_000_000);
         let id = self.spawn(Kind::PLAYER, plane, pos, range, Some(session));
-        let region = self.owner_of(pos);
+        let region = self.owner_of(SceneId(0), pos);
         let client = Client { entity: id, region, ..Client::default() };
         self.clients.insert(session, client);
         session
@@ -119,17 +174,51 @@ impl World {
         self.next += 1;
         let look = Bytes::from(format!("look {id}"));
         let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds: Vec::new() };
-        let region = self.owner_of(pos);
+        let scene = SceneId(0);
+        let region = self.owner_of(scene, pos);
         self.tell(region, Input::Enter(Box::new(spawn)));
         self.truth.insert(id, Truth::new(kind, plane, pos, range));
         id
     }
 
+    /// Hands a region an input; one whose actor has ended does not hear it.
     pub fn tell(&mut self, region: RegionId, input: Input) {
+        if !self.down.contains_key(&region) {
+            self.call(region, Call::Take(input));
+        }
+    }
+
+    /// A step: one call of one region, and what comes of it.
+    fn call(&mut self, region: RegionId, what: Call) {
+        self.steps += 1;
+        self.depth += 1;
         let mut fx = std::mem::take(&mut self.fx);
-        self.regions[region.0 as usize].handle(input, &mut fx);
+        let at = &mut self.regions[region.0 as usize];
+        match what {
+            Call::Tick(now) => at.tick(now, &mut fx),
+            Call::Take(input) => at.handle(input, &mut fx),
+        }
         self.fx = fx;
         self.carry_effects(region);
+        // What a client says in answer to a notice is part of the step.
+        self.depth -= 1;
+        if let Some(mut safety) = self.safety.take_if(|_| self.depth == 0) {
+            safety.look(self, region);
+            self.safety = Some(safety);
+        }
+        let now = self.regions[region.0 as usize].current_tick();
+        let due = self.due.get(&region).copied().filter(|due| *due > now);
+        if let Some(due) = due.filter(|_| self.regions[region.0 as usize].is_closed()) {
+            // As the region's shell does: a tick that waited for a neighbour is made up for at once.
+            self.call(region, Call::Tick(due));
+        }
+    }
+
+    /// Does what is to be done before the next step.
+    fn strike(&mut self) {
+        while let Some(due) = self.strikes.first_entry().filter(|e| *e.key() <= self.steps) {
+            due.remove().into_iter().for_each(|strike| strike(self));
+        }
     }
 
     /// The client orders something; it is sent to where it believes that it lives.
@@ -148,15 +237,20 @@ impl World {
     }
 
     pub fn jump(&mut self, session: SessionId, plane: Plane, pos: Pos) {
+        self.jump_to(session, SceneId(0), plane, pos);
+    }
+
+    pub fn jump_to(&mut self, session: SessionId, scene: SceneId, plane: Plane, pos: Pos) {
         let id = self.clients[&session].entity;
         let t = self.truth.get_mut(&id).unwrap();
-        (t.pos, t.plane) = (pos, plane);
-        let region = self.owner_of(pos);
-        self.order(session, Order::Jump(Destination { scene: SceneId(0), region, plane, pos }));
+        (t.scene, t.pos, t.plane) = (scene, pos, plane);
+        let region = self.owner_of(scene, pos);
+        self.order(session, Order::Jump(Destination { scene, region, plane, pos }));
     }
 
     pub fn leave(&mut self, session: SessionId) {
-        let client = &self.clients[&session];
+        let client = self.clients.get_mut(&session).unwrap();
+        client.leaving = true;
         let (id, region) = (client.entity, client.region);
         self.truth.remove(&id);
         self.tell(region, Input::Leave(id));
@@ -166,6 +260,11 @@ impl World {
     /// between; then everything that is under way arrives.
     pub fn step(&mut self) {
         self.tick = self.tick.next();
+        self.down.retain(|_, back| *back > self.tick);
+        let leaving = self.clients.values().filter(|c| c.leaving);
+        for (id, region) in leaving.map(|c| (c.entity, c.region)).collect::<Vec<_>>() {
+            self.tell(region, Input::Leave(id));
+        }
         let mut order: Vec<usize> = (0..self.regions.len()).collect();
         for i in (1..order.len()).rev() {
             order.swap(i, self.rng.below(i + 1));
@@ -178,13 +277,16 @@ impl World {
             }
         }
         for i in order {
-            if self.rng.chance(self.weather.skip) || self.stopped == Some(RegionId(i as u32)) {
+            let region = RegionId(i as u32);
+            if self.rng.chance(self.weather.skip) || self.stopped == Some(region) {
                 continue;
             }
-            let mut fx = std::mem::take(&mut self.fx);
-            self.regions[i].tick(self.tick, &mut fx);
-            self.fx = fx;
-            self.carry_effects(RegionId(i as u32));
+            self.strike();
+            if !self.down.contains_key(&region) {
+                let now = self.tick;
+                self.due.insert(region, now);
+                self.call(region, Call::Tick(now));
+            }
             for _ in 0..self.rng.below(4) {
                 self.deliver_one();
             }
@@ -204,6 +306,7 @@ impl World {
     }
 
     fn deliver_one(&mut self) -> bool {
+        self.strike();
         let ready = self.queues.iter().filter(|(_, q)| !q.is_empty()).map(|(k, _)| *k);
         let ready: Vec<_> = ready.filter(|link| !self.blocked.contains(link)).collect();
         if ready.is_empty() {
@@ -211,17 +314,14 @@ impl World {
         }
         let link = ready[self.rng.below(ready.len())];
         let input = self.queues.get_mut(&link).and_then(VecDeque::pop_front).unwrap();
-        let mut fx = std::mem::take(&mut self.fx);
-        self.regions[link.1.0 as usize].handle(input, &mut fx);
-        self.fx = fx;
-        self.carry_effects(link.1);
+        self.call(link.1, Call::Take(input));
         true
     }
 
     fn carry_effects(&mut self, from: RegionId) {
         for effect in std::mem::take(&mut self.fx) {
             if let Some(log) = &mut self.log {
-                log.push(format!("{from} {effect:?}"));
+                log.push(format!("step {} {from} {effect:?}", self.steps));
             }
             let (to, input) = match effect {
                 Effect::Frames(batch) => {
@@ -252,7 +352,11 @@ impl World {
                 }
                 Effect::Forward(to, input) => (to, *input),
             };
-            self.queues.entry((from, to)).or_default().push_back(input);
+            if self.down.contains_key(&to) {
+                self.lose(input);
+            } else {
+                self.queues.entry((from, to)).or_default().push_back(input);
+            }
         }
     }
 
@@ -277,6 +381,9 @@ impl World {
 
     /// Clients believe their frames, and complain of what cannot be.
     fn frames(&mut self, batch: &FrameBatch) {
+        if self.encode {
+            self.decode(batch);
+        }
         for frame in &batch.sessions {
             let Some(client) = self.clients.get_mut(&frame.session) else { continue };
             let me = client.entity;

@@ -15,7 +15,7 @@ use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
 /// Ticks without a word after which a neighbour's ghosts expire, and for which a ghost is kept whose
 /// new owner has not mirrored it yet.
-const EXPIRY: u64 = 30;
+pub const EXPIRY: u64 = 30;
 
 /// Ticks between two searches for such ghosts.
 const SWEEP: u64 = 10;
@@ -27,6 +27,8 @@ const MAX_WAITING: usize = 32;
 pub struct Neighbour {
     pub id: RegionId,
     epoch: Epoch,
+    /// The region's epoch in the last batch that was applied.
+    applied: Epoch,
     /// Tick of the last batch received.
     pub last: Tick,
     pub progress: Progress,
@@ -42,6 +44,8 @@ pub struct Inbound {
     pub neighbours: Vec<Neighbour>,
     /// When ghosts without an owner's word were last looked for.
     swept: Tick,
+    /// A neighbour has crashed, or may have: what was said by way of it may be lost.
+    crashed: bool,
 }
 
 impl Inbound {
@@ -50,13 +54,14 @@ impl Inbound {
         let neighbours = neighbours.iter().map(|r| Neighbour {
             id: r.id,
             epoch: r.epoch,
+            applied: r.epoch,
             last: Tick(0),
             progress: Progress::default(),
             sound: Tick(0),
             expired: false,
             waiting: VecDeque::new(),
         });
-        Inbound { neighbours: neighbours.collect(), swept: Tick(0) }
+        Inbound { neighbours: neighbours.collect(), swept: Tick(0), crashed: false }
     }
 
     /// Keeps a batch until the tick whose state it is. What is late or from nobody's neighbour is
@@ -100,6 +105,7 @@ impl Region {
             let n = &mut self.inbound.neighbours[i];
             if n.last.0 + EXPIRY < self.tick.0 && !n.expired {
                 n.expired = true;
+                self.inbound.crashed = true;
                 let id = n.id;
                 self.drop_ghosts(|_, ghost| ghost.owner == id);
             }
@@ -110,6 +116,9 @@ impl Region {
             let now = self.tick.0 as u32;
             let lost = |since: u32| since + EXPIRY as u32 <= now;
             self.drop_ghosts(|_, ghost| ghost.orphan_since.is_some_and(lost));
+        }
+        if std::mem::take(&mut self.inbound.crashed) {
+            self.begin_anew_afar();
         }
     }
 
@@ -130,6 +139,10 @@ impl Region {
         let batch = n.waiting.pop_front()?;
         if batch.full || batch.prev <= n.sound {
             n.sound = batch.tick;
+        }
+        if batch.epoch > n.applied {
+            n.applied = batch.epoch;
+            self.inbound.crashed = true;
         }
         Some(batch)
     }

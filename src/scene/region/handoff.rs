@@ -71,6 +71,16 @@ impl Region {
         }
     }
 
+    /// Whether an entity was here and has gone for good.
+    pub(super) fn has_left(&self, id: EntityId) -> bool {
+        self.moved.get(&id).is_some_and(|m| m.region == self.id)
+    }
+
+    /// Whether it is known what became of an entity that was here.
+    pub(super) fn knows_moved(&self, id: EntityId) -> bool {
+        self.moved.contains_key(&id)
+    }
+
     /// Forgets where entities went long ago, for whom nothing can be under way any more.
     fn forget_moved(&mut self) {
         let now = self.tick.0;
@@ -230,8 +240,9 @@ impl Region {
         if handoff.state.kind == Kind::PLAYER {
             self.restore_viewer(slot, &handoff);
             if self.phase != Phase::Open {
-                // Distances to whom it deals with, as seen from here.
-                self.evaluate(self.bodies.hot[slot as usize].viewer as usize, false);
+                // Where all those are with whom it deals, as seen from here. A frame of this tick may be
+                // made for it yet.
+                self.evaluate(self.bodies.hot[slot as usize].viewer as usize, true);
             }
         }
     }

@@ -6,8 +6,8 @@ use crate::scene::effects::Spawn;
 use crate::scene::geo::dist_cm;
 use crate::scene::index::Patch;
 use crate::scene::inspect::{EntitySnapshot, PlayerSnapshot, RegionSnapshot, Resident, ViewEntry};
-use crate::scene::views::{Peer, Registers, Ties};
-use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet};
+use crate::scene::views::{Peer, PeerState, Registers, Ties, ViewMsg};
+use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Tick};
 
 impl Region {
     /// The entity with this id, real or ghost.
@@ -163,6 +163,36 @@ impl Region {
         player.worst = worst.map(|p| entry(p));
         let (view, asked) = standing.into_iter().map(entry).partition(|e| e.linked);
         PlayerSnapshot { view, asked, ..player }
+    }
+
+    /// The registers of every player that lives here, or has just come and is not installed yet, as
+    /// they would travel in a handoff.
+    pub fn inspect_registers(&self) -> Vec<(EntityId, Vec<PeerState>)> {
+        let here = self.viewers.iter().map(|v| {
+            let peers = v.registers.peers.iter();
+            let packed = peers.map(|p| viewer::pack(p, Tick(p.sent.into()))).collect();
+            (v.registers.me, packed)
+        });
+        let incoming = self.incoming.iter().map(|h| (h.state.id, h.peers.clone()));
+        here.chain(incoming).collect()
+    }
+
+    /// Messages of the view negotiation that are here and wait to be heard, or to be sent to another
+    /// region.
+    pub fn inspect_mail(&self) -> Vec<ViewMsg> {
+        let id = |slot: u32| self.bodies.hot.get(slot as usize).map(|b| b.id);
+        self.mail.waiting(self.id, id)
+    }
+
+    /// The bond class of a pair of entities, as this region has them; 255 when they share no bond that
+    /// counts, `None` when one of them is not known here.
+    pub fn bond_class(&self, a: EntityId, b: EntityId) -> Option<u8> {
+        let (a, b) = (self.bodies.slot(a)?, self.bodies.slot(b)?);
+        let (body, other) = (&self.bodies.hot[a as usize], &self.bodies.hot[b as usize]);
+        let ties = |slot: u32| &self.bodies.cold[slot as usize].ties;
+        let dist_cm = dist_cm(body.pos.dist2(other.pos));
+        let pair = ((body.id, ties(a)), (other.id, ties(b)));
+        Some(self.rules.class(pair.0, pair.1, dist_cm, self.bodies.now))
     }
 
     fn entity(&self, slot: u32) -> EntitySnapshot {

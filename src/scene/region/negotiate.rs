@@ -5,15 +5,19 @@ use std::collections::VecDeque;
 
 use super::Region;
 use super::bodies::{Role, TAG_BONDED};
+use super::border_in::EXPIRY;
 use super::layout::Renumbering;
 use super::scan;
 use crate::scene::effects::Effect;
 use crate::scene::views::{Heard, Peer, Registers, Say, ViewMsg, ViewRules};
-use crate::scene::{EntityId, RegionId};
+use crate::scene::{EntityId, RegionId, Tick};
 
 /// Rounds of repair after which what is left waits for the next tick. Repairs end by themselves; a
 /// chain this long has not been seen.
 const MAX_ROUNDS: usize = 64;
+
+/// Messages that are kept for players who are not known here and may be on their way.
+const MAX_EARLY: usize = 65_536;
 
 /// A message between two players that are both known here.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +40,9 @@ impl Letter {
 pub struct Mail {
     /// From other regions, not yet heard.
     posted: Vec<ViewMsg>,
+    /// From other regions, for somebody who is not known here: it may be on its way. With the tick
+    /// in which each came.
+    early: Vec<(Tick, ViewMsg)>,
     /// Thresholds of players of other regions, not yet heard.
     thrs: Vec<(EntityId, u64)>,
     local: VecDeque<Letter>,
@@ -71,6 +78,19 @@ impl Mail {
             new.apply(&mut letter.to);
         }
         self.dirty.iter_mut().for_each(|slot| new.apply(slot));
+    }
+
+    /// Copies of all that is still to be heard here, or said to players of other regions. `id` names
+    /// the entity in a slot.
+    pub fn waiting(&self, here: RegionId, id: impl Fn(u32) -> Option<EntityId>) -> Vec<ViewMsg> {
+        let mut all = self.posted.clone();
+        all.extend(self.early.iter().map(|(_, msg)| *msg));
+        let letters = self.local.iter().chain(&self.afar).map(|l| (id(l.from), l.to_id, l.say));
+        let farewells = self.farewells.iter().map(|(from, to, say)| (Some(*from), *to, *say));
+        for (from, to, say) in letters.chain(farewells) {
+            all.extend(from.map(|from| ViewMsg { from, from_region: here, to, say }));
+        }
+        all
     }
 
     /// Whether anything is to be said to players of other regions.
@@ -114,6 +134,9 @@ impl Region {
 
     /// Hears what players of other regions said, and repairs what that broke.
     pub(super) fn hear_mail(&mut self, fx: &mut Vec<Effect>) {
+        if !self.mail.early.is_empty() {
+            self.read_early();
+        }
         for (id, thr) in std::mem::take(&mut self.mail.thrs) {
             self.hear_thr(id, thr);
         }
@@ -285,7 +308,11 @@ impl Region {
         let Some(ix) = viewer.filter(|ix| *ix < self.viewers.len()) else {
             match self.whereabouts(msg.to).filter(|owner| *owner != self.id) {
                 Some(owner) => fx.push(Effect::View(owner, msg)),
-                None => self.answer_for_nobody(msg, fx),
+                None if self.has_left(msg.to) => self.answer_for_nobody(msg, fx),
+                None if self.mail.early.len() < MAX_EARLY => self.mail.early.push((self.tick, msg)),
+                None => {
+                    tracing::warn!(region = %self.id, to = %msg.to, "too much is said to players who are not known here; this is lost");
+                }
             }
             return;
         };
@@ -293,6 +320,39 @@ impl Region {
             Some(from) => self.hear(ix, from, msg.say),
             None => self.hear_of_unknown(ix, msg, fx),
         }
+    }
+
+    /// Reads again what came for somebody who was not known here; what has waited for too long is for
+    /// nobody.
+    pub(super) fn read_early(&mut self) {
+        let now = self.tick.0;
+        let early = std::mem::take(&mut self.mail.early);
+        let (known, unknown): (Vec<_>, Vec<_>) = early
+            .into_iter()
+            .filter(|(came, _)| came.0 + EXPIRY > now)
+            .partition(|(_, msg)| self.bodies.slot(msg.to).is_some() || self.knows_moved(msg.to));
+        self.mail.posted.extend(known.into_iter().map(|(_, msg)| msg));
+        self.mail.early = unknown;
+    }
+
+    /// Says NO to every peer of another region and looks for others: a neighbour has crashed, and what
+    /// was said by way of it is lost. Whoever is still wanted is asked anew.
+    pub(super) fn begin_anew_afar(&mut self) {
+        let Region { bodies, viewers, mail, .. } = self;
+        for viewer in viewers {
+            let slot = viewer.slot;
+            for i in 0..viewer.registers.peers.len() {
+                let peer = &viewer.registers.peers[i];
+                let known = bodies.hot.get(peer.slot as usize).filter(|b| b.id == peer.id);
+                let spoken = peer.mine != 0 || peer.wanted || peer.owed;
+                if spoken && known.is_some_and(|b| b.viewer == u32::MAX) {
+                    viewer.registers.refuse(i, |p, say| {
+                        mail.local.push_back(Letter::new(slot, p, say));
+                    });
+                }
+            }
+        }
+        self.carry_letters();
     }
 
     /// A YES to nobody is answered at once, so that the asker's place is not held for ever.

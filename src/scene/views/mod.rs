@@ -18,7 +18,10 @@
 //! ```
 //!
 //! Safe, step by step: (V1) the two sides disagree on a link only while a message between them is in
-//! flight; (V2) never more links than the cap; (V3) a NO cancels only the YES that it names.
+//! flight; (V2) never more links than the cap; (V3) a NO cancels only the YES that it names; (V4) a
+//! disagreement lasts at most one one-way delay, two when the asker takes its YES back. Where a region
+//! has crashed, and messages with it, its neighbours say NO to everybody across a border and begin
+//! anew as soon as they hear of it.
 //!
 //! At rest the links are *the* stable assignment: with a strict total order over pairs it is unique,
 //! and equal to the greedy one (sort all pairs in range by bond, distance and ids; match while both

@@ -1,0 +1,38 @@
+//! What clients read in the bytes of their frames.
+
+use purview::scene::Kind;
+use purview::scene::frames::FrameBatch;
+use purview::wire::{EncodedBatch, ServerMsg};
+
+use super::world::World;
+
+impl World {
+    /// Encodes every frame of a batch and has its client read it: leaves first, then enters, and at
+    /// no moment more players than a view list holds.
+    pub fn decode(&mut self, batch: &FrameBatch) {
+        let encoded = EncodedBatch::new(batch.clone());
+        let cap = self.scene.spec.view_cap;
+        for (i, part) in batch.sessions.iter().enumerate() {
+            let Some(client) = self.clients.get_mut(&part.session) else { continue };
+            let mut bytes = Vec::new();
+            encoded.write_frame(i, &mut bytes);
+            let Ok(ServerMsg::Frame(frame)) = ServerMsg::decode(&bytes) else {
+                panic!("{}: these bytes are no frame: {bytes:?}", client.entity);
+            };
+            if frame.resync {
+                client.decoded.clear();
+            }
+            for id in &frame.leaves {
+                client.decoded.remove(id);
+            }
+            for e in frame.enters.iter().filter(|e| e.kind == Kind::PLAYER) {
+                client.decoded.insert(e.id);
+                let shown = client.decoded.len();
+                assert!(shown <= cap, "V2: {} is shown {shown} players, not {cap}", client.entity);
+            }
+            if self.remember {
+                client.history.insert(frame.tick, client.decoded.clone());
+            }
+        }
+    }
+}
