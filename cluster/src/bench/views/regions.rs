@@ -184,7 +184,7 @@ impl ViewLists for Regions {
             let player = regions[self.home[i]].inspect_player(id_of(i));
             let player = player.filter(|p| p.pos == *pos);
             astray += u64::from(player.is_none());
-            player.into_iter().flat_map(|p| p.view).map(|id| id.0 as u32 - 1)
+            player.into_iter().flat_map(|p| p.view).map(|entry| entry.id.0 as u32 - 1)
         });
         into.copy(lists);
         astray
