@@ -6,7 +6,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use purview::scene::EntityId;
-use purview::scene::views::{Heard, Key, Peer, Registers, Say, ViewRules};
+use purview::scene::views::{Addressee, Heard, Key, Registers, Say, ViewRules};
 use support::Rng;
 
 /// Far more than any negotiation takes: beyond it there is no end in sight.
@@ -106,11 +106,8 @@ impl Net {
     fn entry(&mut self, me: usize, other: usize) -> usize {
         let dist_cm = self.dist_cm(me, other);
         let regs = &mut self.players[me].regs;
-        let ix = regs.find(id_of(other)).unwrap_or_else(|| {
-            regs.peers.push(Peer::new(id_of(other), 0));
-            regs.peers.len() - 1
-        });
-        regs.peers[ix].dist_cm = dist_cm;
+        let ix = regs.find(id_of(other)).unwrap_or_else(|| regs.push(id_of(other), 0));
+        regs.peers_mut()[ix].dist_cm = dist_cm;
         ix
     }
 
@@ -121,8 +118,7 @@ impl Net {
             let ix = self.entry(me, other);
             let inside = self.in_range(me, other);
             let regs = &mut self.players[me].regs;
-            let p = &regs.peers[ix];
-            if !inside && (p.mine != 0 || p.wanted) {
+            if !inside && regs.peers()[ix].stands() {
                 regs.refuse(ix, |p, say| said.push((p.id, say)));
             }
         }
@@ -138,14 +134,14 @@ impl Net {
         let Player { regs, rules, .. } = &mut self.players[me];
         while regs.pending() < 8.max(rules.cap.saturating_sub(regs.links())) {
             let thr = regs.thr(rules);
-            let key = |ix: &usize| regs.key(rules, &regs.peers[*ix]);
-            let free = |ix: &&usize| regs.peers[**ix].mine == 0 && !regs.peers[**ix].owed;
+            let key = |ix: &usize| regs.key(rules, *ix);
+            let free = |ix: &&usize| !regs.peers()[**ix].said() && !regs.peers()[**ix].owed();
             let best = entries.iter().filter(free).min_by_key(|ix| key(ix));
             let Some(&best) = best.filter(|ix| key(ix) < thr) else { break };
             regs.ask(best, |p, say| said.push((p.id, say)));
         }
         if self.forgetful {
-            regs.peers.retain(|p| !p.is_blank());
+            regs.retain(|p| !p.is_blank());
         }
         self.post(me, said);
     }
@@ -159,20 +155,19 @@ impl Net {
         let inside = self.in_range(to, from);
         let Player { regs, rules, .. } = &mut self.players[to];
         let mut said = Vec::new();
-        let mut post = |p: &Peer, say| said.push((p.id, say));
+        let mut post = |to: Addressee, say| said.push((to.id, say));
         match yes {
             Some(number) if inside => regs.hear_yes(rules, ix, number, &mut post),
             Some(number) => {
-                regs.peers[ix].seen = number;
-                regs.refuse(ix, &mut post);
+                regs.refuse_yes(ix, number, &mut post);
             }
             None => {
-                let mine = regs.peers[ix].mine;
+                let mine = regs.words()[ix].mine;
                 let heard = regs.hear_no(ix, echo, at);
                 let left = if mine == echo { 0 } else { mine };
-                assert_eq!(regs.peers[ix].mine, left, "V3: NO({echo}) to YES({mine})");
+                assert_eq!(regs.words()[ix].mine, left, "V3: NO({echo}) to YES({mine})");
                 if heard == Heard::Overtaken {
-                    regs.answer(rules, ix, regs.peers[ix].seen, &mut post);
+                    regs.answer(rules, ix, regs.words()[ix].seen, &mut post);
                 }
             }
         }
@@ -197,7 +192,7 @@ impl Net {
 
     fn linked(&self, a: usize, b: usize) -> bool {
         let regs = &self.players[a].regs;
-        regs.find(id_of(b)).is_some_and(|ix| regs.peers[ix].linked())
+        regs.find(id_of(b)).is_some_and(|ix| regs.peers()[ix].linked())
     }
 
     fn links(&self) -> BTreeSet<(usize, usize)> {
@@ -251,8 +246,9 @@ impl Net {
             let Player { regs, rules, .. } = &self.players[me];
             let key =
                 Key::of(rules.rank(255, self.dist_cm(me, other), false), id_of(me), id_of(other));
-            let nearer = |p: &Peer| Key::of(rules.rank(255, p.dist_cm, true), id_of(me), p.id);
-            let worse = regs.peers.iter().filter(|p| p.linked()).any(|p| nearer(p) > key);
+            let nearer = |id, dist_cm| Key::of(rules.rank(255, dist_cm, true), id_of(me), id);
+            let linked = regs.entries().filter(|(_, p)| p.linked());
+            let worse = linked.map(|(w, p)| nearer(w.id, p.dist_cm)).any(|other| other > key);
             regs.links() < rules.cap || worse
         };
         let unlinked = self.pairs().into_iter().map(|(.., a, b)| (a, b));
@@ -279,7 +275,7 @@ impl Net {
             }
         }
         self.settle();
-        self.players.iter_mut().for_each(|p| p.regs.begin_tick());
+        self.players.iter_mut().for_each(|p| p.regs.keep_links());
         self.kept = self.links();
         for i in 0..n {
             if self.rng.chance(40) {

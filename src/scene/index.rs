@@ -304,6 +304,11 @@ impl Grid {
         Ground { x: corner.x, z: corner.z, side: self.patch_cm }
     }
 
+    /// Whether any patch is crowded, or was when it changed last.
+    pub fn is_crowded(&self) -> bool {
+        self.crowds > 0 || !self.stale.is_empty()
+    }
+
     /// Whether any patch is known to be crowded.
     #[inline]
     pub fn has_crowds(&self) -> bool {

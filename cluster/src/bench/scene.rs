@@ -26,7 +26,7 @@ use crate::replay::positive;
     purview bench scene --players 10000 --density 60 --ticks 200\n  \
     purview bench scene --players 1000 --mode circle --rates full --json\n  \
     purview bench scene --players 10000 --side 100 --ticks 20\n\n\
-    Everybody walks at 5 m/s, 10 ticks a second. Time is CPU time of the one thread that does all \
+    Everybody walks, 10 ticks a second. Time is CPU time of the one thread that does all \
     the work: moves, index, views, frames encoded and assembled. Exits with 1 when what was \
     delivered is not what was due.")]
 pub struct BenchSceneArgs {
@@ -39,6 +39,9 @@ pub struct BenchSceneArgs {
     /// Side of the square on which all walk, metres, in place of a density.
     #[arg(long, value_name = "METRES", conflicts_with = "density", value_parser = positive)]
     pub side: Option<f64>,
+    /// How fast all walk, m/s.
+    #[arg(long, value_name = "M_S", default_value_t = 5.0, value_parser = positive)]
+    pub speed: f64,
     /// Ticks that are measured, after a tenth as many to warm up.
     #[arg(long, default_value_t = 200)]
     pub ticks: u64,
@@ -99,11 +102,7 @@ fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {
         "circle" => Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500 },
         _ => Visibility::Patches,
     };
-    let area = match visibility {
-        Visibility::Circle { enter_cm, .. } => std::f64::consts::PI * f64::from(enter_cm).powi(2),
-        _ => (5.0 * 3_200.0_f64).powi(2),
-    };
-    let of_density = || (args.players as f64 * area / args.density.max(0.1)).sqrt();
+    let of_density = || side_of(args.players as f64, args.density.max(0.1), visibility);
     let side = args.side.map_or_else(of_density, |metres| metres * 100.0);
     let lands = (side / 51_200.0).ceil().max(1.0) as i32;
     // What is too large is refused with the scene.
@@ -127,6 +126,35 @@ fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {
         ..SceneSpec::default()
     };
     (spec, side)
+}
+
+/// The side of the square, centimetres, on which a player has `density` others in range on average:
+/// those near an edge have fewer, so a small square is a little fuller than a large one.
+fn side_of(players: f64, density: f64, visibility: Visibility) -> f64 {
+    // How much of the square is in range of a place of it, on average, by the square's side.
+    let in_range = |side: f64| match visibility {
+        Visibility::Circle { enter_cm, .. } => {
+            let r = f64::from(enter_cm).min(side);
+            (std::f64::consts::PI * r.powi(2) - 8.0 / 3.0 * r.powi(3) / side
+                + r.powi(4) / 2.0 / side.powi(2))
+            .min(side.powi(2))
+        }
+        _ => {
+            let width = (5.0 * 3_200.0_f64).min(side);
+            (width - width.powi(2) / 4.0 / side).powi(2)
+        }
+    };
+    // The larger the square, the fewer are in range.
+    let (mut least, mut most) = (1.0, 1e9);
+    for _ in 0..100 {
+        let side = (least + most) / 2.0;
+        if players * in_range(side) / (side * side) > density {
+            least = side;
+        } else {
+            most = side;
+        }
+    }
+    least
 }
 
 struct Run {
@@ -157,7 +185,7 @@ impl Run {
         let ledger = (!args.no_check).then(|| Ledger::new(args.players, rates, patch_cm));
         Ok(Run {
             region,
-            crowd: Crowd::new(args.players, side, 50.0, args.seed),
+            crowd: Crowd::new(args.players, side, args.speed * 10.0, args.seed),
             players: args.players,
             tick: Tick(0),
             seq: Seq(0),
@@ -300,5 +328,30 @@ impl SceneBench {
         writeln!(out, "faults                     {}", self.faults)?;
         writeln!(out, "bytes per player and s     {:.0}", self.bytes_per_player_s)?;
         writeln!(out, "peak memory per player     {} B", self.peak_bytes_per_player)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_square_of_any_size_has_the_density_that_was_asked_for() {
+        let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500 };
+        for (visibility, players) in [Visibility::Patches, circle].into_iter().zip([1_000, 2_000]) {
+            let side = side_of(players as f64, 60.0, visibility);
+            let crowd = Crowd::new(players, side, 50.0, 3);
+            let in_range = |a: Pos, b: Pos| match visibility {
+                Visibility::Circle { enter_cm, .. } => a.dist2(b) <= (enter_cm as u64).pow(2),
+                _ => {
+                    let ring = |a: i32, b: i32| (a / 3_200 - b / 3_200).abs();
+                    ring(a.x, b.x) <= 2 && ring(a.z, b.z) <= 2
+                }
+            };
+            let places: Vec<Pos> = (0..players).map(|i| crowd.pos(i)).collect();
+            let others = |a: &Pos| places.iter().filter(|b| in_range(*a, **b)).count() - 1;
+            let mean = places.iter().map(others).sum::<usize>() as f64 / players as f64;
+            assert!((mean - 60.0).abs() < 3.0, "{visibility:?}: {mean}");
+        }
     }
 }

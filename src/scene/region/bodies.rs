@@ -1,15 +1,17 @@
 //! Slots: every entity that a region knows, real or ghost, with its place in the index.
 //!
-//! Slots are dense with a free list. A slot is reused after its entity is gone, so whoever remembers
-//! a slot remembers the entity's id too and compares: ids are never used twice, which makes them the
-//! slot's generation.
+//! Slots are dense with a free list. A slot is reused after its entity is gone and every player of the
+//! region has looked around since: registers may keep a slot alone, and find it free at worst. Whoever
+//! remembers a slot for longer remembers the entity's id too and compares: ids are never used twice.
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
+use super::ahead;
 use super::layout::Renumbering;
 use super::scan::nearer_than;
 use crate::scene::effects::Bond;
+use crate::scene::geo::dist2;
 use crate::scene::index::{Grid, Patch, Spot};
 use crate::scene::views::{Ties, ViewRules};
 use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene, Tick};
@@ -26,24 +28,51 @@ pub const TAG_BONDED: u32 = 1 << 8;
 pub struct Body {
     pub id: EntityId,
     pub pos: Pos,
-    /// Patch in the grid of its own kind; equal coordinates in every grid of its layer.
-    pub patch: Patch,
     /// Tick of the last change that viewers are told.
     pub changed: u32,
     /// Tick of its last act.
     pub acted: u32,
-    pub plane_ix: u32,
     /// Index into the region's viewers, for a player that lives here.
     pub viewer: u32,
     /// Rank that a pair must beat to interest this player; `u64::MAX` while it has room.
     pub thr: u64,
-    pub tag: u32,
     pub kind: Kind,
 }
 
-impl Body {
+/// What others look at of an entity in every tick to see whether it is in range: as small as can be,
+/// since sixty of these are looked at for each player.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// Position on the ground, as in [`Body::pos`], centimetres.
+    pub x: i32,
+    pub z: i32,
+    /// Patch in the grid of its own kind; equal coordinates in every grid of its layer.
+    pub patch: Patch,
+    /// Index of its plane; [`NOWHERE`] while the slot is free.
+    pub plane_ix: u32,
+    pub tag: u32,
+}
+
+/// The plane of a free slot.
+const NOWHERE: u32 = u32::MAX;
+
+impl Place {
+    /// The entity's range.
+    #[inline]
     pub fn range(&self) -> RangeSet {
         tag_range(self.tag)
+    }
+
+    /// Nobody is here.
+    #[inline]
+    pub fn is_free(&self) -> bool {
+        self.plane_ix == NOWHERE
+    }
+
+    /// Squared ground distance to `other`, in square centimetres.
+    #[inline]
+    pub fn dist2(&self, other: &Place) -> u64 {
+        dist2(self.x, self.z, other.x, other.z)
     }
 }
 
@@ -113,11 +142,15 @@ pub struct PlaneIndex {
 #[derive(Debug)]
 pub struct Bodies {
     pub hot: Vec<Body>,
+    /// Of each slot.
+    pub places: Vec<Place>,
     /// Where each slot's entity stands in its grid.
     spots: Vec<Spot>,
     pub cold: Vec<Cold>,
     pub planes: Vec<PlaneIndex>,
     free: Vec<u32>,
+    /// Free, but somebody may still remember who was there.
+    freed: Vec<u32>,
     by_id: FxHashMap<EntityId, u32>,
     by_plane: FxHashMap<Plane, u32>,
     free_planes: Vec<u32>,
@@ -144,10 +177,12 @@ impl Bodies {
         let layers = &scene.spec.layers;
         Bodies {
             hot: Vec::new(),
+            places: Vec::new(),
             spots: Vec::new(),
             cold: Vec::new(),
             planes: Vec::new(),
             free: Vec::new(),
+            freed: Vec::new(),
             by_id: FxHashMap::default(),
             by_plane: FxHashMap::default(),
             free_planes: Vec::new(),
@@ -162,6 +197,16 @@ impl Bodies {
     #[inline]
     pub fn slot(&self, id: EntityId) -> Option<u32> {
         self.by_id.get(&id).copied()
+    }
+
+    /// Asks for what is needed to move an entity.
+    pub fn fetch(&self, id: Option<EntityId>) {
+        let Some(slot) = id.and_then(|id| self.slot(id)) else { return };
+        let at = slot as usize..slot as usize + 1;
+        ahead::fetch(&self.hot[at.clone()]);
+        ahead::fetch(&self.places[at.clone()]);
+        ahead::fetch(&self.spots[at.clone()]);
+        ahead::fetch(&self.cold[at]);
     }
 
     /// How many entities are known here.
@@ -201,27 +246,21 @@ impl Bodies {
         epoch: Epoch,
         role: Role,
     ) -> u32 {
-        let body = Body {
-            id,
-            pos,
-            patch: Patch { x: 0, z: 0 },
-            changed: 0,
-            acted: 0,
-            plane_ix: 0,
-            viewer: u32::MAX,
-            thr: u64::MAX,
-            tag: tag_of(range, &ties),
-            kind,
-        };
+        let body = Body { id, pos, changed: 0, acted: 0, viewer: u32::MAX, thr: u64::MAX, kind };
+        let tag = tag_of(range, &ties);
+        let patch = Patch { x: 0, z: 0 };
+        let place = Place { x: pos.x, z: pos.z, patch, plane_ix: NOWHERE, tag };
         let cold = Cold { epoch, plane, look, ties, role };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.hot[slot as usize] = body;
+                self.places[slot as usize] = place;
                 self.cold[slot as usize] = cold;
                 slot
             }
             None => {
                 self.hot.push(body);
+                self.places.push(place);
                 self.spots.push(Spot::NONE);
                 self.cold.push(cold);
                 (self.hot.len() - 1) as u32
@@ -242,9 +281,21 @@ impl Bodies {
         cold.role = Role::Free;
         cold.look = Bytes::new();
         cold.ties = Ties::default();
-        // Whoever remembers the slot finds another id there.
+        // Whoever remembers the slot finds nobody there.
         self.hot[slot as usize].id = EntityId(0);
-        self.free.push(slot);
+        self.places[slot as usize].plane_ix = NOWHERE;
+        self.freed.push(slot);
+    }
+
+    /// Whether somebody may have got another slot since every player has looked around.
+    #[inline]
+    pub fn have_moved(&self) -> bool {
+        !self.freed.is_empty()
+    }
+
+    /// Gives free slots out again from now on: every player has looked around since.
+    pub fn reuse_slots(&mut self) {
+        self.free.append(&mut self.freed);
     }
 
     /// Puts an entity elsewhere on its plane.
@@ -252,11 +303,13 @@ impl Bodies {
     pub fn set_pos(&mut self, slot: u32, pos: Pos) {
         let body = &mut self.hot[slot as usize];
         body.pos = pos;
-        let grids = &mut self.planes[body.plane_ix as usize].grids;
+        let place = &mut self.places[slot as usize];
+        (place.x, place.z) = (pos.x, pos.z);
+        let grids = &mut self.planes[place.plane_ix as usize].grids;
         let Some(grid) = &mut grids[usize::from(body.kind.0)] else { return };
-        body.patch = grid.patch_of(pos);
+        place.patch = grid.patch_of(pos);
         let old = self.spots[slot as usize];
-        let (spot, displaced) = grid.relocate(old, slot, body.tag, pos);
+        let (spot, displaced) = grid.relocate(old, slot, place.tag, pos);
         self.spots[slot as usize] = spot;
         if let Some(other) = displaced {
             self.spots[other as usize] = old;
@@ -271,17 +324,24 @@ impl Bodies {
             return;
         }
         body.thr = thr;
-        let grids = &mut self.planes[body.plane_ix as usize].grids;
+        let plane_ix = self.places[slot as usize].plane_ix;
+        let grids = &mut self.planes[plane_ix as usize].grids;
         if let Some(grid) = grids[usize::from(body.kind.0)].as_mut().filter(|g| g.has_crowds()) {
             grid.set_bar(self.spots[slot as usize], slot, body.pos, nearer_than(rules, thr));
         }
     }
 
+    /// Whether anywhere players are crowded, as of the last tick.
+    pub fn has_crowds(&self) -> bool {
+        let grids = self.planes.iter().filter_map(|p| p.grids.get(usize::from(Kind::PLAYER.0)));
+        grids.flatten().any(Grid::is_crowded)
+    }
+
     /// Sees to the crowds among which the player at `slot` is, if they have changed.
     #[inline]
     pub fn see_to_crowds(&mut self, rules: &ViewRules, slot: u32) {
-        let Bodies { hot, planes, .. } = self;
-        let grids = &mut planes[hot[slot as usize].plane_ix as usize].grids;
+        let Bodies { hot, places, planes, .. } = self;
+        let grids = &mut planes[places[slot as usize].plane_ix as usize].grids;
         if let Some(grid) = &mut grids[usize::from(Kind::PLAYER.0)] {
             grid.see_to_crowds(|slot| nearer_than(rules, hot[slot as usize].thr));
         }
@@ -299,7 +359,7 @@ impl Bodies {
     /// Sets an entity's range and what makes it special to others.
     pub fn set_traits(&mut self, slot: u32, range: RangeSet, ties: Ties) {
         self.leave_groups(slot);
-        self.hot[slot as usize].tag = tag_of(range, &ties);
+        self.places[slot as usize].tag = tag_of(range, &ties);
         self.cold[slot as usize].ties = ties;
         self.enter_groups(slot);
         let pos = self.hot[slot as usize].pos;
@@ -308,7 +368,7 @@ impl Bodies {
 
     /// Changes what makes an entity special to others.
     pub fn change_ties(&mut self, slot: u32, change: impl FnOnce(&mut Ties)) {
-        let range = self.hot[slot as usize].range();
+        let range = self.places[slot as usize].range();
         let mut ties = self.cold[slot as usize].ties.clone();
         change(&mut ties);
         self.set_traits(slot, range, ties);
@@ -344,10 +404,11 @@ impl Bodies {
     /// Puts the slots into `order`, of which `new` is the inverse.
     pub fn renumber(&mut self, order: &[u32], new: &Renumbering) {
         self.hot = order.iter().map(|old| self.hot[*old as usize].clone()).collect();
+        self.places = order.iter().map(|old| self.places[*old as usize]).collect();
         self.spots = order.iter().map(|old| self.spots[*old as usize]).collect();
         let mut cold: Vec<_> = std::mem::take(&mut self.cold).into_iter().map(Some).collect();
         self.cold = order.iter().filter_map(|old| cold[*old as usize].take()).collect();
-        self.free.iter_mut().for_each(|slot| new.apply(slot));
+        self.free.iter_mut().chain(&mut self.freed).for_each(|slot| new.apply(slot));
         self.by_id.values_mut().for_each(|slot| new.apply(slot));
         self.groups.values_mut().flatten().for_each(|slot| new.apply(slot));
         let grids = self.planes.iter_mut().flat_map(|p| p.grids.iter_mut().flatten());
@@ -375,20 +436,20 @@ impl Bodies {
     fn enter_plane(&mut self, slot: u32) {
         let plane = self.cold[slot as usize].plane;
         let plane_ix = self.plane_ix(plane);
-        let body = &mut self.hot[slot as usize];
-        body.plane_ix = plane_ix;
+        let (body, place) = (&self.hot[slot as usize], &mut self.places[slot as usize]);
+        place.plane_ix = plane_ix;
         let kind = usize::from(body.kind.0);
         let index = &mut self.planes[plane_ix as usize];
         index.population += 1;
         let patch_cm = self.kind_patch_cm[kind];
         let grid = index.grids[kind].get_or_insert_with(|| Grid::new(self.ground, patch_cm));
-        body.patch = grid.patch_of(body.pos);
-        self.spots[slot as usize] = grid.insert(slot, body.tag, body.pos);
+        place.patch = grid.patch_of(body.pos);
+        self.spots[slot as usize] = grid.insert(slot, place.tag, body.pos);
     }
 
     fn leave_plane(&mut self, slot: u32) {
-        let body = &self.hot[slot as usize];
-        let (plane_ix, kind) = (body.plane_ix, usize::from(body.kind.0));
+        let kind = usize::from(self.hot[slot as usize].kind.0);
+        let plane_ix = self.places[slot as usize].plane_ix;
         let spot = std::mem::replace(&mut self.spots[slot as usize], Spot::NONE);
         let index = &mut self.planes[plane_ix as usize];
         let displaced = index.grids[kind].as_mut().and_then(|g| g.remove(spot));

@@ -131,7 +131,7 @@ impl Region {
 
     /// How far from a neighbour's ground the entity at `slot` is mirrored to it.
     pub(super) fn band_of(&self, slot: u32) -> i32 {
-        let bonded = self.bodies.hot[slot as usize].tag & TAG_BONDED != 0;
+        let bonded = self.bodies.places[slot as usize].tag & TAG_BONDED != 0;
         if bonded { self.scene.bonded_band_cm } else { self.scene.band_cm }
     }
 
@@ -168,7 +168,7 @@ fn state_of(bodies: &Bodies, slot: u32) -> GhostState {
         kind: body.kind,
         plane: cold.plane,
         pos: body.pos,
-        range: body.range(),
+        range: bodies.places[slot as usize].range(),
         look: cold.look.clone(),
         ties: cold.ties.clone(),
         thr: body.thr,

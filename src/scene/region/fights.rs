@@ -39,8 +39,9 @@ impl Region {
     /// Only players who are in range of each other fight.
     fn can_fight(&self, a: EntityId, b: EntityId) -> bool {
         let (Some(a), Some(b)) = (self.bodies.slot(a), self.bodies.slot(b)) else { return false };
-        let (a, b) = (&self.bodies.hot[a as usize], &self.bodies.hot[b as usize]);
-        let players = a.kind == Kind::PLAYER && b.kind == Kind::PLAYER && a.id != b.id;
+        let is_player = |slot: u32| self.bodies.hot[slot as usize].kind == Kind::PLAYER;
+        let players = is_player(a) && is_player(b) && a != b;
+        let (a, b) = (&self.bodies.places[a as usize], &self.bodies.places[b as usize]);
         let vis = &self.scene.spec.visibility;
         players && scan::same_plane(&self.bodies, a, b) && scan::in_range(vis, a, b, true).is_some()
     }

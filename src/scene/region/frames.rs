@@ -1,10 +1,9 @@
 //! What each client is told in a tick: by each viewer from its own entries, so that nothing is told
 //! twice and nothing of what changed while a client was held is missed.
 
-use super::Region;
 use super::bodies::Bodies;
 use super::viewer::Viewer;
-use crate::scene::EntityId;
+use super::{Region, ahead};
 use crate::scene::effects::Effect;
 use crate::scene::frames::{Entering, FrameBatch, SessionFrame};
 use crate::scene::spec::Rates;
@@ -104,14 +103,24 @@ impl Assembly {
     }
 }
 
-/// What one entry of a viewer's asks for.
-struct Entry<'a> {
-    id: EntityId,
+/// An entry of a viewer's.
+#[derive(Clone, Copy)]
+struct Entry {
     slot: u32,
     ring: u8,
+    /// It is to be shown.
     wanted: bool,
-    shown: &'a mut bool,
-    sent: &'a mut u32,
+    /// It is shown.
+    shown: bool,
+    sent: u32,
+}
+
+/// What becomes of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Stays,
+    Leaves,
+    Enters,
 }
 
 impl Region {
@@ -132,7 +141,11 @@ impl Region {
         }
         a.acts.sort_by_key(|(slot, _)| *slot);
         let spec = &self.scene.spec;
-        for viewer in &mut self.viewers {
+        for ix in 0..self.viewers.len() {
+            if let Some(v) = self.viewers.get(ix + ahead::PLAYERS) {
+                ahead::fetch(v.registers.peers());
+            }
+            let viewer = &mut self.viewers[ix];
             if viewer.session.is_some() && !viewer.held && viewer.frames_from <= self.tick {
                 a.add_frame(tick, &self.bodies, viewer, &spec.rates, spec.frame_budget_bytes);
             }
@@ -170,7 +183,7 @@ impl Assembly {
         if viewer.resync {
             viewer.resync = false;
             viewer.gone.clear();
-            viewer.registers.peers.iter_mut().for_each(|p| p.shown = false);
+            viewer.registers.peers_mut().iter_mut().for_each(|p| p.set_shown(false));
             viewer.seen.iter_mut().for_each(|s| s.shown = false);
         }
         self.batch.refused.append(&mut viewer.refused);
@@ -181,16 +194,26 @@ impl Assembly {
         self.due.clear();
         self.moves.clear();
         self.act_refs.clear();
-        for (i, p) in viewer.registers.peers.iter_mut().enumerate() {
-            let (id, slot, ring, wanted) = (p.id, p.slot, p.ring, p.linked());
-            let entry = Entry { id, slot, ring, wanted, shown: &mut p.shown, sent: &mut p.sent };
-            self.tell(tick, bodies, entry, rates, (i as u32, true));
+        for i in 0..viewer.registers.peers().len() {
+            let p = &viewer.registers.peers()[i];
+            let (wanted, shown) = (p.linked(), p.shown());
+            let entry = Entry { slot: p.slot, ring: p.ring, wanted, shown, sent: p.sent };
+            let outcome = self.tell(tick, bodies, entry, rates, (i as u32, true));
+            if outcome == Outcome::Leaves {
+                self.batch.leaves.push(viewer.registers.words()[i].id);
+            }
+            if outcome != Outcome::Stays {
+                let p = &mut viewer.registers.peers_mut()[i];
+                p.set_shown(outcome == Outcome::Enters);
+                p.sent = tick;
+            }
         }
         for (i, s) in viewer.seen.iter_mut().enumerate() {
-            let (id, slot, ring) = (s.id, s.slot, s.ring);
             let entry =
-                Entry { id, slot, ring, wanted: true, shown: &mut s.shown, sent: &mut s.sent };
-            self.tell(tick, bodies, entry, rates, (i as u32, false));
+                Entry { slot: s.slot, ring: s.ring, wanted: true, shown: s.shown, sent: s.sent };
+            if self.tell(tick, bodies, entry, rates, (i as u32, false)) == Outcome::Enters {
+                (s.shown, s.sent) = (true, tick);
+            }
         }
         self.pick_moves(tick, bodies, viewer, budget);
         frame.enters = self.batch.refs.len() as u32 - frame.refs_at;
@@ -205,27 +228,30 @@ impl Assembly {
 
     /// Tells one entry's enter, leave or acts, and notes whether its move is due.
     #[inline]
-    fn tell(&mut self, tick: u32, bodies: &Bodies, e: Entry, rates: &Rates, at: (u32, bool)) {
+    fn tell(
+        &mut self,
+        tick: u32,
+        bodies: &Bodies,
+        e: Entry,
+        rates: &Rates,
+        at: (u32, bool),
+    ) -> Outcome {
         if !e.wanted {
-            if *e.shown {
-                *e.shown = false;
-                self.batch.leaves.push(e.id);
-            }
-            return;
+            return if e.shown { Outcome::Leaves } else { Outcome::Stays };
         }
         let body = &bodies.hot[e.slot as usize];
-        if !*e.shown {
+        let mut outcome = Outcome::Stays;
+        if !e.shown {
             self.enter_bytes += ENTER_BYTES + bodies.cold[e.slot as usize].look.len();
             if self.enter_bytes > PART_BYTES {
-                return;
+                return outcome;
             }
-            *e.shown = true;
-            *e.sent = tick;
+            outcome = Outcome::Enters;
             let piece = self.entering(tick, bodies, e.slot);
             self.batch.refs.push(piece);
-        } else if body.changed > *e.sent {
+        } else if body.changed > e.sent {
             let interval = rates.of_ring(e.ring.into());
-            let age = tick - *e.sent;
+            let age = tick - e.sent;
             if age >= interval {
                 let lateness = (u64::from(age) * 256 / u64::from(interval)).min(u32::MAX.into());
                 let (peer, is_peer) = at;
@@ -235,6 +261,7 @@ impl Assembly {
         if body.acted == tick {
             self.acts_of(e.slot);
         }
+        outcome
     }
 
     /// Takes as many due moves as the budget allows, the latest ones first; the others stay due.
@@ -247,7 +274,7 @@ impl Assembly {
         for i in 0..self.due.len() {
             let d = self.due[i];
             match d.is_peer {
-                true => viewer.registers.peers[d.peer as usize].sent = tick,
+                true => viewer.registers.peers_mut()[d.peer as usize].sent = tick,
                 false => viewer.seen[d.peer as usize].sent = tick,
             }
             let piece = self.moving(tick, bodies, d.slot);

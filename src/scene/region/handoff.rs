@@ -9,11 +9,11 @@
 
 use super::Region;
 use super::bodies::{Ghost, NO_SLOT, Role};
-use super::viewer::{self, Seen, Viewer};
+use super::viewer::{Seen, Viewer};
 use super::{Kind, Moved, Phase, scan};
 use crate::scene::border::{Handoff, SeenState};
 use crate::scene::effects::{Effect, Notice, Spawn};
-use crate::scene::views::Registers;
+use crate::scene::views::{PeerState, Registers};
 use crate::scene::{EntityId, RegionId, Tick};
 
 /// For how long it is remembered where an entity went that left no ghost.
@@ -99,7 +99,7 @@ impl Region {
             kind: body.kind,
             plane: bound.map_or(cold.plane, |b| b.plane),
             pos: body.pos,
-            range: body.range(),
+            range: self.bodies.places[slot as usize].range(),
             look: cold.look.clone(),
             session: viewer.as_ref().and_then(|v| v.session),
             bonds: Vec::new(),
@@ -113,11 +113,11 @@ impl Region {
             epoch: cold.epoch.next(),
             last_applied: viewer.last_applied,
             tick: self.tick,
-            peers: viewer
-                .registers
-                .peers
-                .iter()
-                .map(|p| viewer::pack(p, self.told_of(p.slot, p.id, p.sent)))
+            peers: (0..viewer.registers.peers().len())
+                .map(|ix| {
+                    let (p, state) = (viewer.registers.peers()[ix], viewer.registers.state(ix));
+                    PeerState { sent: self.told_of(p.slot, state.id, p.sent), ..state }
+                })
                 .collect(),
             view_counter: viewer.registers.counter,
             seen: viewer
@@ -249,15 +249,15 @@ impl Region {
 
     fn restore_viewer(&mut self, slot: u32, handoff: &Handoff) {
         let Region { bodies, viewers, scene, rules, .. } = self;
-        let me = &bodies.hot[slot as usize];
-        let Some(viewer) = viewers.get_mut(me.viewer as usize) else { return };
-        let peers = handoff.peers.iter().map(viewer::unpack).collect();
-        viewer.registers = Registers::restored(me.id, peers, handoff.view_counter);
-        for peer in &mut viewer.registers.peers {
+        let (body, me) = (&bodies.hot[slot as usize], &bodies.places[slot as usize]);
+        let Some(viewer) = viewers.get_mut(body.viewer as usize) else { return };
+        let registers = &mut viewer.registers;
+        *registers = Registers::restored(body.id, &handoff.peers, handoff.view_counter, NO_SLOT);
+        for ix in 0..registers.peers().len() {
             // Others may speak to it before its first evaluation here, which drops who is out of
             // range; until then these count as the worst.
-            if !scan::refresh(bodies, &scene.spec.visibility, rules, slot, me, peer) {
-                peer.dist_cm = u32::MAX;
+            if !scan::refresh(bodies, &scene.spec.visibility, rules, slot, me, registers, ix) {
+                registers.peers_mut()[ix].dist_cm = u32::MAX;
             }
         }
         viewer.seen = handoff

@@ -27,14 +27,14 @@ impl Region {
     /// Gives out slots anew by place, square by square, and puts players into the order of theirs.
     /// No act of the tick may have been noted yet.
     pub(super) fn sort_by_place(&mut self) {
-        let Bodies { hot, cold, .. } = &self.bodies;
-        let mut order: Vec<u32> = (0..hot.len() as u32).collect();
+        let Bodies { places, cold, .. } = &self.bodies;
+        let mut order: Vec<u32> = (0..places.len() as u32).collect();
         order.sort_by_cached_key(|slot| {
-            let (body, free) =
-                (&hot[*slot as usize], matches!(cold[*slot as usize].role, Role::Free));
-            let (x, z) = (body.patch.x, body.patch.z);
+            let (place, free) =
+                (&places[*slot as usize], matches!(cold[*slot as usize].role, Role::Free));
+            let (x, z) = (place.patch.x, place.patch.z);
             let square = (z.div_euclid(SORT_PATCHES), x.div_euclid(SORT_PATCHES));
-            (free, body.plane_ix, square, z, x, *slot)
+            (free, place.plane_ix, square, z, x, *slot)
         });
         let mut new = vec![NO_SLOT; order.len()];
         for (to, from) in order.iter().enumerate() {
@@ -45,10 +45,15 @@ impl Region {
         self.mail.renumber(&new);
         for viewer in &mut self.viewers {
             new.apply(&mut viewer.slot);
-            viewer.registers.peers.iter_mut().for_each(|p| new.apply(&mut p.slot));
+            viewer.registers.peers_mut().iter_mut().for_each(|p| new.apply(&mut p.slot));
             viewer.seen.iter_mut().for_each(|s| new.apply(&mut s.slot));
         }
         self.viewers.sort_unstable_by_key(|v| v.slot);
+        // The registers of one player after those of the one before it, too.
+        let fresh: Vec<_> = self.viewers.iter().map(|v| v.registers.moved()).collect();
+        for (viewer, registers) in self.viewers.iter_mut().zip(fresh) {
+            viewer.registers = registers;
+        }
         for (ix, viewer) in self.viewers.iter().enumerate() {
             self.bodies.hot[viewer.slot as usize].viewer = ix as u32;
         }

@@ -1,13 +1,13 @@
 //! Questions that anybody may ask a region: who is where, and who sees whom.
 
-use super::bodies::Role;
-use super::{Region, viewer};
+use super::Region;
+use super::bodies::{NO_SLOT, Role};
 use crate::scene::effects::Spawn;
 use crate::scene::geo::dist_cm;
 use crate::scene::index::Patch;
 use crate::scene::inspect::{EntitySnapshot, PlayerSnapshot, RegionSnapshot, Resident, ViewEntry};
 use crate::scene::views::{Peer, PeerState, Registers, Ties, ViewMsg};
-use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Tick};
+use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet};
 
 impl Region {
     /// The entity with this id, real or ghost.
@@ -92,7 +92,7 @@ impl Region {
     pub fn inspect_player(&self, id: EntityId) -> Option<PlayerSnapshot> {
         if let Some(h) = self.incoming.iter().find(|h| h.state.id == id) {
             let Spawn { kind, plane, pos, range, .. } = h.state;
-            let peers = h.peers.iter().map(viewer::unpack).collect();
+            let peers = Registers::restored(id, &h.peers, 0, NO_SLOT);
             let seen = h.seen.iter().map(|s| s.id).collect();
             let bare = self.bare_player(id, h.epoch, (plane, pos, range), &h.ties, seen);
             return (kind == Kind::PLAYER).then(|| self.with_views(bare, peers));
@@ -101,9 +101,10 @@ impl Region {
         let (body, cold) = (&self.bodies.hot[slot as usize], &self.bodies.cold[slot as usize]);
         let viewer = self.viewers.get(body.viewer as usize)?;
         let seen = viewer.seen.iter().map(|s| s.id).collect();
-        let place = (cold.plane, body.pos, body.range());
+        let range = self.bodies.places[slot as usize].range();
+        let place = (cold.plane, body.pos, range);
         let bare = self.bare_player(id, cold.epoch, place, &cold.ties, seen);
-        Some(self.with_views(bare, viewer.registers.peers.clone()))
+        Some(self.with_views(bare, viewer.registers.clone()))
     }
 
     /// A player of this region before its view list is filled in.
@@ -135,14 +136,15 @@ impl Region {
 
     /// The player with its view list, whom it has asked, and whom it would give up first. Distances
     /// and classes are those of this moment, which in an open tick are newer than the registers'.
-    fn with_views(&self, mut player: PlayerSnapshot, peers: Vec<Peer>) -> PlayerSnapshot {
-        let mut registers = Registers::restored(player.id, peers, 0);
+    fn with_views(&self, mut player: PlayerSnapshot, mut registers: Registers) -> PlayerSnapshot {
         // Links as they are now are those that the next tick begins with.
-        registers.begin_tick();
-        registers.peers.retain(|p| p.mine != 0);
-        for peer in &mut registers.peers {
+        registers.keep_links();
+        registers.retain(Peer::said);
+        for ix in 0..registers.peers().len() {
+            let slot = self.bodies.slot(registers.words()[ix].id);
+            let peer = &mut registers.peers_mut()[ix];
             peer.dist_cm = u32::MAX;
-            if let Some(slot) = self.bodies.slot(peer.id) {
+            if let Some(slot) = slot {
                 let (body, cold) =
                     (&self.bodies.hot[slot as usize], &self.bodies.cold[slot as usize]);
                 peer.dist_cm = dist_cm(player.pos.dist2(body.pos));
@@ -151,16 +153,15 @@ impl Region {
             }
         }
         let thr = registers.thr(&self.rules);
-        let mut standing: Vec<&Peer> = registers.peers.iter().collect();
-        standing.sort_unstable_by_key(|p| registers.key(&self.rules, p));
-        let entry = |p: &Peer| ViewEntry {
-            id: p.id,
-            class: p.class,
-            dist_cm: self.bodies.slot(p.id).map(|_| p.dist_cm),
-            linked: p.linked(),
+        let mut standing: Vec<usize> = (0..registers.peers().len()).collect();
+        standing.sort_unstable_by_key(|ix| registers.key(&self.rules, *ix));
+        let entry = |ix: usize| {
+            let (p, id) = (&registers.peers()[ix], registers.words()[ix].id);
+            let dist_cm = self.bodies.slot(id).map(|_| p.dist_cm);
+            ViewEntry { id, class: p.class, dist_cm, linked: p.linked() }
         };
-        let worst = standing.iter().find(|p| registers.key(&self.rules, p) == thr);
-        player.worst = worst.map(|p| entry(p));
+        let worst = standing.iter().find(|ix| registers.key(&self.rules, **ix) == thr);
+        player.worst = worst.map(|ix| entry(*ix));
         let (view, asked) = standing.into_iter().map(entry).partition(|e| e.linked);
         PlayerSnapshot { view, asked, ..player }
     }
@@ -169,9 +170,8 @@ impl Region {
     /// they would travel in a handoff.
     pub fn inspect_registers(&self) -> Vec<(EntityId, Vec<PeerState>)> {
         let here = self.viewers.iter().map(|v| {
-            let peers = v.registers.peers.iter();
-            let packed = peers.map(|p| viewer::pack(p, Tick(p.sent.into()))).collect();
-            (v.registers.me, packed)
+            let peers = 0..v.registers.peers().len();
+            (v.registers.me, peers.map(|ix| v.registers.state(ix)).collect())
         });
         let incoming = self.incoming.iter().map(|h| (h.state.id, h.peers.clone()));
         here.chain(incoming).collect()

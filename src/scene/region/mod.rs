@@ -20,6 +20,7 @@
 //!
 //! *Absent on purpose:* clocks, threads, sockets, actors, randomness. `now` is a tick.
 
+mod ahead;
 mod arrivals;
 mod bodies;
 mod border_in;
@@ -32,6 +33,7 @@ mod layout;
 mod look;
 mod negotiate;
 mod scan;
+mod seek;
 mod settle;
 mod viewer;
 
@@ -138,6 +140,8 @@ pub struct Region {
     inbound: Inbound,
     outbound: Outbound,
     mail: Mail,
+    /// The tick whose views were evaluated last.
+    view_tick: u32,
     scratch: scan::Scratch,
     frames: frames::Assembly,
     counts: Counts,
@@ -169,6 +173,7 @@ impl Region {
             inbound: Inbound::new(&neighbours),
             outbound: Outbound::new(&neighbours),
             mail: Mail::default(),
+            view_tick: 0,
             scratch: scan::Scratch::default(),
             frames: frames::Assembly::default(),
             counts: Counts::default(),
@@ -258,7 +263,11 @@ impl Region {
         // What was late for the last tick counts before anybody comes to live here.
         self.catch_up(Tick(now.0 - 1));
         self.install_incoming();
-        for input in std::mem::take(&mut self.inbox) {
+        let mut inputs = std::mem::take(&mut self.inbox).into_iter();
+        while let Some(input) = inputs.next() {
+            if let Some(later) = inputs.as_slice().get(ahead::INPUTS) {
+                self.bodies.fetch(later.entity());
+            }
             // What is for somebody who is not installed yet waits with it.
             match input.entity() {
                 Some(id) if self.waits(id, &input) => self.inbox.push(input),

@@ -3,13 +3,13 @@
 
 use std::collections::VecDeque;
 
-use super::Region;
-use super::bodies::{Role, TAG_BONDED};
+use super::bodies::{NO_SLOT, Role};
 use super::border_in::EXPIRY;
 use super::layout::Renumbering;
 use super::scan;
+use super::{Region, ahead};
 use crate::scene::effects::Effect;
-use crate::scene::views::{Heard, Peer, Registers, Say, ViewMsg, ViewRules};
+use crate::scene::views::{Addressee, Heard, Say, ViewMsg};
 use crate::scene::{EntityId, RegionId, Tick};
 
 /// Rounds of repair after which what is left waits for the next tick. Repairs end by themselves; a
@@ -21,7 +21,7 @@ const MAX_EARLY: usize = 65_536;
 
 /// A message between two players that are both known here.
 #[derive(Debug, Clone, Copy)]
-struct Letter {
+pub(super) struct Letter {
     from: u32,
     to: u32,
     /// Who was in slot `to` when the letter was written: it may be another's since.
@@ -30,7 +30,7 @@ struct Letter {
 }
 
 impl Letter {
-    fn new(from: u32, to: &Peer, say: Say) -> Letter {
+    pub(super) fn new(from: u32, to: Addressee, say: Say) -> Letter {
         Letter { from, to: to.slot, to_id: to.id, say }
     }
 }
@@ -45,14 +45,14 @@ pub struct Mail {
     early: Vec<(Tick, ViewMsg)>,
     /// Thresholds of players of other regions, not yet heard.
     thrs: Vec<(EntityId, u64)>,
-    local: VecDeque<Letter>,
+    pub(super) local: VecDeque<Letter>,
     /// For players of other regions.
     afar: Vec<Letter>,
     /// For players that are not mirrored here any more: from, to.
     farewells: Vec<(EntityId, EntityId, Say)>,
     dirty: Vec<u32>,
     /// How far players' bonds reach from the next tick on.
-    reaches: Vec<(u32, Option<u64>)>,
+    pub(super) reaches: Vec<(u32, Option<u64>)>,
 }
 
 impl Mail {
@@ -99,22 +99,7 @@ impl Mail {
     }
 }
 
-/// How many more players somebody may ask: a few beyond its room, as many of whom refuse.
-fn places(registers: &Registers, rules: &ViewRules) -> usize {
-    let room = rules.cap.saturating_sub(registers.links());
-    room.max(8).saturating_sub(registers.pending())
-}
-
 impl Region {
-    /// Evaluates every player's view over the positions of this tick.
-    pub(super) fn evaluate_all(&mut self) {
-        self.viewers.iter_mut().for_each(|v| v.registers.begin_tick());
-        for ix in 0..self.viewers.len() {
-            self.evaluate(ix, true);
-            self.carry_letters();
-        }
-    }
-
     /// Puts into force how far bonds reach over the positions of this tick: with the next tick, on
     /// both sides of a border alike.
     pub(super) fn apply_reaches(&mut self) {
@@ -159,83 +144,16 @@ impl Region {
         }
     }
 
-    /// Brings one player's registers up to date and asks whom it would rather see. `fully`: also what
-    /// it sees beside players.
-    pub(super) fn evaluate(&mut self, ix: usize, fully: bool) {
-        let Region { bodies, viewers, scratch, mail, rules, scene, .. } = self;
-        let vis = &scene.spec.visibility;
-        let viewer = &mut viewers[ix];
-        viewer.dirty = false;
-        let slot = viewer.slot;
-        let me = &bodies.hot[slot as usize];
-        let mut i = 0;
-        while i < viewer.registers.peers.len() {
-            let peer = &mut viewer.registers.peers[i];
-            if scan::refresh(bodies, vis, rules, slot, me, peer) && !peer.is_blank() {
-                i += 1;
-                continue;
-            }
-            if peer.mine != 0 || peer.wanted {
-                viewer.registers.refuse(i, |p, say| {
-                    mail.local.push_back(Letter::new(slot, p, say));
-                });
-            }
-            viewer.drop_peer(i);
-        }
-        if fully {
-            scan::see_others(bodies, vis, viewer, scratch);
-        }
-        if me.tag & TAG_BONDED != 0 || viewer.reach_ends {
-            let reach = scan::bond_reach(bodies, vis, rules, slot, scratch);
-            viewer.reach_ends = reach.is_some();
-            if reach != bodies.cold[slot as usize].ties.reach {
-                mail.reaches.push((slot, reach));
-            }
-        }
-        viewer.thr = viewer.registers.thr(rules);
-        scan::mark_peers(bodies, viewer, scratch);
-        bodies.see_to_crowds(rules, slot);
-        let most = places(&viewer.registers, rules);
-        scan::candidates(bodies, vis, rules, viewers, ix, most, scratch);
-        self.ask_candidates(ix, most);
-    }
-
-    /// Asks the candidates that the scan has found, best first, while they are better than what there
-    /// is. A request reserves its place.
-    fn ask_candidates(&mut self, ix: usize, most: usize) {
-        let Region { bodies, viewers, scratch, mail, rules, .. } = self;
-        let viewer = &mut viewers[ix];
-        let slot = viewer.slot;
-        if scratch.candidates.len() > 1 {
-            scratch.candidates.sort_unstable_by_key(|c| c.key);
-        }
-        let standing = viewer.registers.links() + viewer.registers.pending();
-        for (asked, c) in scratch.candidates.iter().take(most).enumerate() {
-            if c.key >= viewer.thr {
-                break;
-            }
-            let id = bodies.hot[c.slot as usize].id;
-            let at = viewer.registers.find(id).unwrap_or_else(|| {
-                viewer.registers.peers.push(Peer::new(id, c.slot));
-                viewer.registers.peers.len() - 1
-            });
-            let peer = &mut viewer.registers.peers[at];
-            peer.slot = c.slot;
-            (peer.dist_cm, peer.class, peer.ring) = (c.now.dist_cm, c.now.class, c.now.ring);
-            viewer.registers.ask(at, |p, say| {
-                mail.local.push_back(Letter::new(slot, p, say));
-            });
-            if standing + asked + 1 >= rules.cap {
-                viewer.thr = viewer.registers.thr(rules);
-            }
-        }
-        bodies.set_thr(rules, slot, viewer.thr.rank);
-    }
-
     /// Delivers letters between players of this region until none is left; what is for a ghost waits
     /// for [`Region::take_letters`].
-    fn carry_letters(&mut self) {
+    pub(super) fn carry_letters(&mut self) {
         while let Some(letter) = self.mail.local.pop_front() {
+            if let Some(next) = self.mail.local.front() {
+                let viewer = self.bodies.hot.get(next.to as usize).map_or(u32::MAX, |b| b.viewer);
+                if let Some(v) = self.viewers.get(viewer as usize) {
+                    ahead::fetch(v.registers.peers());
+                }
+            }
             let to = self.bodies.hot.get(letter.to as usize);
             let Some(to) = to.filter(|b| b.id == letter.to_id) else {
                 let from = self.bodies.hot[letter.from as usize].id;
@@ -341,13 +259,13 @@ impl Region {
         let Region { bodies, viewers, mail, .. } = self;
         for viewer in viewers {
             let slot = viewer.slot;
-            for i in 0..viewer.registers.peers.len() {
-                let peer = &viewer.registers.peers[i];
-                let known = bodies.hot.get(peer.slot as usize).filter(|b| b.id == peer.id);
-                let spoken = peer.mine != 0 || peer.wanted || peer.owed;
+            for i in 0..viewer.registers.peers().len() {
+                let (peer, id) = (&viewer.registers.peers()[i], viewer.registers.words()[i].id);
+                let known = bodies.hot.get(peer.slot as usize).filter(|b| b.id == id);
+                let spoken = peer.stands() || peer.owed();
                 if spoken && known.is_some_and(|b| b.viewer == u32::MAX) {
-                    viewer.registers.refuse(i, |p, say| {
-                        mail.local.push_back(Letter::new(slot, p, say));
+                    viewer.registers.refuse(i, |to, say| {
+                        mail.local.push_back(Letter::new(slot, to, say));
                     });
                 }
             }
@@ -369,11 +287,10 @@ impl Region {
         let at = viewer.registers.find(msg.from);
         match msg.say {
             // Withdrawn since.
-            Say::Yes(number) if at.is_some_and(|i| number <= viewer.registers.peers[i].seen) => {}
+            Say::Yes(number) if at.is_some_and(|i| number <= viewer.registers.words()[i].seen) => {}
             Say::Yes(number) => {
                 if let Some(at) = at {
-                    viewer.registers.peers[at].seen = number;
-                    viewer.registers.refuse(at, |_, _| {});
+                    viewer.registers.refuse_yes(at, number, |_, _| {});
                     viewer.drop_peer(at);
                     Self::soil(&mut self.mail, viewer);
                 }
@@ -396,7 +313,7 @@ impl Region {
         fx.push(Effect::View(to.from_region, answer));
     }
 
-    fn soil(mail: &mut Mail, viewer: &mut super::viewer::Viewer) {
+    pub(super) fn soil(mail: &mut Mail, viewer: &mut super::viewer::Viewer) {
         if !viewer.dirty {
             viewer.dirty = true;
             mail.dirty.push(viewer.slot);
@@ -405,13 +322,14 @@ impl Region {
 
     /// The player at `ix` hears the entity at slot `from`.
     fn hear(&mut self, ix: usize, from: u32, say: Say) {
-        let Region { bodies, viewers, mail, rules, scene, .. } = self;
+        let Region { bodies, viewers, mail, rules, scene, view_tick, .. } = self;
         let viewer = &mut viewers[ix];
+        viewer.registers.begin_tick(*view_tick);
         let slot = viewer.slot;
         let speaker = bodies.hot[from as usize].id;
-        let known = viewer.registers.find(speaker);
-        let post = |p: &Peer, say| {
-            mail.local.push_back(Letter::new(slot, p, say));
+        let known = viewer.registers.find_at(from, speaker, bodies.have_moved(), NO_SLOT);
+        let post = |to: Addressee, say| {
+            mail.local.push_back(Letter::new(slot, to, say));
         };
         let mut lost = false;
         match say {
@@ -422,33 +340,29 @@ impl Region {
                     Heard::Lost => lost = true,
                     Heard::Overtaken => {
                         lost = true;
-                        let standing = viewer.registers.peers[at].seen;
+                        let standing = viewer.registers.words()[at].seen;
                         viewer.registers.answer(rules, at, standing, post);
                     }
                 }
-                if viewer.registers.peers[at].is_blank() {
+                if viewer.registers.peers()[at].is_blank() {
                     viewer.drop_peer(at);
                 }
             }
             Say::Yes(number) => {
-                let at = known.unwrap_or_else(|| {
-                    viewer.registers.peers.push(Peer::new(speaker, from));
-                    viewer.registers.peers.len() - 1
-                });
-                let me = &bodies.hot[slot as usize];
-                let peer = &mut viewer.registers.peers[at];
-                peer.slot = from;
-                if number <= peer.seen {
+                let registers = &mut viewer.registers;
+                let at = known.unwrap_or_else(|| registers.push(speaker, from));
+                let me = &bodies.places[slot as usize];
+                registers.peers_mut()[at].slot = from;
+                if number <= registers.words()[at].seen {
                     return;
                 }
-                if scan::refresh(bodies, &scene.spec.visibility, rules, slot, me, peer) {
-                    viewer.registers.hear_yes(rules, at, number, post);
+                if scan::refresh(bodies, &scene.spec.visibility, rules, slot, me, registers, at) {
+                    registers.hear_yes(rules, at, number, post);
                 } else {
-                    peer.seen = number;
-                    viewer.registers.refuse(at, post);
+                    registers.refuse_yes(at, number, post);
                 }
                 // Others that are blank now go with the next evaluation.
-                if viewer.registers.peers[at].is_blank() {
+                if registers.peers()[at].is_blank() {
                     viewer.drop_peer(at);
                 }
             }

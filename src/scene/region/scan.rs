@@ -1,11 +1,11 @@
 //! Who is in range of whom: the reading side of the index.
 
-use super::bodies::{Bodies, Body, NO_SLOT, TAG_BONDED, tag_range};
+use super::bodies::{Bodies, NO_SLOT, Place, TAG_BONDED, tag_range};
 use super::viewer::{Seen, Viewer};
 use crate::scene::geo::dist_cm;
 use crate::scene::index::{Entry, Grid};
-use crate::scene::views::{Key, NO_BOND, Peer, ViewRules};
-use crate::scene::{Kind, Plane, Visibility};
+use crate::scene::views::{Key, NO_BOND, Peer, Registers, ViewRules};
+use crate::scene::{Kind, Plane, Pos, Visibility};
 
 /// A player in range that is neither linked nor asked.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +22,8 @@ pub struct Scratch {
     marks: Vec<u32>,
     stamp: u32,
     pub candidates: Vec<Candidate>,
+    /// Candidates of all players, each with the slot of whose it is.
+    pub pairs: Vec<(u32, Candidate)>,
     /// Slots of who may share a bond with the viewer.
     companions: Vec<u32>,
     /// Ranks of these.
@@ -31,7 +33,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    fn begin(&mut self, slots: usize) {
+    pub fn begin(&mut self, slots: usize) {
         if self.marks.len() < slots {
             self.marks.resize(slots, 0);
         }
@@ -41,6 +43,16 @@ impl Scratch {
             self.stamp = 1;
         }
         self.candidates.clear();
+    }
+
+    /// Marks a peer that is not to be a candidate: whom the viewer has asked, and a ghost that owes it
+    /// the next YES. Of a player that lives here the threshold is known exactly, so that asking it again
+    /// cannot be in vain, whoever said NO last.
+    #[inline]
+    pub fn mark_if_settled(&mut self, bodies: &Bodies, p: &Peer) {
+        if p.said() || (p.owed() && bodies.hot[p.slot as usize].viewer == u32::MAX) {
+            self.mark(p.slot);
+        }
     }
 
     #[inline]
@@ -57,9 +69,9 @@ impl Scratch {
 /// The ring in which `other` is for `me`, if it is in range; `known` ones stay in a circle until they
 /// are beyond its leave radius. Planes are not compared.
 #[inline]
-pub fn in_range(v: &Visibility, me: &Body, other: &Body, known: bool) -> Option<u32> {
+pub fn in_range(v: &Visibility, me: &Place, other: &Place, known: bool) -> Option<u32> {
     let ring = me.patch.ring(other.patch);
-    let d2 = me.pos.dist2(other.pos);
+    let d2 = me.dist2(other);
     let inside = v.in_range(ring, d2, me.range().and(other.range()), known);
     inside.then_some(ring)
 }
@@ -72,7 +84,7 @@ pub fn small_ring(ring: u32) -> u8 {
 
 /// Whether two entities are of one plane, on which things are seen.
 #[inline]
-pub fn same_plane(bodies: &Bodies, a: &Body, b: &Body) -> bool {
+pub fn same_plane(bodies: &Bodies, a: &Place, b: &Place) -> bool {
     a.plane_ix == b.plane_ix && bodies.planes[a.plane_ix as usize].plane != Plane::LIMBO
 }
 
@@ -91,8 +103,8 @@ fn standing(
     bodies: &Bodies,
     vis: &Visibility,
     rules: &ViewRules,
-    (me_slot, me): (u32, &Body),
-    (other_slot, other): (u32, &Body),
+    (me_slot, me): (u32, &Place),
+    (other_slot, other): (u32, &Place),
     known: bool,
 ) -> Option<Standing> {
     let near = in_range(vis, me, other, known);
@@ -100,7 +112,7 @@ fn standing(
     if near.is_none() && !bonded {
         return None;
     }
-    let dist_cm = dist_cm(me.pos.dist2(other.pos));
+    let dist_cm = dist_cm(me.dist2(other));
     let class =
         if bonded { bodies.bond_class(rules, me_slot, other_slot, dist_cm) } else { NO_BOND };
     let exempt = || rules.exempt(class, dist_cm, known).then(|| me.patch.ring(other.patch));
@@ -116,16 +128,19 @@ pub fn refresh(
     vis: &Visibility,
     rules: &ViewRules,
     me_slot: u32,
-    me: &Body,
-    peer: &mut Peer,
+    me: &Place,
+    registers: &mut Registers,
+    ix: usize,
 ) -> bool {
-    if peer.slot == NO_SLOT || bodies.hot[peer.slot as usize].id != peer.id {
-        match bodies.slot(peer.id) {
-            Some(slot) => peer.slot = slot,
+    let known = registers.peers()[ix].slot;
+    if bodies.places.get(known as usize).is_none_or(Place::is_free) {
+        match bodies.slot(registers.words()[ix].id) {
+            Some(slot) => registers.peers_mut()[ix].slot = slot,
             None => return false,
         }
     }
-    let other = &bodies.hot[peer.slot as usize];
+    let peer = &mut registers.peers_mut()[ix];
+    let other = &bodies.places[peer.slot as usize];
     if !same_plane(bodies, me, other) {
         return false;
     }
@@ -145,7 +160,7 @@ pub fn bond_reach(
     slot: u32,
     scratch: &mut Scratch,
 ) -> Option<u64> {
-    let me = &bodies.hot[slot as usize];
+    let me = &bodies.places[slot as usize];
     let Scratch { companions, ranks, .. } = scratch;
     bodies.companions(slot, companions);
     if companions.len() <= rules.bond_cap {
@@ -153,9 +168,9 @@ pub fn bond_reach(
     }
     ranks.clear();
     ranks.extend(companions.iter().filter_map(|other_slot| {
-        let other = &bodies.hot[*other_slot as usize];
+        let other = &bodies.places[*other_slot as usize];
         let class = bodies.any_class(rules, slot, *other_slot);
-        let dist_cm = dist_cm(me.pos.dist2(other.pos));
+        let dist_cm = dist_cm(me.dist2(other));
         let near = || in_range(vis, me, other, true).is_some() || dist_cm <= rules.bond_leave_cm;
         let counts = class != NO_BOND && same_plane(bodies, me, other) && near();
         counts.then(|| rules.rank(class, dist_cm, false))
@@ -173,19 +188,19 @@ const FIRST_LOOK: i32 = 8;
 const LOOKS: u32 = 5;
 
 /// Collects into `scratch.candidates` the players in range that beat the viewer's threshold, and whose
-/// own threshold the viewer beats. Those marked by [`mark_peers`] are left out. Of more than `most`
-/// there are at least the `most` best ones.
+/// own threshold the viewer beats. Those that are marked are left out. Of more than `most` there are at
+/// least the `most` best ones. `displaced`: whether any of its peers is shown or kept and not asked.
 pub fn candidates(
     bodies: &Bodies,
     vis: &Visibility,
     rules: &ViewRules,
     viewers: &[Viewer],
     ix: usize,
-    most: usize,
+    (most, displaced): (usize, bool),
     scratch: &mut Scratch,
 ) {
     let Viewer { slot: me_slot, thr, .. } = viewers[ix];
-    let me = &bodies.hot[me_slot as usize];
+    let (id, me) = (viewers[ix].registers.me, &bodies.places[me_slot as usize]);
     let index = &bodies.planes[me.plane_ix as usize];
     if index.plane == Plane::LIMBO {
         return;
@@ -194,10 +209,11 @@ pub fn candidates(
     // A pair without a bond can only beat the threshold when it is nearer than this.
     let near2 = nearer_than(rules, thr.rank);
     let consider = |slot: u32, known: bool, kept: bool| {
+        let place = &bodies.places[slot as usize];
+        let now = standing(bodies, vis, rules, (me_slot, me), (slot, place), known)?;
         let other = &bodies.hot[slot as usize];
-        let now = standing(bodies, vis, rules, (me_slot, me), (slot, other), known)?;
         let rank = rules.rank(now.class, now.dist_cm, kept);
-        let key = Key::of(rank, me.id, other.id);
+        let key = Key::of(rank, id, other.id);
         // The other's threshold is a whole key where it lives here, and a rank where it is a ghost.
         let theirs = || viewers.get(other.viewer as usize).is_none_or(|v| key < v.thr);
         let wanted = key < thr && (rank < other.thr || (rank == other.thr && theirs()));
@@ -205,10 +221,10 @@ pub fn candidates(
     };
     // Whoever was displaced since the last frame is still in range up to the leave radius, and counts
     // as kept.
-    let displaced = |p: &&Peer| (p.shown || p.kept) && p.mine == 0;
-    for p in viewers[ix].registers.peers.iter().filter(displaced) {
+    let peers = if displaced { viewers[ix].registers.peers() } else { &[] };
+    for p in peers.iter().filter(|p| (p.shown() || p.kept()) && !p.said()) {
         if !scratch.known(p.slot) {
-            scratch.candidates.extend(consider(p.slot, true, p.kept));
+            scratch.candidates.extend(consider(p.slot, true, p.kept()));
             scratch.mark(p.slot);
         }
     }
@@ -216,8 +232,8 @@ pub fn candidates(
         let mut companions = std::mem::take(&mut scratch.companions);
         bodies.companions(me_slot, &mut companions);
         for slot in companions.iter().copied() {
-            let other = &bodies.hot[slot as usize];
-            let here = other.kind == Kind::PLAYER && other.plane_ix == me.plane_ix;
+            let is_player = bodies.hot[slot as usize].kind == Kind::PLAYER;
+            let here = is_player && bodies.places[slot as usize].plane_ix == me.plane_ix;
             let candidate = (here && !scratch.known(slot)).then(|| consider(slot, false, false));
             if let Some(candidate) = candidate.flatten() {
                 scratch.candidates.push(candidate);
@@ -245,17 +261,6 @@ pub fn candidates(
     }
 }
 
-/// Marks the viewer's peers that are not to be candidates: whom it has asked, and ghosts that owe it
-/// the next YES. Of a player that lives here the threshold is known exactly, so that asking it again
-/// cannot be in vain, whoever said NO last.
-pub fn mark_peers(bodies: &Bodies, viewer: &Viewer, scratch: &mut Scratch) {
-    scratch.begin(bodies.hot.len());
-    let is_ghost = |slot: u32| bodies.hot[slot as usize].viewer == u32::MAX;
-    for p in viewer.registers.peers.iter().filter(|p| p.mine != 0 || (p.owed && is_ghost(p.slot))) {
-        scratch.mark(p.slot);
-    }
-}
-
 /// Collects into `scratch.interested` the players that live here, in range of the ghost at `slot`,
 /// for whom it beats their threshold as they beat its; some of them twice.
 pub fn interested(
@@ -267,8 +272,8 @@ pub fn interested(
     scratch: &mut Scratch,
 ) {
     let Scratch { interested, companions, .. } = scratch;
-    let ghost = &bodies.hot[slot as usize];
-    let index = &bodies.planes[ghost.plane_ix as usize];
+    let (ghost, at) = (&bodies.hot[slot as usize], &bodies.places[slot as usize]);
+    let index = &bodies.planes[at.plane_ix as usize];
     let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
     let within = match *vis {
         // Whoever is shown the ghost has it in range for longer.
@@ -278,25 +283,28 @@ pub fn interested(
     let mut consider = |other_slot: u32| {
         let other = &bodies.hot[other_slot as usize];
         let Some(viewer) = viewers.get(other.viewer as usize) else { return };
-        let known = viewer.registers.find(ghost.id).map(|at| viewer.registers.peers[at]);
-        let (shown, kept) = known.map_or((false, false), |p| (p.shown, p.kept));
-        let (me, other) = ((slot, ghost), (other_slot, other));
-        let Some(now) = standing(bodies, vis, rules, me, other, shown) else { return };
+        let known = viewer
+            .registers
+            .find_at(slot, ghost.id, bodies.have_moved(), NO_SLOT)
+            .map(|at| viewer.registers.peers()[at]);
+        let (shown, kept) = known.map_or((false, false), |p| (p.shown(), p.kept()));
+        let (me, there) = ((slot, at), (other_slot, &bodies.places[other_slot as usize]));
+        let Some(now) = standing(bodies, vis, rules, me, there, shown) else { return };
         let rank = rules.rank(now.class, now.dist_cm, kept);
-        if rank <= ghost.thr && Key::of(rank, ghost.id, other.1.id) < viewer.thr {
-            interested.push(other.1.viewer);
+        if rank <= ghost.thr && Key::of(rank, ghost.id, other.id) < viewer.thr {
+            interested.push(other.viewer);
         }
     };
     // Whom it was linked with when the tick began may be farther by the margin.
     let limit2 = nearer_than(rules, ghost.thr.saturating_add(rules.margin_cm.into()));
-    neighbourhood(&within, grid, ghost, limit2, |ring, e, d2| {
-        if entry_in_range(&within, ghost, ring, d2, e.tag) {
+    neighbourhood(&within, grid, at, limit2, |ring, e, d2| {
+        if entry_in_range(&within, at, ring, d2, e.tag) {
             consider(e.slot);
         }
     });
-    if ghost.tag & TAG_BONDED != 0 {
+    if at.tag & TAG_BONDED != 0 {
         bodies.companions(slot, companions);
-        let here = |s: &&u32| bodies.hot[**s as usize].plane_ix == ghost.plane_ix;
+        let here = |s: &&u32| bodies.places[**s as usize].plane_ix == at.plane_ix;
         companions.iter().filter(here).for_each(|s| consider(*s));
     }
 }
@@ -314,7 +322,7 @@ pub fn nearer_than(rules: &ViewRules, thr: u64) -> u64 {
 }
 
 #[inline]
-fn entry_in_range(vis: &Visibility, me: &Body, ring: u32, d2: u64, tag: u32) -> bool {
+fn entry_in_range(vis: &Visibility, me: &Place, ring: u32, d2: u64, tag: u32) -> bool {
     match *vis {
         Visibility::Patches => me.range().and(tag_range(tag)).has_ring(ring),
         Visibility::Circle { enter_cm, .. } => {
@@ -329,7 +337,7 @@ fn entry_in_range(vis: &Visibility, me: &Body, ring: u32, d2: u64, tag: u32) -> 
 fn neighbourhood(
     vis: &Visibility,
     grid: &Grid,
-    me: &Body,
+    me: &Place,
     limit2: u64,
     visit: impl FnMut(u32, &Entry, u64),
 ) {
@@ -341,12 +349,12 @@ fn neighbourhood(
         Visibility::Circle { enter_cm, .. } => Some(grid.rings_of_radius(enter_cm)),
         Visibility::All => None,
     };
-    grid.near(me.pos, reach, limit2, visit);
+    grid.near(Pos::ground(me.x, me.z), reach, limit2, visit);
 }
 
 /// Brings what the viewer sees beside players up to date.
 pub fn see_others(bodies: &Bodies, vis: &Visibility, viewer: &mut Viewer, scratch: &mut Scratch) {
-    let me = &bodies.hot[viewer.slot as usize];
+    let me = &bodies.places[viewer.slot as usize];
     let index = &bodies.planes[me.plane_ix as usize];
     let others = index.grids.iter().enumerate().skip(1);
     let populated = |g: &Option<Grid>| g.as_ref().is_some_and(|g| !g.is_empty());
@@ -377,25 +385,25 @@ pub fn see_others(bodies: &Bodies, vis: &Visibility, viewer: &mut Viewer, scratc
     }
 }
 
-fn still_seen(bodies: &Bodies, vis: &Visibility, me: &Body, seen: &mut Seen) -> bool {
+fn still_seen(bodies: &Bodies, vis: &Visibility, me: &Place, seen: &mut Seen) -> bool {
     if seen.slot == NO_SLOT || bodies.hot[seen.slot as usize].id != seen.id {
         match bodies.slot(seen.id) {
             Some(slot) => seen.slot = slot,
             None => return false,
         }
     }
-    let other = &bodies.hot[seen.slot as usize];
+    let (body, other) = (&bodies.hot[seen.slot as usize], &bodies.places[seen.slot as usize]);
     if !same_plane(bodies, me, other) {
         return false;
     }
-    let Some(grid) = &bodies.planes[me.plane_ix as usize].grids[usize::from(other.kind.0)] else {
+    let Some(grid) = &bodies.planes[me.plane_ix as usize].grids[usize::from(body.kind.0)] else {
         return false;
     };
-    let ring = grid.patch_of(me.pos).ring(other.patch);
+    let ring = grid.patch_of(Pos::ground(me.x, me.z)).ring(other.patch);
     let inside = match *vis {
         Visibility::Patches => me.range().and(other.range()).has_ring(ring),
         Visibility::Circle { leave_cm, .. } => {
-            me.pos.dist2(other.pos) <= (i64::from(leave_cm) * i64::from(leave_cm)) as u64
+            me.dist2(other) <= (i64::from(leave_cm) * i64::from(leave_cm)) as u64
         }
         Visibility::All => true,
     };

@@ -1,9 +1,8 @@
 //! What a region keeps of each player that lives in it: its registers, what its client was told, and
 //! its session's numbering.
 
-use super::bodies::NO_SLOT;
 use crate::scene::frames::InputRefused;
-use crate::scene::views::{Key, Peer, PeerState, Registers};
+use crate::scene::views::{Key, Registers};
 use crate::scene::{EntityId, RegionId, Seq, SessionId, Tick};
 
 /// Something else than a player that a player sees.
@@ -65,9 +64,9 @@ impl Viewer {
 
     /// Forgets the peer at `ix`; if the client was shown it, it will be told.
     pub fn drop_peer(&mut self, ix: usize) {
-        let peer = self.registers.peers.swap_remove(ix);
-        if peer.shown {
-            self.gone.push(peer.id);
+        let (words, peer) = self.registers.swap_remove(ix);
+        if peer.shown() {
+            self.gone.push(words.id);
         }
     }
 
@@ -77,32 +76,5 @@ impl Viewer {
         if seen.shown {
             self.gone.push(seen.id);
         }
-    }
-}
-
-/// The registers of a peer as they travel; its client knows it as of `sent`.
-pub fn pack(p: &Peer, sent: Tick) -> PeerState {
-    PeerState {
-        id: p.id,
-        mine: p.mine,
-        his: p.his(),
-        seen: p.seen,
-        owed: p.owed,
-        shown: p.shown,
-        sent,
-    }
-}
-
-/// The registers of a peer that have arrived; its slot is found at the next evaluation.
-pub fn unpack(s: &PeerState) -> Peer {
-    Peer {
-        mine: s.mine,
-        wanted: s.his != 0,
-        seen: s.seen.max(s.his),
-        owed: s.owed,
-        shown: s.shown,
-        kept: s.mine != 0 && s.his != 0,
-        sent: s.sent.0 as u32,
-        ..Peer::new(s.id, NO_SLOT)
     }
 }

@@ -28,10 +28,12 @@
 //! have room). See arXiv 0704.3904.
 
 mod registers;
+mod rules;
 mod ties;
 pub mod why;
 
-pub use registers::{Heard, Key, NO_BOND, Peer, Registers, ViewRules};
+pub use registers::{Addressee, Heard, Peer, Registers, Tally, Words};
+pub use rules::{Key, NO_BOND, ViewRules};
 pub use ties::{Fight, Ties};
 
 use serde::{Deserialize, Serialize};

@@ -1,190 +1,13 @@
 //! The registers of one player and the rules by which they change.
 
-use serde::{Deserialize, Serialize};
+mod peer;
 
-use super::{Say, Ties};
-use crate::scene::spec::{BondSpec, FIGHT};
-use crate::scene::{EntityId, Scene, Tick};
+pub use peer::{Addressee, Peer, Words};
 
-/// What decides between two pairs: smaller is better. The same seen from both ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
-    /// Bond class, then distance; see [`ViewRules::rank`].
-    pub rank: u64,
-    lo: EntityId,
-    hi: EntityId,
-}
+use smallvec::SmallVec;
 
-impl Key {
-    /// Worse than every pair.
-    pub const WORST: Key = Key { rank: u64::MAX, lo: EntityId(u64::MAX), hi: EntityId(u64::MAX) };
-
-    /// The key of the pair `a`, `b`, in either order.
-    pub fn of(rank: u64, a: EntityId, b: EntityId) -> Key {
-        Key { rank, lo: a.min(b), hi: a.max(b) }
-    }
-}
-
-/// What a scene says of view lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ViewRules {
-    /// Most links of a player.
-    pub cap: usize,
-    /// By how much a pair that was linked when the tick began counts as nearer than it is,
-    /// centimetres.
-    pub margin_cm: u32,
-    /// Most companions who count as bonded to one player.
-    pub bond_cap: usize,
-    /// Companions are in range up to here whatever the visibility says; 0 = not.
-    pub bond_enter_cm: u32,
-    /// Companions who know each other are in range up to here.
-    pub bond_leave_cm: u32,
-    /// The class of a fight; [`NO_BOND`] where acts make none.
-    pub fight: u8,
-    /// How long a fight lasts after the last act.
-    pub fight_ticks: u64,
-}
-
-/// Bond class of a pair without a bond.
-pub const NO_BOND: u8 = 255;
-
-/// Keeps a distance less a margin positive. Above every margin that a scene may have.
-const RANK_BIAS: u64 = 1 << 20;
-
-impl ViewRules {
-    /// A cap and a margin in centimetres; bonds as they are by default, and no fights.
-    pub fn new(cap: usize, margin_cm: u32) -> ViewRules {
-        ViewRules {
-            cap,
-            margin_cm,
-            bond_cap: BondSpec::default().cap,
-            bond_enter_cm: 0,
-            bond_leave_cm: 0,
-            fight: NO_BOND,
-            fight_ticks: 0,
-        }
-    }
-
-    /// The rules of a scene.
-    pub fn of(scene: &Scene) -> ViewRules {
-        let (spec, bonds) = (&scene.spec, &scene.spec.bonds);
-        let fight = bonds.class_of(FIGHT).filter(|_| bonds.fight_ms > 0);
-        ViewRules {
-            cap: spec.view_cap,
-            margin_cm: spec.view_margin_cm.unsigned_abs(),
-            bond_cap: bonds.cap,
-            bond_enter_cm: bonds.enter_cm.unsigned_abs(),
-            bond_leave_cm: bonds.leave_cm.unsigned_abs(),
-            fight: fight.unwrap_or(NO_BOND),
-            fight_ticks: u64::from(bonds.fight_ms.div_ceil(scene.tick_ms)),
-        }
-    }
-
-    /// The class of two players, `dist_cm` apart: the strongest bond that they share at `now`,
-    /// [`NO_BOND`] when none or when either has enough companions who go before.
-    pub fn class(&self, a: (EntityId, &Ties), b: (EntityId, &Ties), dist_cm: u32, now: Tick) -> u8 {
-        let class = self.any_class(a, b, now);
-        if class == NO_BOND || (a.1.reach.is_none() && b.1.reach.is_none()) {
-            return class;
-        }
-        let rank = self.rank(class, dist_cm, false);
-        let counts = |ties: &Ties| ties.reach.is_none_or(|reach| rank <= reach);
-        if counts(a.1) && counts(b.1) { class } else { NO_BOND }
-    }
-
-    /// The strongest bond that two share at `now`, however many companions they have.
-    pub fn any_class(&self, a: (EntityId, &Ties), b: (EntityId, &Ties), now: Tick) -> u8 {
-        a.1.class(a.0, b.0, b.1, now, self.fight)
-    }
-
-    /// Whether companions, `dist_cm` apart, are in range whatever the visibility says; `known` ones
-    /// for longer.
-    pub fn exempt(&self, class: u8, dist_cm: u32, known: bool) -> bool {
-        let limit = if known { self.bond_leave_cm } else { self.bond_enter_cm };
-        class != NO_BOND && limit > 0 && dist_cm <= limit
-    }
-
-    /// The rank of a pair: its bond class (0 strongest, 255 none), then its distance in centimetres
-    /// less the margin if the two were linked when the tick began.
-    #[inline]
-    pub fn rank(&self, class: u8, dist_cm: u32, kept: bool) -> u64 {
-        let margin = if kept { u64::from(self.margin_cm) } else { 0 };
-        (u64::from(class) << 40) | (u64::from(dist_cm) + RANK_BIAS - margin)
-    }
-}
-
-/// The registers of one pair, seen from one end, and what the end's client was told of the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer {
-    /// The other.
-    pub id: EntityId,
-    /// The other's slot in this region, as last known.
-    pub slot: u32,
-    /// Number of my standing YES; 0 = none.
-    pub mine: u32,
-    /// The last YES number seen of the other.
-    pub seen: u32,
-    /// Distance, centimetres, as of the last evaluation.
-    pub dist_cm: u32,
-    /// Tick of the last update that the client was sent of the other.
-    pub sent: u32,
-    /// Bond class of the pair, 255 none.
-    pub class: u8,
-    /// Ring in which the other was at the last evaluation.
-    pub ring: u8,
-    /// The other's YES, number `seen`, stands.
-    pub wanted: bool,
-    /// The other said NO last and owes the next YES.
-    pub owed: bool,
-    /// Whether the client is shown the other.
-    pub shown: bool,
-    /// The two were linked when the tick began. Unlike a link it stays through the tick, so that the
-    /// keys of a tick do not change while they are compared.
-    pub kept: bool,
-}
-
-impl Peer {
-    /// A peer with whom nothing was said yet.
-    pub fn new(id: EntityId, slot: u32) -> Peer {
-        Peer {
-            id,
-            slot,
-            mine: 0,
-            seen: 0,
-            dist_cm: 0,
-            sent: 0,
-            class: NO_BOND,
-            ring: 0,
-            wanted: false,
-            owed: false,
-            shown: false,
-            kept: false,
-        }
-    }
-
-    /// Both said YES: an entry of the view list.
-    #[inline]
-    pub fn linked(&self) -> bool {
-        self.mine != 0 && self.wanted
-    }
-
-    /// Number of the other's standing YES; 0 = none.
-    #[inline]
-    pub fn his(&self) -> u32 {
-        if self.wanted { self.seen } else { 0 }
-    }
-
-    /// Asked, no answer yet.
-    #[inline]
-    pub fn asked(&self) -> bool {
-        self.mine != 0 && !self.wanted
-    }
-
-    /// Nothing here needs to be remembered.
-    pub fn is_blank(&self) -> bool {
-        self.mine == 0 && !self.wanted && !self.owed && !self.shown && !self.kept
-    }
-}
+use super::{Key, PeerState, Say, ViewRules};
+use crate::scene::EntityId;
 
 /// What hearing a NO changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,17 +20,59 @@ pub enum Heard {
     Overtaken,
 }
 
+/// What there is of links and requests, counted peer by peer.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tally {
+    /// Links.
+    pub links: usize,
+    /// Requests that wait for an answer.
+    pub asked: usize,
+    /// Neither, but shown or linked when the tick began.
+    pub displaced: usize,
+    /// The worst rank of links and requests, one that has it, and how many have.
+    worst: (u64, usize, usize),
+}
+
+impl Tally {
+    /// Counts the peer at `ix`.
+    #[inline]
+    pub fn add(&mut self, rules: &ViewRules, ix: usize, p: &Peer) {
+        if !p.said() {
+            self.displaced += usize::from(p.shown() || p.kept());
+            return;
+        }
+        self.links += usize::from(p.wanted());
+        self.asked += usize::from(!p.wanted());
+        let rank = rules.rank(p.class, p.dist_cm, p.kept());
+        if rank > self.worst.0 {
+            self.worst = (rank, ix, 1);
+        } else if rank == self.worst.0 {
+            self.worst.2 += 1;
+        }
+    }
+
+    /// Links and requests: a request reserves its place.
+    #[inline]
+    pub fn standing(&self) -> usize {
+        self.links + self.asked
+    }
+}
+
 /// All registers of one player.
 #[derive(Debug, Clone, Default)]
 pub struct Registers {
     /// Whose they are.
     pub me: EntityId,
-    /// One entry per peer, in no particular order.
-    pub peers: Vec<Peer>,
     /// Numbers this player's requests.
     pub counter: u32,
+    /// One entry per peer, in no particular order.
+    peers: Vec<Peer>,
+    /// Of each peer, in the same order.
+    words: Vec<Words>,
     /// A link may have come or gone since the tick began.
     stirred: bool,
+    /// The tick that has begun.
+    tick: u32,
 }
 
 impl Registers {
@@ -216,27 +81,149 @@ impl Registers {
         Registers { me, ..Registers::default() }
     }
 
-    /// Registers as they have come from elsewhere.
-    pub fn restored(me: EntityId, peers: Vec<Peer>, counter: u32) -> Registers {
-        Registers { me, peers, counter, stirred: true }
+    /// Registers as they have come from elsewhere. Who is linked counts as linked when the tick began;
+    /// distances are not known, nor are slots, for which `slot` stands.
+    pub fn restored(me: EntityId, peers: &[PeerState], counter: u32, slot: u32) -> Registers {
+        let mut registers = Registers { counter, stirred: true, ..Registers::new(me) };
+        for s in peers {
+            let ix = registers.push(s.id, slot);
+            let (p, w) = (&mut registers.peers[ix], &mut registers.words[ix]);
+            (w.mine, w.seen) = (s.mine, s.seen.max(s.his));
+            p.sent = s.sent.0 as u32;
+            p.set_said(s.mine != 0);
+            p.set_wanted(s.his != 0);
+            p.set_owed(s.owed);
+            p.set_shown(s.shown);
+            p.keep_link();
+        }
+        registers
     }
 
-    /// A tick begins: those linked now are the ones to keep.
-    pub fn begin_tick(&mut self) {
+    /// Tick `tick` begins, unless it has: those linked now are the ones to keep.
+    #[inline]
+    pub fn begin_tick(&mut self, tick: u32) {
+        if self.tick != tick {
+            self.tick = tick;
+            self.keep_links();
+        }
+    }
+
+    /// Those linked now count as linked when the tick began.
+    pub fn keep_links(&mut self) {
         if std::mem::take(&mut self.stirred) {
-            self.peers.iter_mut().for_each(|p| p.kept = p.linked());
+            self.peers.iter_mut().for_each(Peer::keep_link);
+        }
+    }
+
+    /// A copy in memory that is taken now, with room for a few more peers.
+    pub fn moved(&self) -> Registers {
+        let room = (self.peers.len() + 6).next_multiple_of(8);
+        let mut peers = Vec::with_capacity(room);
+        peers.extend_from_slice(&self.peers);
+        let mut words = Vec::with_capacity(room);
+        words.extend_from_slice(&self.words);
+        Registers { peers, words, ..*self }
+    }
+
+    /// All peers.
+    #[inline]
+    pub fn peers(&self) -> &[Peer] {
+        &self.peers
+    }
+
+    /// All peers, to note what is known of where they are and what the client was told.
+    #[inline]
+    pub fn peers_mut(&mut self) -> &mut [Peer] {
+        &mut self.peers
+    }
+
+    /// What was said with each peer, in the order of [`Registers::peers`].
+    #[inline]
+    pub fn words(&self) -> &[Words] {
+        &self.words
+    }
+
+    /// Each peer with what was said.
+    pub fn entries(&self) -> impl Iterator<Item = (&Words, &Peer)> {
+        self.words.iter().zip(&self.peers)
+    }
+
+    /// Number of the standing YES of the peer at `ix`; 0 = none.
+    pub fn his(&self, ix: usize) -> u32 {
+        if self.peers[ix].wanted() { self.words[ix].seen } else { 0 }
+    }
+
+    /// The registers of the peer at `ix` as they travel.
+    pub fn state(&self, ix: usize) -> PeerState {
+        let (p, w) = (&self.peers[ix], &self.words[ix]);
+        PeerState {
+            id: w.id,
+            mine: w.mine,
+            his: self.his(ix),
+            seen: w.seen,
+            owed: p.owed(),
+            shown: p.shown(),
+            sent: crate::scene::Tick(p.sent.into()),
+        }
+    }
+
+    /// Adds a peer with whom nothing was said yet, and tells where.
+    pub fn push(&mut self, id: EntityId, slot: u32) -> usize {
+        self.peers.push(Peer::new(slot));
+        self.words.push(Words { id, mine: 0, seen: 0 });
+        self.peers.len() - 1
+    }
+
+    /// Forgets the peer at `ix`, in whose place the last one comes.
+    pub fn swap_remove(&mut self, ix: usize) -> (Words, Peer) {
+        (self.words.swap_remove(ix), self.peers.swap_remove(ix))
+    }
+
+    /// Forgets all peers but those that `keep` wants.
+    pub fn retain(&mut self, keep: impl Fn(&Peer) -> bool) {
+        let mut ix = 0;
+        while ix < self.peers.len() {
+            if keep(&self.peers[ix]) {
+                ix += 1;
+            } else {
+                self.swap_remove(ix);
+            }
         }
     }
 
     /// The pair's key.
     #[inline]
-    pub fn key(&self, rules: &ViewRules, p: &Peer) -> Key {
-        Key::of(rules.rank(p.class, p.dist_cm, p.kept), self.me, p.id)
+    pub fn key(&self, rules: &ViewRules, ix: usize) -> Key {
+        let p = &self.peers[ix];
+        Key::of(rules.rank(p.class, p.dist_cm, p.kept()), self.me, self.words[ix].id)
     }
 
     /// Where a peer's entry is.
     pub fn find(&self, id: EntityId) -> Option<usize> {
-        self.peers.iter().position(|p| p.id == id)
+        self.words.iter().position(|w| w.id == id)
+    }
+
+    /// Where the entry is of a peer who is at `slot` now, without a look at the words, which are
+    /// seldom in the cache. `moved`: somebody may have got another slot since it was looked at; who was
+    /// there before is not there any more. `none` is the slot of those who have none.
+    #[inline]
+    pub fn find_at(&self, slot: u32, id: EntityId, moved: bool, none: u32) -> Option<usize> {
+        let at = self.peers.iter().position(|p| p.slot == slot || p.slot == none);
+        match at {
+            Some(ix) if self.peers[ix].slot == slot => {
+                debug_assert_eq!(self.words[ix].id, id, "a slot was given out too early");
+                at
+            }
+            None if !moved => None,
+            _ => self.find(id),
+        }
+    }
+
+    /// Counts links and requests.
+    pub fn tally(&self, rules: &ViewRules) -> Tally {
+        let mut tally = Tally::default();
+        self.peers.iter().enumerate().for_each(|(ix, p)| tally.add(rules, ix, p));
+        tally
     }
 
     /// How many links there are.
@@ -252,46 +239,58 @@ impl Registers {
     /// The key that a pair must beat: that of the cap-th best of links and requests (a request
     /// reserves its place); [`Key::WORST`] while there is room.
     pub fn thr(&self, rules: &ViewRules) -> Key {
-        let rank = |p: &Peer| rules.rank(p.class, p.dist_cm, p.kept);
-        let standing = || self.peers.iter().filter(|p| p.mine != 0);
-        let (mut count, mut worst) = (0, 0);
-        for p in standing() {
-            count += 1;
-            worst = worst.max(rank(p));
-        }
-        match count.cmp(&rules.cap) {
+        self.thr_of(rules, &self.tally(rules))
+    }
+
+    /// The same, of those who are counted already.
+    pub fn thr_of(&self, rules: &ViewRules, tally: &Tally) -> Key {
+        let (_, ix, alike) = tally.worst;
+        match tally.standing().cmp(&rules.cap) {
             std::cmp::Ordering::Less => Key::WORST,
-            // Ids decide only between those of the worst rank.
-            std::cmp::Ordering::Equal => {
-                let last =
-                    standing().filter(|p| rank(p) == worst).map(|p| self.key(rules, p)).max();
-                last.unwrap_or(Key::WORST)
-            }
-            std::cmp::Ordering::Greater => {
-                let mut keys: Vec<Key> = standing().map(|p| self.key(rules, p)).collect();
-                *keys.select_nth_unstable(rules.cap - 1).1
-            }
+            std::cmp::Ordering::Equal if alike == 1 => self.key(rules, ix),
+            _ => self.nth_best(rules, rules.cap - 1),
         }
+    }
+
+    /// The key of the link or request before which `n` others come, of which there are more.
+    fn nth_best(&self, rules: &ViewRules, n: usize) -> Key {
+        let rank = |p: &Peer| rules.rank(p.class, p.dist_cm, p.kept());
+        let mut ranks: SmallVec<[u64; 96]> =
+            self.peers.iter().filter(|p| p.said()).map(rank).collect();
+        let nth = *ranks.select_nth_unstable(n).1;
+        // Ids decide only between those of one rank.
+        let before = ranks[..n].iter().filter(|r| **r < nth).count();
+        let alike = self.peers.iter().enumerate().filter(|(_, p)| p.said() && rank(p) == nth);
+        let mut keys: SmallVec<[Key; 4]> = alike.map(|(ix, _)| self.key(rules, ix)).collect();
+        *keys.select_nth_unstable(n - before).1
     }
 
     /// Says YES to the peer at `ix`, who is not asked yet.
-    pub fn ask(&mut self, ix: usize, mut say: impl FnMut(&Peer, Say)) {
+    pub fn ask(&mut self, ix: usize, mut say: impl FnMut(Addressee, Say)) {
         self.counter += 1;
         self.stirred = true;
-        let p = &mut self.peers[ix];
-        p.mine = self.counter;
-        p.owed = false;
-        say(p, Say::Yes(p.mine));
+        let (p, w) = (&mut self.peers[ix], &mut self.words[ix]);
+        w.mine = self.counter;
+        p.set_said(true);
+        p.set_owed(false);
+        say(Addressee { id: w.id, slot: p.slot }, Say::Yes(w.mine));
     }
 
     /// Says NO to the peer at `ix`: the next YES is this side's to say.
-    pub fn refuse(&mut self, ix: usize, mut say: impl FnMut(&Peer, Say)) {
+    pub fn refuse(&mut self, ix: usize, mut say: impl FnMut(Addressee, Say)) {
         self.stirred = true;
-        let p = &mut self.peers[ix];
-        p.mine = 0;
-        p.wanted = false;
-        p.owed = false;
-        say(p, Say::No { echo: p.seen, at: self.counter });
+        let (p, w) = (&mut self.peers[ix], &mut self.words[ix]);
+        w.mine = 0;
+        p.set_said(false);
+        p.set_wanted(false);
+        p.set_owed(false);
+        say(Addressee { id: w.id, slot: p.slot }, Say::No { echo: w.seen, at: self.counter });
+    }
+
+    /// Hears YES number `number` of the peer at `ix` and says NO, whatever else there is.
+    pub fn refuse_yes(&mut self, ix: usize, number: u32, say: impl FnMut(Addressee, Say)) {
+        self.words[ix].seen = number;
+        self.refuse(ix, say);
     }
 
     /// Hears YES number `number` of the peer at `ix`, whose distance and class are up to date. One
@@ -301,91 +300,111 @@ impl Registers {
         rules: &ViewRules,
         ix: usize,
         number: u32,
-        say: impl FnMut(&Peer, Say),
+        say: impl FnMut(Addressee, Say),
     ) {
-        if number <= self.peers[ix].seen {
-            return;
+        if number > self.words[ix].seen {
+            self.answer(rules, ix, number, say);
         }
-        self.answer(rules, ix, number, say);
     }
 
-    /// Answers the standing YES `number` of the peer at `ix`.
+    /// Answers the standing YES `number` of the peer at `ix`, who is wanted when fewer than the cap of
+    /// the other links and requests are better.
     pub fn answer(
         &mut self,
         rules: &ViewRules,
         ix: usize,
         number: u32,
-        mut say: impl FnMut(&Peer, Say),
+        mut say: impl FnMut(Addressee, Say),
     ) {
-        let thr = self.thr(rules);
-        let key = self.key(rules, &self.peers[ix]);
-        let p = &mut self.peers[ix];
-        let wanted = key < thr || (p.mine != 0 && key <= thr);
-        (p.seen, p.wanted) = (number, true);
-        p.owed = false;
+        let key = self.key(rules, ix);
+        let (mut better, mut links, mut asked) = (0, 0, 0);
+        // The worst rank of a link, one that has it, and how many have.
+        let mut worst = (0, ix, 0);
+        for (i, p) in self.peers.iter().enumerate().filter(|(i, p)| p.said() && *i != ix) {
+            let rank = rules.rank(p.class, p.dist_cm, p.kept());
+            let is_better = rank < key.rank || (rank == key.rank && self.key(rules, i) < key);
+            better += usize::from(is_better);
+            asked += usize::from(!p.wanted());
+            if p.wanted() {
+                links += 1;
+                if rank > worst.0 {
+                    worst = (rank, i, 1);
+                } else if rank == worst.0 {
+                    worst.2 += 1;
+                }
+            }
+        }
+        self.words[ix].seen = number;
+        self.peers[ix].set_wanted(true);
+        self.peers[ix].set_owed(false);
         self.stirred = true;
-        if !wanted {
+        if better >= rules.cap {
             return self.refuse(ix, say);
         }
-        self.make_room(rules, ix, &mut say);
-        if self.peers[ix].mine == 0 {
+        if links >= rules.cap {
+            // Ids decide only between those of one rank.
+            let (_, one, alike) = worst;
+            let worst = if alike == 1 { Some(one) } else { self.worst_link(rules, ix) };
+            if let Some(worst) = worst {
+                self.refuse(worst, &mut say);
+                links -= 1;
+            }
+        }
+        if !self.peers[ix].said() {
             self.ask(ix, &mut say);
         }
-        self.withdraw_hopeless(rules, ix, say);
+        if asked > 0 && links + asked + 1 > rules.cap {
+            self.withdraw_hopeless(rules, ix, say);
+        }
     }
 
     /// Hears from the peer at `ix` NO to the YES number `echo`, said when its counter was `at`.
     pub fn hear_no(&mut self, ix: usize, echo: u32, at: u32) -> Heard {
         self.stirred = true;
-        let p = &mut self.peers[ix];
-        let cancels = p.mine != 0 && p.mine == echo;
-        if p.his() > at {
-            if !cancels {
-                return Heard::NothingLost;
-            }
-            p.mine = 0;
-            return Heard::Overtaken;
-        }
+        let his = self.his(ix);
+        let (p, w) = (&mut self.peers[ix], &mut self.words[ix]);
+        let cancels = w.mine != 0 && w.mine == echo;
         let was_linked = p.linked();
-        p.wanted = false;
-        p.seen = p.seen.max(at);
         if cancels {
-            p.mine = 0;
-            p.owed = true;
+            w.mine = 0;
+            p.set_said(false);
+        }
+        if his > at {
+            return if cancels { Heard::Overtaken } else { Heard::NothingLost };
+        }
+        p.set_wanted(false);
+        w.seen = w.seen.max(at);
+        if cancels {
+            p.set_owed(true);
         }
         if cancels || was_linked { Heard::Lost } else { Heard::NothingLost }
     }
 
-    /// Refuses the worst link other than `keep` while a link with `keep` would be one too many.
-    fn make_room(&mut self, rules: &ViewRules, keep: usize, say: &mut impl FnMut(&Peer, Say)) {
-        let others = |(i, p): &(usize, &Peer)| *i != keep && p.linked();
-        while self.peers.iter().enumerate().filter(others).count() >= rules.cap {
-            let worst = self
-                .peers
-                .iter()
-                .enumerate()
-                .filter(others)
-                .max_by_key(|(_, p)| self.key(rules, p))
-                .map(|(i, _)| i);
-            let Some(worst) = worst else { return };
-            self.refuse(worst, &mut *say);
-        }
+    /// The worst link other than that with the peer at `keep`.
+    fn worst_link(&self, rules: &ViewRules, keep: usize) -> Option<usize> {
+        let others = self.peers.iter().enumerate().filter(|(i, p)| *i != keep && p.linked());
+        others
+            .max_by(|(a, p), (b, q)| {
+                let rank = |p: &Peer| rules.rank(p.class, p.dist_cm, p.kept());
+                let by_key = || self.key(rules, *a).cmp(&self.key(rules, *b));
+                rank(p).cmp(&rank(q)).then_with(by_key)
+            })
+            .map(|(i, _)| i)
     }
 
-    /// Takes back requests that a new link has made hopeless.
+    /// Takes back requests that a new link, with the peer at `keep`, has made hopeless.
     fn withdraw_hopeless(
         &mut self,
         rules: &ViewRules,
         keep: usize,
-        mut say: impl FnMut(&Peer, Say),
+        mut say: impl FnMut(Addressee, Say),
     ) {
         let thr = self.thr(rules);
         if thr == Key::WORST {
             return;
         }
         for i in 0..self.peers.len() {
-            let p = &self.peers[i];
-            if i != keep && p.asked() && self.key(rules, p) > thr {
+            if i != keep && self.peers[i].asked() && self.key(rules, i) > thr {
                 self.refuse(i, &mut say);
             }
         }

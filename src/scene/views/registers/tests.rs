@@ -13,10 +13,10 @@ impl Table {
     /// A player with room for `cap` links, who knows others at these distances (id, centimetres).
     fn new(cap: usize, others: &[(u64, u32)]) -> Table {
         let mut regs = Registers::new(ME);
-        regs.peers = others
-            .iter()
-            .map(|(id, dist_cm)| Peer { dist_cm: *dist_cm, ..Peer::new(EntityId(*id), 0) })
-            .collect();
+        for (id, dist_cm) in others {
+            let ix = regs.push(EntityId(*id), 0);
+            regs.peers_mut()[ix].dist_cm = *dist_cm;
+        }
         Table { rules: ViewRules::new(cap, 0), regs, said: Vec::new() }
     }
 
@@ -50,12 +50,12 @@ impl Table {
 
     /// mine, his, seen and owed of a peer.
     fn registers(&self, id: u64) -> (u32, u32, u32, bool) {
-        let p = &self.regs.peers[self.at(id)];
-        (p.mine, p.his(), p.seen, p.owed)
+        let s = self.regs.state(self.at(id));
+        (s.mine, s.his, s.seen, s.owed)
     }
 
     fn links(&self) -> Vec<u64> {
-        self.regs.peers.iter().filter(|p| p.linked()).map(|p| p.id.0).collect()
+        self.regs.entries().filter(|(_, p)| p.linked()).map(|(w, _)| w.id.0).collect()
     }
 }
 
@@ -143,7 +143,7 @@ fn the_worst_request_is_still_wanted_when_its_yes_comes() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.ask(2);
     t.said();
-    assert_eq!(t.regs.thr(&t.rules), t.regs.key(&t.rules, &t.regs.peers[0]));
+    assert_eq!(t.regs.thr(&t.rules), t.regs.key(&t.rules, 0));
     t.hear_yes(2, 1);
     assert_eq!((t.said(), t.links()), (vec![], vec![2]));
 }
@@ -230,7 +230,7 @@ fn who_was_linked_when_the_tick_began_counts_as_nearer_by_the_margin() {
     let mut t = Table::new(1, &[(2, 200), (3, 101), (4, 99)]);
     t.rules.margin_cm = 100;
     t.hear_yes(2, 1);
-    t.regs.begin_tick();
+    t.regs.keep_links();
     t.said();
     t.hear_yes(3, 1);
     assert_eq!(t.said(), [(3, no(1, 1))]);
@@ -243,7 +243,7 @@ fn a_link_of_this_tick_has_no_margin_yet_and_a_lost_one_has_it_still() {
     let mut t = Table::new(1, &[(2, 200), (3, 150), (4, 110)]);
     t.rules.margin_cm = 100;
     t.hear_yes(2, 1);
-    t.regs.begin_tick();
+    t.regs.keep_links();
     t.hear_no(2, 1, 1);
     t.hear_yes(3, 1);
     t.said();
@@ -251,7 +251,7 @@ fn a_link_of_this_tick_has_no_margin_yet_and_a_lost_one_has_it_still() {
     assert_eq!(t.said(), [(3, no(1, 2)), (4, Say::Yes(3))], "3 is new and has no margin");
     t.hear_yes(2, 2);
     assert_eq!(t.said(), [(4, no(1, 3)), (2, Say::Yes(4))], "2 comes back as if it had not left");
-    t.regs.begin_tick();
+    t.regs.keep_links();
     t.hear_yes(4, 2);
     assert_eq!(t.said(), [(4, no(2, 4))], "now 2 alone has the margin");
 }
@@ -259,7 +259,7 @@ fn a_link_of_this_tick_has_no_margin_yet_and_a_lost_one_has_it_still() {
 #[test]
 fn a_bond_beats_every_distance() {
     let mut t = Table::new(1, &[(2, 1), (3, 90_000)]);
-    t.regs.peers[1].class = 3;
+    t.regs.peers_mut()[1].class = 3;
     t.hear_yes(2, 1);
     t.said();
     t.hear_yes(3, 1);
@@ -271,6 +271,11 @@ fn the_threshold_is_the_key_of_the_last_place_even_when_too_many_ask() {
     let mut t = Table::new(2, &[(2, 300), (3, 200), (4, 100)]);
     assert_eq!(t.regs.thr(&t.rules), Key::WORST);
     [2, 3, 4].into_iter().for_each(|id| t.ask(id));
-    let second = t.regs.key(&t.rules, &t.regs.peers[1]);
+    let second = t.regs.key(&t.rules, 1);
     assert_eq!(t.regs.thr(&t.rules), second);
+}
+
+#[test]
+fn four_peers_share_a_cache_line() {
+    assert_eq!((size_of::<Peer>(), size_of::<Words>()), (16, 16));
 }
