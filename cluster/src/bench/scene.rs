@@ -333,6 +333,8 @@ impl SceneBench {
 
 #[cfg(test)]
 mod tests {
+    use purview::scene::Pos;
+
     use super::*;
 
     #[test]

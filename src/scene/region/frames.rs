@@ -1,7 +1,7 @@
 //! What each client is told in a tick: by each viewer from its own entries, so that nothing is told
 //! twice and nothing of what changed while a client was held is missed.
 
-use super::bodies::Bodies;
+use super::bodies::{Bodies, Place};
 use super::viewer::Viewer;
 use super::{Region, ahead};
 use crate::scene::effects::Effect;
@@ -123,6 +123,17 @@ enum Outcome {
     Enters,
 }
 
+/// Finds the peer at `ix` where it is now: it may have come to live here, or be gone, since its viewer
+/// looked around. False when it is gone; the client is told when its viewer looks around again.
+fn find_again(bodies: &Bodies, viewer: &mut Viewer, ix: usize) -> bool {
+    let known = viewer.registers.peers()[ix].slot;
+    if bodies.places.get(known as usize).is_none_or(Place::is_free) {
+        let Some(slot) = bodies.slot(viewer.registers.words()[ix].id) else { return false };
+        viewer.registers.peers_mut()[ix].slot = slot;
+    }
+    true
+}
+
 impl Region {
     /// Makes the frames of this tick.
     pub(super) fn make_frames(&mut self, fx: &mut Vec<Effect>) {
@@ -194,7 +205,11 @@ impl Assembly {
         self.due.clear();
         self.moves.clear();
         self.act_refs.clear();
+        let moved = bodies.have_moved();
         for i in 0..viewer.registers.peers().len() {
+            if moved && !find_again(bodies, viewer, i) {
+                continue;
+            }
             let p = &viewer.registers.peers()[i];
             let (wanted, shown) = (p.linked(), p.shown());
             let entry = Entry { slot: p.slot, ring: p.ring, wanted, shown, sent: p.sent };
@@ -209,6 +224,10 @@ impl Assembly {
             }
         }
         for (i, s) in viewer.seen.iter_mut().enumerate() {
+            if moved && bodies.places.get(s.slot as usize).is_none_or(Place::is_free) {
+                let Some(slot) = bodies.slot(s.id) else { continue };
+                s.slot = slot;
+            }
             let entry =
                 Entry { slot: s.slot, ring: s.ring, wanted: true, shown: s.shown, sent: s.sent };
             if self.tell(tick, bodies, entry, rates, (i as u32, false)) == Outcome::Enters {
