@@ -28,6 +28,7 @@ fn scene(regions: i32, visibility: Visibility, view_cap: usize, bonds: BondSpec)
         layers: vec![purview::scene::spec::LayerSpec { name: "common".into(), patch_cm: 400 }],
         visibility,
         view_cap,
+        view_margin_cm: 0,
         bonds,
         rates: Rates { near: 1, middle: 1, far: 1 },
         handoff_margin_cm: 100,

@@ -30,6 +30,7 @@ fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
         kinds: ["player", "npc"].map(|n| KindSpec { name: n.into(), layer: 0 }).into(),
         visibility,
         view_cap: cap,
+        view_margin_cm: 0,
         rates: Rates { near: 1, middle: 1, far: 1 },
         handoff_margin_cm: 100,
         top_speed_cm_s: 2_000,

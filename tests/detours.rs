@@ -36,6 +36,7 @@ fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
         kinds: ["player", "npc"].map(|name| KindSpec { name: name.into(), layer: 0 }).into(),
         visibility: Visibility::Patches,
         view_cap: cap,
+        view_margin_cm: 0,
         handoff_margin_cm: 50,
         top_speed_cm_s: 2_000,
         spawn_x_cm: 0,

@@ -42,6 +42,7 @@ fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
         kinds: vec![KindSpec { name: "player".into(), layer: 0 }],
         visibility: Visibility::Patches,
         view_cap: cap,
+        view_margin_cm: 0,
         rates: Rates { near: 1, middle: 1, far: 1 },
         handoff_margin_cm: MARGIN,
         top_speed_cm_s: 2_000,

@@ -34,6 +34,7 @@ fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
         ],
         visibility,
         view_cap: cap,
+        view_margin_cm: 0,
         rates: Rates { near: 1, middle: 1, far: 1 },
         spawn_x_cm: 0,
         spawn_z_cm: 0,

@@ -55,7 +55,7 @@ pub struct BenchSceneArgs {
     #[arg(long, default_value_t = 60)]
     pub cap: usize,
     /// Margin before one in view is replaced, centimetres.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 200)]
     pub margin_cm: i32,
     /// Seed of the walk.
     #[arg(long, default_value_t = 1)]
