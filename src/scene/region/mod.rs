@@ -263,7 +263,8 @@ impl Region {
         // What was late for the last tick counts before anybody comes to live here.
         self.catch_up(Tick(now.0 - 1));
         self.install_incoming();
-        let mut inputs = std::mem::take(&mut self.inbox).into_iter();
+        let mut inbox = std::mem::take(&mut self.inbox);
+        let mut inputs = inbox.drain(..);
         while let Some(input) = inputs.next() {
             if let Some(later) = inputs.as_slice().get(ahead::INPUTS) {
                 self.bodies.fetch(later.entity());
@@ -274,6 +275,10 @@ impl Region {
                 _ => self.apply(input, fx),
             }
         }
+        drop(inputs);
+        // Its memory is used again.
+        inbox.append(&mut self.inbox);
+        self.inbox = inbox;
         for spawn in std::mem::take(&mut self.arrivals) {
             self.add(spawn, fx);
         }
