@@ -33,7 +33,7 @@ fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
         region_lands_x: 1,
         region_lands_z: 1,
         layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
-        kinds: ["player", "npc"].map(|name| KindSpec { name: name.into(), layer: 0 }).into(),
+        kinds: ["player", "npc"].map(|name| KindSpec::new(name, 0)).into(),
         visibility: Visibility::Patches,
         view_cap: cap,
         handoff_margin_cm: 50,

@@ -66,12 +66,23 @@ pub struct Config {
 }
 
 /// A scene and where its map comes from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SceneSettings {
     /// The scene.
     pub spec: SceneSpec,
     /// Its map; `None`: one can walk everywhere.
     pub map: Option<MapSpec>,
+}
+
+/// The scene of a configuration that says nothing.
+fn default_scene() -> SceneSpec {
+    SceneSpec::default()
+}
+
+impl Default for SceneSettings {
+    fn default() -> Self {
+        default_scene().into()
+    }
 }
 
 impl From<SceneSpec> for SceneSettings {

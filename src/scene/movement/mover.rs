@@ -15,7 +15,7 @@ use crate::scene::{Pos, Seq};
 
 /// How far a move may begin from where the entity was, as a time at its top speed, milliseconds.
 /// With equal arithmetic on both sides it is 0; this is for clients that round in their own way.
-const STRAY_MS: u64 = 50;
+pub(super) const STRAY_MS: u64 = 50;
 
 /// How much of that may be owed, as a time at its top speed, milliseconds.
 const STRAYED_MS_MAX: u64 = 100;

@@ -38,7 +38,7 @@ pub(super) struct Leg {
 }
 
 /// Longest side of a tile, centimetres: 1 km.
-const MAX_TILE_CM: i32 = 100_000;
+pub const MAX_TILE_CM: i32 = 100_000;
 
 impl Path {
     /// A path over tiles with sides of `tile_cm` (1 cm to 1 km; what lies outside counts as the nearest
