@@ -207,7 +207,7 @@ fn one_whose_last_region_was_a_tick_behind_gets_its_frame_of_the_tick_that_is_se
     });
     let frames = frames.expect("a frame");
     assert_eq!(frames.sessions.len(), 1);
-    let told = (frames.refs_of(&frames.sessions[0]).0, frames.leaves_of(&frames.sessions[0]));
+    let told = (frames.refs_of(&frames.sessions[0])[0], frames.leaves_of(&frames.sessions[0]));
     assert_eq!(told, (&[][..], &[][..]), "it goes on seeing what it saw");
 }
 

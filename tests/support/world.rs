@@ -406,7 +406,7 @@ impl World {
                 assert!(client.shown.remove(id).is_some(), "{me}: {id} left but was not there");
                 client.left.push((tick, *id));
             }
-            let (enters, moves, acts) = batch.refs_of(frame);
+            let [enters, moves, _, acts] = batch.refs_of(frame);
             for e in enters.iter().map(|i| &batch.entering[*i as usize]) {
                 let twice = client.shown.insert(e.id, (e.pos, tick)).is_some();
                 assert!(!twice, "{me}: {} entered twice", e.id);

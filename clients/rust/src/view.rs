@@ -185,13 +185,15 @@ mod tests {
             leaves: vec![],
             moves: vec![],
             acts: vec![],
+            courses: vec![],
             refused: vec![],
+            own: None,
         }
     }
 
     fn enter(id: u64) -> Entered {
         let look = vec![7].into();
-        Entered { id: EntityId(id), kind: Kind::PLAYER, x: 1, y: 2, z: 3, look }
+        Entered { id: EntityId(id), kind: Kind::PLAYER, x: 1, y: 2, z: 3, look, course: None }
     }
 
     fn moved(id: u64) -> Moved {

@@ -50,6 +50,7 @@ impl Default for Track {
             view_margin_cm: 0,
             rates: [1; 3],
             size_cm: [0; 2],
+            movement: None,
         };
         Track {
             id: EntityId(0),

@@ -8,7 +8,7 @@ use super::trace::check_line;
 use super::vector::ceil_sqrt;
 use super::walk::Walk;
 use super::{
-    Accepted, ClientMs, Course, Flags, Footing, Go, GrantId, Move, MoveOrder, Reason, Refused,
+    Accepted, ClientMs, Course, Flags, Footing, Go, GrantId, Move, MoveOrder, Own, Reason, Refused,
     Ruling, ServerMs, Tile, Tiles,
 };
 use crate::scene::{Pos, Seq};
@@ -179,6 +179,20 @@ impl Mover {
         self.speeds.grant(now, speed_cm_s, lasts_ms)
     }
 
+    /// As [`Mover::grant`], under a name of the caller's, above 0; a grant of that name is replaced.
+    ///
+    /// # Errors
+    /// It has too many grants; nothing was changed.
+    pub fn grant_as(
+        &mut self,
+        now: ServerMs,
+        id: GrantId,
+        speed_cm_s: u32,
+        lasts_ms: Option<u32>,
+    ) -> Result<(), TooManyGrants> {
+        self.speeds.grant_as(now, id, speed_cm_s, lasts_ms)
+    }
+
     /// Takes a grant back from when the client has heard of it. Says whether there was such a one that
     /// had no end yet.
     pub fn revoke(&mut self, now: ServerMs, id: GrantId) -> bool {
@@ -199,6 +213,23 @@ impl Mover {
     /// The number of the last ruling; 0 before the first.
     pub fn ruling(&self) -> u32 {
         self.ruling
+    }
+
+    /// What its client is to know.
+    pub fn own(&self, now: ServerMs) -> Own {
+        Own {
+            ruling: self.ruling,
+            course: self.course(),
+            speed_cm_s: self.speed_cm_s(),
+            flags: self.flags,
+            grants: self.speeds.granted(now),
+        }
+    }
+
+    /// When its walk ends for want of a word, by the server's clock; `None`: not before its end.
+    pub fn lapses_at(&self) -> Option<ServerMs> {
+        let ms = self.walk.lapse_ms().filter(|_| !self.halted && self.walk.is_clients())?;
+        Some(self.start.plus(ms + 1))
     }
 
     fn follow<T: Tiles>(

@@ -199,6 +199,11 @@ impl Walk {
         ms > self.lapses_ms() && u64::from(self.lasts_ms()) > self.lapses_ms()
     }
 
+    /// Milliseconds from its beginning to where it ends for want of a word, if that is before its end.
+    pub fn lapse_ms(&self) -> Option<u64> {
+        Some(self.lapses_ms()).filter(|ms| u64::from(self.lasts_ms()) > *ms)
+    }
+
     /// The client says at `at` that it goes on. One that has ended for want of a word stays ended.
     pub fn go_on<T: Tiles>(&mut self, at: ClientMs, on: &Footing<'_, T>) {
         let Some(since) = self.since else { return };

@@ -76,7 +76,7 @@ impl Assembly {
             let body = &bodies.hot[slot as usize];
             let look = bodies.cold[slot as usize].look.clone();
             let (id, kind, pos) = (body.id, body.kind, body.pos);
-            self.batch.entering.push(Entering { id, kind, pos, look });
+            self.batch.entering.push(Entering { id, kind, pos, course: None, look });
         }
         told.1
     }

@@ -168,6 +168,7 @@ impl Region {
                 tick: self.first_frame(&handoff),
                 plane: handoff.state.plane,
                 pos: handoff.state.pos,
+                own: None,
                 arrived: handoff.jumped,
             };
             fx.push(Effect::Notice(session, route));

@@ -328,6 +328,7 @@ impl Region {
                 }
                 None => self.forward(id, input, fx),
             },
+            Input::Motion { id, .. } => self.forward(id, input, fx),
             Input::Bonds { id, ref bonds } => match self.real_slot(id) {
                 Some(slot) => self.set_bonds(slot, bonds.clone()),
                 None => self.forward(id, input, fx),
@@ -429,6 +430,7 @@ impl Region {
                 self.note_act(slot, deed, true);
                 Ok(())
             }
+            Order::Walk(_) => Err(Refusal::WrongForm),
             Order::Jump(to) => self.jump(slot, to, fx),
         }
     }
@@ -512,6 +514,7 @@ impl Region {
             tick: self.tick,
             plane: cold.plane,
             pos: body.pos,
+            own: None,
             arrived,
         };
         fx.push(Effect::Notice(session, route));
