@@ -374,6 +374,25 @@ impl Mover {
         Ruling { number: self.ruling, course: self.walk.course, lasts_ms: self.walk.lasts_ms() }
     }
 
+    /// As [`Mover::rule`], from where the entity is.
+    pub fn push<T: Tiles>(&mut self, now: ServerMs, course: Move, on: &Footing<'_, T>) -> Ruling {
+        let here = self.settle(now, on);
+        self.rule(now, course.begun_at(here), on)
+    }
+
+    /// It comes from another scene to stand at `pos`, with a top speed of its own; what it was granted
+    /// there ends.
+    pub fn settle_down<T: Tiles>(
+        &mut self,
+        now: ServerMs,
+        pos: Pos,
+        speed_cm_s: u32,
+        on: &Footing<'_, T>,
+    ) -> Ruling {
+        self.speeds = Speeds::new(speed_cm_s);
+        self.rule(now, Move::stand(pos), on)
+    }
+
     /// Has the entity stand where it is.
     pub fn stop<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> Ruling {
         let here = self.settle(now, on);
@@ -428,11 +447,12 @@ impl Mover {
         self.grounded(self.walk.course.position(self.shown(now)), on)
     }
 
-    /// Looks anew whether its way is clear, as after a door has closed. Says whether viewers must be told.
+    /// Looks anew whether its way is clear, as after a door has closed. One that has opened lets nobody
+    /// through before the next move: the client may not know. Says whether viewers must be told.
     pub fn look<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> bool {
         let was = self.course();
         let from_ms = self.walk.walked(now.since(self.start)).max(self.walk.said());
-        self.walk.look(from_ms, on);
+        self.walk.look_again(from_ms, on);
         self.course() != was
     }
 

@@ -67,6 +67,11 @@ impl Path {
         }
     }
 
+    /// The same steps from another place.
+    pub(super) fn begun_at(&self, start: Pos) -> Path {
+        Path::new(start, self.steps, self.speed_cm_s, self.tile_cm)
+    }
+
     /// Where it begins.
     pub fn start(&self) -> Pos {
         self.start

@@ -51,6 +51,14 @@ impl Move {
         self.walk_ms() == 0
     }
 
+    /// The same, begun elsewhere.
+    pub(super) fn begun_at(self, start: Pos) -> Move {
+        match self {
+            Move::Path(p) => Move::Path(p.begun_at(start)),
+            Move::Vector(v) => Move::Vector(Vector { start, ..v }),
+        }
+    }
+
     /// The same over tiles with sides of `tile_cm`.
     fn on_tiles(self, tile_cm: i32) -> Move {
         match self {
@@ -225,6 +233,13 @@ impl Walk {
         self.blocked_ms = None;
         let clear = self.clear(from_ms, on);
         self.blocked_ms = clear.stop.map(|_| clear.ms);
+    }
+
+    /// As [`Walk::look`]; its way gets no longer by it.
+    pub fn look_again<T: Tiles>(&mut self, from_ms: u32, on: &Footing<'_, T>) {
+        let was = self.blocked_ms;
+        self.look(from_ms, on);
+        self.blocked_ms = was.into_iter().chain(self.blocked_ms).min();
     }
 
     /// What blocks its way, if anything does.

@@ -9,8 +9,10 @@ use rustc_hash::FxHashMap;
 
 use super::layout::Renumbering;
 use super::scan::nearer_than;
+use super::tracks::Tracks;
 use crate::scene::effects::Bond;
 use crate::scene::index::{Grid, Patch, Spot};
+use crate::scene::movement::Mover;
 use crate::scene::views::{Ties, ViewRules};
 use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene, Tick};
 
@@ -64,6 +66,8 @@ pub struct Real {
     pub thr_told: u64,
     /// It has jumped and goes where another region rules.
     pub bound_for: Option<Bound>,
+    /// The account of its movement, where that is judged.
+    pub mover: Option<Box<Mover>>,
 }
 
 /// Where a jump out of the region goes.
@@ -116,6 +120,8 @@ pub struct Bodies {
     /// Where each slot's entity stands in its grid.
     spots: Vec<Spot>,
     pub cold: Vec<Cold>,
+    /// What those do who walk.
+    pub tracks: Tracks,
     pub planes: Vec<PlaneIndex>,
     free: Vec<u32>,
     by_id: FxHashMap<EntityId, u32>,
@@ -146,6 +152,7 @@ impl Bodies {
             hot: Vec::new(),
             spots: Vec::new(),
             cold: Vec::new(),
+            tracks: Tracks::default(),
             planes: Vec::new(),
             free: Vec::new(),
             by_id: FxHashMap::default(),
@@ -224,6 +231,7 @@ impl Bodies {
                 self.hot.push(body);
                 self.spots.push(Spot::NONE);
                 self.cold.push(cold);
+                self.tracks.grow(self.hot.len());
                 (self.hot.len() - 1) as u32
             }
         };
@@ -237,6 +245,7 @@ impl Bodies {
     pub fn remove(&mut self, slot: u32) {
         self.leave_plane(slot);
         self.leave_groups(slot);
+        self.tracks.drop(slot);
         self.by_id.remove(&self.hot[slot as usize].id);
         let cold = &mut self.cold[slot as usize];
         cold.role = Role::Free;
@@ -348,6 +357,7 @@ impl Bodies {
         let mut cold: Vec<_> = std::mem::take(&mut self.cold).into_iter().map(Some).collect();
         self.cold = order.iter().filter_map(|old| cold[*old as usize].take()).collect();
         self.free.iter_mut().for_each(|slot| new.apply(slot));
+        self.tracks.renumber(new);
         self.by_id.values_mut().for_each(|slot| new.apply(slot));
         self.groups.values_mut().flatten().for_each(|slot| new.apply(slot));
         let grids = self.planes.iter_mut().flat_map(|p| p.grids.iter_mut().flatten());

@@ -33,7 +33,9 @@ mod look;
 mod negotiate;
 mod scan;
 mod settle;
+mod tracks;
 mod viewer;
+mod walkers;
 
 use std::sync::Arc;
 
@@ -268,6 +270,7 @@ impl Region {
         for spawn in std::mem::take(&mut self.arrivals) {
             self.add(spawn, fx);
         }
+        self.advance_walkers();
         self.send_borders(fx);
         if self.inbound.complete(now) {
             self.close(fx);
@@ -328,7 +331,14 @@ impl Region {
                 }
                 None => self.forward(id, input, fx),
             },
-            Input::Motion { id, .. } => self.forward(id, input, fx),
+            Input::Motion { id, motion } => match self.real_slot(id) {
+                Some(slot) => {
+                    if let Err(why) = self.set_in_motion(slot, motion) {
+                        tracing::warn!(region = %self.id, entity = %id, ?motion, ?why, "the server's logic cannot move an entity so");
+                    }
+                }
+                None => self.forward(id, input, fx),
+            },
             Input::Bonds { id, ref bonds } => match self.real_slot(id) {
                 Some(slot) => self.set_bonds(slot, bonds.clone()),
                 None => self.forward(id, input, fx),
@@ -351,7 +361,10 @@ impl Region {
     fn waits(&self, id: EntityId, input: &Input) -> bool {
         match self.real_slot(id) {
             Some(slot) => {
-                let orders = matches!(input, Input::Client { .. } | Input::Logic { .. });
+                let orders = matches!(
+                    input,
+                    Input::Client { .. } | Input::Logic { .. } | Input::Motion { .. }
+                );
                 orders && self.bodies.cold[slot as usize].plane == Plane::LIMBO
             }
             None if self.is_incoming(id) => true,
@@ -410,7 +423,12 @@ impl Region {
             Some(v) if seq == v.last_applied.next() => v.last_applied = seq,
             _ => return,
         }
-        if let Err(why) = self.obey(slot, order, fx) {
+        let done = match order {
+            Order::Move(_) if self.scene.judged.is_some() => Err(Refusal::WrongForm),
+            Order::Walk(ref word) => self.take_word(slot, seq, word),
+            order => self.obey(slot, order, fx),
+        };
+        if let Err(why) = done {
             self.viewers[viewer].refused.push(InputRefused { seq, why });
         }
     }
@@ -419,10 +437,7 @@ impl Region {
         match order {
             Order::Move(pos) if !self.scene.map.bounds.contains(pos) => Err(Refusal::OutOfBounds),
             Order::Move(pos) => {
-                if self.bodies.hot[slot as usize].pos != pos {
-                    self.bodies.set_pos(slot, pos);
-                    self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
-                }
+                self.put(slot, pos);
                 Ok(())
             }
             Order::Act(deed) if deed.payload.len() > MAX_ACT => Err(Refusal::TooLong),
@@ -451,7 +466,13 @@ impl Region {
         // Between two scenes an entity is nowhere.
         let plane = if away { Plane::LIMBO } else { to.plane };
         self.bodies.set_plane(slot, plane);
-        self.bodies.set_pos(slot, to.pos);
+        if away {
+            // The other scene judges it from there on.
+            self.bodies.tracks.drop(slot);
+            self.bodies.set_pos(slot, to.pos);
+        } else {
+            self.put(slot, to.pos);
+        }
         self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
         let Some(real) = self.bodies.real_mut(slot) else { return Ok(()) };
         real.restate = true;
@@ -514,7 +535,7 @@ impl Region {
             tick: self.tick,
             plane: cold.plane,
             pos: body.pos,
-            own: None,
+            own: self.own_of(slot).map(Box::new),
             arrived,
         };
         fx.push(Effect::Notice(session, route));

@@ -70,9 +70,9 @@ impl Ground {
         self.doors.order(&self.terrain, order)
     }
 
-    /// Begins tick `now`: follows the orders that are due.
-    pub fn turn(&mut self, now: Tick) {
-        self.doors.turn(now);
+    /// Begins tick `now`: follows the orders that are due. Says whether there were any.
+    pub fn turn(&mut self, now: Tick) -> bool {
+        self.doors.turn(now)
     }
 
     /// The doors that somebody set, sorted by plane and door, of one plane or (`None`) of all. The
