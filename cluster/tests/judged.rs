@@ -267,6 +267,7 @@ async fn bots_of_every_pattern_are_judged() {
             border_every_cm: None,
             scene: "meadow".into(),
             oracle: Options::default(),
+            map: None,
         };
         // This server has one plane only, and stays on it whatever a jump says.
         let report = bots(&url, "", options, Progress::Quiet).await.unwrap();

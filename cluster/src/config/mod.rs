@@ -31,7 +31,7 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use purview::scene::spec::SpecError;
+use purview::scene::spec::{MoveSpec, Moves, SpecError};
 use purview::scene::{RegionId, Scene, SceneId, SceneSpec};
 
 use crate::terrain::{self, MapSpec};
@@ -74,9 +74,10 @@ pub struct SceneSettings {
     pub map: Option<MapSpec>,
 }
 
-/// The scene of a configuration that says nothing.
+/// The scene of a configuration that says nothing: the server decides where everybody is.
 fn default_scene() -> SceneSpec {
-    SceneSpec::default()
+    let moves = MoveSpec { mode: Moves::Judged, ..MoveSpec::default() };
+    SceneSpec { moves, ..SceneSpec::default() }
 }
 
 impl Default for SceneSettings {

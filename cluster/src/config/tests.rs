@@ -228,12 +228,17 @@ fn scene_rules_are_told_at_the_key_of_the_file() {
     assert_eq!(
         wrong("[[scene]]\nband = \"50m\""),
         "config:2: scene.0.band = 50 m: must lie between leave range 96 m + handoff margin 2 m + \
+         one tick and a late word at top speed 41 m = 139 m and the smallest region side, 1024 m"
+    );
+    assert_eq!(
+        wrong("[[scene]]\nband = \"50m\"\nmoves = \"trusted\""),
+        "config:2: scene.0.band = 50 m: must lie between leave range 96 m + handoff margin 2 m + \
          one tick at top speed 2 m = 100 m and the smallest region side, 1024 m"
     );
     assert_eq!(
         wrong("[[scene]]\nvisibility = \"circle\"\nenter = \"80m\"\nleave = \"2km\""),
         "config:1: scene.0.region = 1024 m: the smallest region must be at least as wide as leave \
-         range 2000 m + handoff margin 2 m + one tick at top speed 2 m = 2004 m"
+         range 2000 m + handoff margin 2 m + one tick and a late word at top speed 41 m = 2043 m"
     );
     let message = wrong("[[scene]]\nvisibility = \"circle\"\nenter = \"80m\"\nleave = \"80m\"");
     let rule = "config:4: scene.0.leave = 80 m: must be greater than the enter radius of 80 m";
@@ -432,7 +437,9 @@ fn a_secret_stands_in_a_file_of_its_own() {
 
 #[test]
 fn defaults_follow_from_what_a_scene_says() {
-    let small = scene("width = \"96m\"\ndepth = \"64m\"\nland = \"16m\"\nregion = [2, 2]");
+    let small = scene(
+        "width = \"96m\"\ndepth = \"64m\"\nland = \"16m\"\nregion = [2, 2]\nmoves = \"trusted\"",
+    );
     assert_eq!(small.layers[0].patch_cm, 100);
     assert_eq!((small.spawn_x_cm, small.spawn_z_cm), (4_800, 3_200));
 }

@@ -245,6 +245,10 @@ impl Mover {
         let heard = self.hear(now, order.at, on.rules.allowance_ms)?;
         match order.go {
             Go::On => {
+                // Whoever computes as the server does knows that it has come to an end.
+                if let Some(why) = self.walk.overrun(order.at, on) {
+                    return Err(why);
+                }
                 self.walk.go_on(order.at, on);
                 let start = heard.at_server(&self.walk).unwrap_or(self.start);
                 if start.0.abs_diff(self.start.0) >= RETIME_MS {

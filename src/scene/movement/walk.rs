@@ -227,6 +227,12 @@ impl Walk {
         }
     }
 
+    /// What has stopped it for good before a moment of the client's, if something was in its way.
+    pub fn overrun<T: Tiles>(&self, at: ClientMs, on: &Footing<'_, T>) -> Option<Reason> {
+        self.blocked_ms.filter(|ms| self.is_clients() && self.passed(at) > u64::from(*ms))?;
+        self.stop(on)
+    }
+
     /// Looks how far its way is clear from `from_ms` after its beginning on, or from where it ended so far.
     pub fn look<T: Tiles>(&mut self, from_ms: u32, on: &Footing<'_, T>) {
         let from_ms = self.walked(from_ms.into());
