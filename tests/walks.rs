@@ -15,7 +15,7 @@ use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, SceneSpec, Seq, SessionId, Tick, Visibility,
 };
 use support::brute::{self, Pair, in_range};
-use support::world::World;
+use support::world::{Weather, World};
 use support::{Rng, say_how_to_replay, seeds};
 
 const SIDE: i32 = 9_600;
@@ -68,6 +68,7 @@ struct Walker {
     down: VecDeque<(u64, Option<Own>, Seq)>,
     seq: Seq,
     next_wish: u64,
+    rests: bool,
 }
 
 impl Walker {
@@ -83,6 +84,7 @@ impl Walker {
             down: VecDeque::new(),
             seq: Seq(0),
             next_wish: now,
+            rests: false,
         }
     }
 
@@ -102,11 +104,13 @@ impl Walker {
             }
             self.predictor.acked(clock, ack);
         }
-        if !self.honest && rng.chance(5) {
+        if !self.honest && !self.rests && rng.chance(5) {
             let word = self.nonsense(clock, rng);
             return self.send(now, Said::Word(word), rng);
         }
-        if now >= self.next_wish {
+        if self.rests {
+            self.predictor.wish(Wish::Stand);
+        } else if now >= self.next_wish {
             self.next_wish = now + 100 + rng.next() % 2_500;
             self.predictor.wish(wish(rng));
         }
@@ -162,13 +166,15 @@ struct Trial {
     /// when the tick has ended, and shown there from the next one on.
     put: BTreeMap<EntityId, Tick>,
     seen: u64,
+    /// Everything must be right in every tick.
+    strict: bool,
 }
 
 impl Trial {
     fn new(spec: SceneSpec, seed: u64) -> Trial {
         let (w, rng) = (World::new(spec, seed ^ 0x7777), Rng(seed));
         let (walkers, npcs, last, put) = Default::default();
-        Trial { w, rng, walkers, npcs, last, put, seen: 0 }
+        Trial { w, rng, walkers, npcs, last, put, seen: 0, strict: true }
     }
 
     fn somewhere(&mut self) -> Pos {
@@ -216,7 +222,9 @@ impl Trial {
         self.command_beasts();
         self.w.step();
         self.note_truth();
-        self.check();
+        if self.strict {
+            self.check();
+        }
         let now = self.now();
         for walker in &mut self.walkers {
             let client = &self.w.clients[&walker.session];
@@ -229,7 +237,7 @@ impl Trial {
     }
 
     fn jump_now_and_then(&mut self, now: u64) {
-        if !self.rng.chance(10) {
+        if self.walkers[0].rests || !self.rng.chance(10) {
             return;
         }
         let i = self.rng.below(self.walkers.len());
@@ -240,7 +248,7 @@ impl Trial {
     /// The server's logic moves some of its own, by walks and by places.
     fn command_beasts(&mut self) {
         for i in 0..self.npcs.len() {
-            if !self.rng.chance(8) {
+            if self.walkers[0].rests || !self.rng.chance(8) {
                 continue;
             }
             let id = self.npcs[i];
@@ -274,7 +282,8 @@ impl Trial {
             (truth.pos, truth.plane) = (found.pos, found.plane);
             let far = self.last.insert(*id, found.pos).map_or(0, |last| last.dist2(found.pos));
             let most = u64::from(TOP) * (TICK_MS + u64::from(rules().leap_ms())) / 1_000;
-            let put = self.put.contains_key(id);
+            // In bad weather a region misses ticks.
+            let put = self.put.contains_key(id) || !self.strict;
             assert!(put || far <= most * most, "{id} leapt by {} cm", (far as f64).sqrt());
         }
     }
@@ -284,7 +293,10 @@ impl Trial {
         let links = w.links();
         let on_the_way = |pair: &&Pair| [pair.0, pair.1].iter().any(|id| self.put.contains_key(id));
         let wanted = brute::greedy(&w.scene, &w.truth, &links);
-        let wrong = links.symmetric_difference(&wanted).find(|pair| !on_the_way(pair));
+        // In a full list who is on the way has a place that another gets when it has come.
+        let full = w.scene.spec.view_cap < w.clients.len() && !self.put.is_empty();
+        let mut wrong = links.symmetric_difference(&wanted);
+        let wrong = wrong.find(|pair| !on_the_way(pair) && !full);
         assert_eq!(wrong, None, "tick {}: linked or not, against the rule", w.tick);
         for c in w.clients.values().filter(|c| c.epoch > Epoch(0)) {
             let me = &w.truth[&c.entity];
@@ -306,6 +318,18 @@ impl Trial {
         }
     }
 
+    /// Nobody wishes anything any more: after so many ticks all stand, and everything is right.
+    fn rest(&mut self, ticks: u64) {
+        self.walkers.iter_mut().for_each(|w| w.rests = true);
+        (0..ticks).for_each(|_| self.step());
+        self.put.clear();
+        self.check();
+    }
+
+    fn resume(&mut self) {
+        self.walkers.iter_mut().for_each(|w| w.rests = false);
+    }
+
     fn run(&mut self, ticks: u64) {
         (0..ticks).for_each(|_| self.step());
         assert!(self.w.handoffs > 5, "{} handoffs", self.w.handoffs);
@@ -321,14 +345,14 @@ impl Trial {
     }
 }
 
-fn trials(most: u64, spec: SceneSpec) {
+fn trials(most: u64, spec: SceneSpec, play: fn(&mut Trial)) {
     for seed in seeds(most) {
         let spec = spec.clone();
         let trial = std::panic::catch_unwind(move || {
             let mut trial = Trial::new(spec, seed);
             trial.populate(40, 8);
             trial.w.step();
-            trial.run(250);
+            play(&mut trial);
         });
         if let Err(panic) = trial {
             say_how_to_replay("walks", seed);
@@ -337,12 +361,43 @@ fn trials(most: u64, spec: SceneSpec) {
     }
 }
 
+const CIRCLE: Visibility = Visibility::Circle { enter_cm: 1_000, leave_cm: 1_150 };
+
 #[test]
 fn in_every_tick_views_and_extrapolated_places_are_the_truth_by_patches() {
-    trials(3, scene(Visibility::Patches, 60));
+    trials(3, scene(Visibility::Patches, 60), |t| t.run(250));
 }
 
 #[test]
 fn in_every_tick_views_and_extrapolated_places_are_the_truth_in_a_circle() {
-    trials(3, scene(Visibility::Circle { enter_cm: 1_000, leave_cm: 1_150 }, 60));
+    trials(3, scene(CIRCLE, 60), |t| t.run(250));
+}
+
+#[test]
+fn who_has_stopped_is_told_of_at_every_rate() {
+    let rates = Rates { near: 1, middle: 4, far: 9 };
+    trials(2, SceneSpec { rates, ..scene(Visibility::Patches, 60) }, |t| {
+        t.strict = false;
+        (0..120).for_each(|_| t.step());
+        t.rest(20);
+    });
+}
+
+#[test]
+fn when_the_weather_clears_everything_is_the_truth_again() {
+    trials(4, scene(CIRCLE, 60), |t| {
+        t.strict = false;
+        t.w.weather = Weather { skip: 10, lose: 10, delay: 20 };
+        (0..120).for_each(|_| t.step());
+        t.w.weather = Weather::default();
+        t.rest(40);
+        t.strict = true;
+        t.resume();
+        t.run(60);
+    });
+}
+
+#[test]
+fn lists_at_their_cap_are_the_stable_ones_over_judged_places() {
+    trials(2, scene(Visibility::Patches, 5), |t| t.run(150));
 }
