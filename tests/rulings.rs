@@ -201,6 +201,9 @@ fn who_is_refused_stands_and_is_told_where_with_the_acknowledgement() {
     p.step(2);
     assert!(p.is_calm(a));
     assert_eq!(p.pos(id).z, 1_100);
+    let counted = Reason::WORDS.iter().zip(p.w.regions[0].counts().moves_refused);
+    let counted: Vec<_> = counted.filter(|(_, n)| *n > 0).collect();
+    assert_eq!(counted, [(&"displaced", 1), (&"too_fast", 1)]);
 }
 
 #[test]

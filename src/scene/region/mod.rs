@@ -49,6 +49,7 @@ use self::viewer::Viewer;
 use super::border::Handoff;
 use super::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Spawn};
 use super::frames::{FrameBatch, InputRefused, Refusal};
+use super::movement::Reason;
 use super::terrain::Ground;
 use super::views::ViewRules;
 use super::{EntityId, Epoch, Kind, Plane, Pos, Rect, RegionId, Scene, Seq, Tick};
@@ -76,6 +77,8 @@ pub struct Counts {
     pub acts_dropped: u64,
     /// Ticks closed without the ghosts of every neighbour.
     pub forced_closes: u64,
+    /// Words about movement that were refused since the start, by reason: as [`Reason::WORDS`].
+    pub moves_refused: [u64; Reason::WORDS.len()],
 }
 
 /// An act of this tick. Whoever did it may have left since, and its slot may be another's.

@@ -109,6 +109,7 @@ impl Region {
             }
             Some(Err(refused)) => {
                 self.follow_mover(slot, true);
+                self.counts.moves_refused[refused.why.index()] += 1;
                 Err(Refusal::Move(refused.why))
             }
         }
