@@ -27,7 +27,7 @@ fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
         region_lands_x: 2,
         region_lands_z: 2,
         layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
-        kinds: ["player", "npc"].map(|n| KindSpec { name: n.into(), layer: 0 }).into(),
+        kinds: ["player", "npc"].map(|n| KindSpec::new(n, 0)).into(),
         visibility,
         view_cap: cap,
         view_margin_cm: 0,

@@ -21,7 +21,7 @@ fn scene(cap: usize) -> SceneSpec {
         region_lands_x: 2,
         region_lands_z: 2,
         layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
-        kinds: vec![KindSpec { name: "player".into(), layer: 0 }],
+        kinds: vec![KindSpec::new("player", 0)],
         visibility: Visibility::Patches,
         view_cap: cap,
         rates: Rates { near: 1, middle: 1, far: 1 },

@@ -33,7 +33,7 @@ fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
         region_lands_x: 1,
         region_lands_z: 1,
         layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
-        kinds: ["player", "npc"].map(|name| KindSpec { name: name.into(), layer: 0 }).into(),
+        kinds: ["player", "npc"].map(|name| KindSpec::new(name, 0)).into(),
         visibility: Visibility::Patches,
         view_cap: cap,
         view_margin_cm: 0,
@@ -53,6 +53,7 @@ fn ghost(id: EntityId, kind: Kind) -> GhostState {
         kind,
         plane: Plane(0),
         pos: Pos::ground(SIDE + 100, 800),
+        course: None,
         range: RangeSet::FULL,
         look: "".into(),
         ties: Ties::default(),
@@ -140,6 +141,7 @@ impl Half {
             seen,
             gone,
             refused,
+            mover: None,
             held: false,
             resync: false,
             jumped: true,
@@ -208,7 +210,7 @@ fn one_whose_last_region_was_a_tick_behind_gets_its_frame_of_the_tick_that_is_se
     });
     let frames = frames.expect("a frame");
     assert_eq!(frames.sessions.len(), 1);
-    let told = (frames.refs_of(&frames.sessions[0]).0, frames.leaves_of(&frames.sessions[0]));
+    let told = (frames.refs_of(&frames.sessions[0])[0], frames.leaves_of(&frames.sessions[0]));
     assert_eq!(told, (&[][..], &[][..]), "it goes on seeing what it saw");
 }
 

@@ -14,7 +14,7 @@ const PATCH: [i32; 2] = [400, 1_600];
 
 fn world(seed: u64) -> World {
     let layer = |name: &str, patch_cm| LayerSpec { name: name.into(), patch_cm };
-    let kind = |name: &str, layer| KindSpec { name: name.into(), layer };
+    let kind = |name: &str, layer| KindSpec::new(name, layer);
     let spec = SceneSpec {
         width_cm: SIDE,
         depth_cm: SIDE,

@@ -19,7 +19,7 @@ fn scene(width_cm: i32, visibility: Visibility) -> SceneSpec {
         region_lands_x: 1,
         region_lands_z: 1,
         layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
-        kinds: ["player", "npc"].map(|n| KindSpec { name: n.into(), layer: 0 }).into(),
+        kinds: ["player", "npc"].map(|n| KindSpec::new(n, 0)).into(),
         visibility,
         view_cap: 1_000,
         rates: Rates { near: 1, middle: 1, far: 1 },

@@ -39,7 +39,7 @@ fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
         region_lands_x: 1,
         region_lands_z: 1,
         layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
-        kinds: vec![KindSpec { name: "player".into(), layer: 0 }],
+        kinds: vec![KindSpec::new("player", 0)],
         visibility: Visibility::Patches,
         view_cap: cap,
         view_margin_cm: 0,

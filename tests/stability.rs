@@ -28,7 +28,7 @@ fn scene(visibility: Visibility, margin_cm: i32) -> SceneSpec {
         region_lands_x: 1,
         region_lands_z: 1,
         layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
-        kinds: vec![KindSpec { name: "player".into(), layer: 0 }],
+        kinds: vec![KindSpec::new("player", 0)],
         visibility,
         view_cap: 4,
         view_margin_cm: margin_cm,

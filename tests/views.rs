@@ -28,9 +28,9 @@ fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
             LayerSpec { name: "huge".into(), patch_cm: 1_600 },
         ],
         kinds: vec![
-            KindSpec { name: "player".into(), layer: 0 },
-            KindSpec { name: "coin".into(), layer: 0 },
-            KindSpec { name: "dragon".into(), layer: 1 },
+            KindSpec::new("player", 0),
+            KindSpec::new("coin", 0),
+            KindSpec::new("dragon", 1),
         ],
         visibility,
         view_cap: cap,

@@ -31,7 +31,7 @@ fn scene(visibility: Visibility, view_cap: usize, view_margin_cm: i32) -> SceneS
         region_lands_x: 2,
         region_lands_z: 2,
         layers: vec![LayerSpec { name: "common".into(), patch_cm: PATCH }],
-        kinds: ["player", "npc"].map(|n| KindSpec { name: n.into(), layer: 0 }).into(),
+        kinds: ["player", "npc"].map(|n| KindSpec::new(n, 0)).into(),
         visibility,
         view_cap,
         view_margin_cm,

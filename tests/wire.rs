@@ -7,16 +7,17 @@ mod support;
 use bytes::Bytes;
 use proptest::prelude::*;
 use purview::scene::frames::{self, Entering, FrameBatch, Refusal, SessionFrame};
+use purview::scene::movement::{Course, Flags, GrantId, Granted, Own, ServerMs};
 use purview::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick};
 use purview::wire::client::{Act, Join, Jump};
 use purview::wire::codec::{MAX_ACT, MAX_LOOK};
 use purview::wire::frame::{Acted, FRAME_TYPE, InputRefused};
 use purview::wire::{
-    ClientMsg, DecodeError, EncodedBatch, Entered, ErrorCode, Frame, MAX_CLIENT_FRAME, Moved,
-    ServerMsg,
+    ClientMsg, Coursed, DecodeError, EncodedBatch, Entered, ErrorCode, Frame, Going,
+    MAX_CLIENT_FRAME, Moved, OwnMove, ServerMsg,
 };
 use serde_bytes::ByteBuf;
-use support::{any_blob, any_client_msg, any_pos, any_server_msg, any_u64};
+use support::{any_blob, any_client_msg, any_form, any_pos, any_server_msg, any_u64};
 
 /// One session's part of a random batch.
 #[derive(Debug, Clone)]
@@ -26,23 +27,53 @@ struct Part {
     resync: bool,
     enters: Vec<prop::sample::Index>,
     moves: Vec<prop::sample::Index>,
+    courses: Vec<prop::sample::Index>,
+    own: Option<Own>,
     acts: Vec<prop::sample::Index>,
     leaves: Vec<u64>,
     refused: Vec<(u32, bool)>,
 }
 
+fn any_course() -> impl Strategy<Value = Course> {
+    let lasts = prop_oneof![Just(u32::MAX), any_u64().prop_map(|n| n as u32)];
+    (any_form(), any_u64(), lasts).prop_map(|(form, start, lasts_ms)| Course {
+        course: form.on_tiles(250),
+        start: ServerMs(start),
+        lasts_ms,
+    })
+}
+
+fn any_own() -> impl Strategy<Value = Own> {
+    let grant = (any::<u32>(), any_u64(), prop::option::of(any::<u32>())).prop_map(
+        |(id, speed, left_ms)| Granted { id: GrantId(id), speed_cm_s: speed as u32, left_ms },
+    );
+    let grants = prop::array::uniform4(prop::option::of(grant));
+    (any::<u32>(), any_course(), any_u64(), any::<u8>(), grants).prop_map(
+        |(ruling, course, speed, flags, grants)| Own {
+            ruling,
+            course,
+            speed_cm_s: speed as u32,
+            flags: Flags(flags),
+            grants,
+        },
+    )
+}
+
 fn any_part() -> impl Strategy<Value = Part> {
     use prop::collection::vec;
     let index = any::<prop::sample::Index>;
-    let lists = (vec(index(), 0..20), vec(index(), 0..70), vec(index(), 0..4));
+    let moves = (vec(index(), 0..70), vec(index(), 0..20));
+    let lists = (vec(index(), 0..20), moves, vec(index(), 0..4), prop::option::of(any_own()));
     let heads = (any::<u32>(), any_u64(), any::<bool>());
     (heads, lists, vec(any_u64(), 0..20), vec(any::<(u32, bool)>(), 0..4)).prop_map(
-        |((ack, epoch, resync), (enters, moves, acts), leaves, refused)| Part {
+        |((ack, epoch, resync), (enters, (moves, courses), acts, own), leaves, refused)| Part {
             ack,
             epoch,
             resync,
             enters,
             moves,
+            courses,
+            own,
             acts,
             leaves,
             refused,
@@ -52,17 +83,26 @@ fn any_part() -> impl Strategy<Value = Part> {
 
 fn any_batch() -> impl Strategy<Value = FrameBatch> {
     use prop::collection::vec;
-    let entering = (any_u64(), any::<u8>(), any_pos(), any_blob(MAX_LOOK));
+    let entering =
+        (any_u64(), any::<u8>(), any_pos(), any_blob(MAX_LOOK), prop::option::of(any_course()));
+    let coursing = (any_u64(), any_course());
     let moving = (any_u64(), any_pos());
     let acting = (any_u64(), any_blob(MAX_ACT));
-    (any_u64(), vec(entering, 1..20), vec(moving, 1..90), vec(acting, 1..4), vec(any_part(), 0..6))
-        .prop_map(|(tick, entering, moving, acting, parts)| {
+    (
+        any_u64(),
+        vec(entering, 1..20),
+        (vec(moving, 1..90), vec(coursing, 1..20)),
+        vec(acting, 1..4),
+        vec(any_part(), 0..6),
+    )
+        .prop_map(|(tick, entering, (moving, coursing), acting, parts)| {
             let mut batch = FrameBatch { tick: Tick(tick), ..FrameBatch::default() };
-            for (id, kind, pos, look) in entering {
+            for (id, kind, pos, look, course) in entering {
                 let (id, kind, look) = (EntityId(id), Kind(kind), Bytes::from(look));
-                batch.entering.push(Entering { id, kind, pos, look });
+                batch.entering.push(Entering { id, kind, pos, course, look });
             }
             batch.moving = moving.into_iter().map(|(id, pos)| (EntityId(id), pos)).collect();
+            batch.coursing = coursing.into_iter().map(|(id, c)| (EntityId(id), c)).collect();
             batch.acting = acting.into_iter().map(|(id, b)| (EntityId(id), b.into())).collect();
             for (n, part) in parts.iter().enumerate() {
                 add(&mut batch, n, part);
@@ -80,6 +120,9 @@ fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
         refs_at: batch.refs.len() as u32,
         enters: part.enters.len() as u32,
         moves: part.moves.len() as u32,
+        courses: part.courses.len() as u32,
+        own_at: batch.owns.len() as u32,
+        own: part.own.is_some().into(),
         acts: part.acts.len() as u32,
         leaves_at: batch.leaves.len() as u32,
         leaves: part.leaves.len() as u32,
@@ -89,11 +132,13 @@ fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
     let lists = [
         (&part.enters, batch.entering.len()),
         (&part.moves, batch.moving.len()),
+        (&part.courses, batch.coursing.len()),
         (&part.acts, batch.acting.len()),
     ];
     for (picks, len) in lists {
         batch.refs.extend(picks.iter().map(|i| i.index(len) as u32));
     }
+    batch.owns.extend(part.own);
     batch.leaves.extend(part.leaves.iter().map(|&id| EntityId(id)));
     batch.refused.extend(part.refused.iter().map(|&(seq, busy)| frames::InputRefused {
         seq: Seq(seq),
@@ -103,11 +148,23 @@ fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
 
 /// The frame of a session, put together without [`EncodedBatch`].
 fn plain(batch: &FrameBatch, s: &SessionFrame) -> Frame {
-    let (enters, moves, acts) = batch.refs_of(s);
+    let [enters, moves, courses, acts] = batch.refs_of(s);
     let entered = |&r: &u32| {
         let e = &batch.entering[r as usize];
         let look = ByteBuf::from(e.look.to_vec());
-        Entered { id: e.id, kind: e.kind, x: e.pos.x, y: e.pos.y, z: e.pos.z, look }
+        Entered {
+            id: e.id,
+            kind: e.kind,
+            x: e.pos.x,
+            y: e.pos.y,
+            z: e.pos.z,
+            look,
+            course: e.course.as_ref().map(Going::from),
+        }
+    };
+    let coursed = |&r: &u32| {
+        let (id, course) = &batch.coursing[r as usize];
+        Coursed { id: *id, course: course.into() }
     };
     let moved = |&r: &u32| {
         let (id, p) = batch.moving[r as usize];
@@ -125,6 +182,8 @@ fn plain(batch: &FrameBatch, s: &SessionFrame) -> Frame {
         enters: enters.iter().map(entered).collect(),
         leaves: batch.leaves_of(s).to_vec(),
         moves: moves.iter().map(moved).collect(),
+        courses: courses.iter().map(coursed).collect(),
+        own: batch.own_of(s).map(OwnMove::from),
         acts: acts.iter().map(acted).collect(),
         refused: batch
             .refused_of(s)
@@ -208,7 +267,13 @@ fn lists_of_every_width_are_what_a_plain_library_writes() {
     for n in [0u64, 15, 16, 0xffff, 0x1_0000] {
         let mut batch = FrameBatch::default();
         let look = Bytes::from(vec![7; 0x100]);
-        batch.entering.push(Entering { id: EntityId(n), kind: Kind(1), pos: Pos::default(), look });
+        batch.entering.push(Entering {
+            id: EntityId(n),
+            kind: Kind(1),
+            pos: Pos::default(),
+            course: None,
+            look,
+        });
         batch.acting.push((EntityId(1), vec![1; 0x1_0000].into()));
         batch.moving = (0..n).map(|i| (EntityId(i << 20), Pos::ground(-(i as i32), 128))).collect();
         batch.refs = [vec![0], (0..n as u32).collect(), vec![0]].concat();

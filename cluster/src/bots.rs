@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use purview::scene::terrain::Ground;
 use purview::scene::{Plane, Pos};
 use purview::wire::client::{Join, Joined};
 use tokio::sync::Semaphore;
@@ -20,6 +21,8 @@ use crate::rng::Rng;
 const STEP: Duration = Duration::from_millis(100);
 /// Centimetres that a bot walks in a step: 5 m/s.
 const STEP_CM: f64 = 50.0;
+/// As a speed, centimetres per second.
+const SPEED_CM_S: u32 = 500;
 /// Spread of a crowd, centimetres.
 const CROWD_SIGMA_CM: f64 = 2_000.0;
 /// Bots that may be connecting at once.
@@ -95,6 +98,8 @@ pub struct BotsOptions {
     pub scene: String,
     /// What the oracle tolerates.
     pub oracle: Options,
+    /// The scene's map, where it is known.
+    pub map: Option<Arc<Ground>>,
 }
 
 impl BotsArgs {
@@ -110,6 +115,7 @@ impl BotsArgs {
             border_every_cm: self.border_every.map(|m| cm(m).max(1)),
             scene: self.scene_name.clone(),
             oracle: Options::default(),
+            map: None,
         }
     }
 }
@@ -147,7 +153,7 @@ pub async fn bots(
     options: BotsOptions,
     progress: Progress,
 ) -> std::io::Result<Report> {
-    let server = Server { url: url.into(), token: token.into() };
+    let server = Server { url: url.into(), token: token.into(), map: options.map.clone() };
     let (crowd, judge) = gather(server, options.oracle)?;
     let until = crowd.start() + options.length;
     let doors = Arc::new(Semaphore::new(JOINING_MAX));
@@ -167,7 +173,7 @@ pub async fn bots(
                 };
                 let enter = |joined: &Joined| {
                     drop(door);
-                    Bot::new(client, &options, joined, until)
+                    Ok(Bot::new(client, &options, joined, until))
                 };
                 crowd.play(client, join, enter).await;
             });
@@ -193,6 +199,10 @@ struct Bot {
     at: [f64; 2],
     goal: [f64; 2],
     plane: Plane,
+    /// The server judges its moves.
+    judged: bool,
+    /// It was told where to walk since it appeared.
+    walks: bool,
     next: Instant,
     until: Instant,
     orders: u32,
@@ -213,6 +223,8 @@ impl Bot {
             at: [f64::from(joined.pos.x), f64::from(joined.pos.z)],
             goal: [0.0; 2],
             plane: joined.plane,
+            judged: joined.rules.movement.is_some(),
+            walks: false,
             next: Instant::now(),
             until,
             orders: 0,
@@ -259,13 +271,24 @@ impl Bot {
     fn step(&mut self) -> Order {
         let way = [self.goal[0] - self.at[0], self.goal[1] - self.at[1]];
         let left = way[0].hypot(way[1]);
-        if left <= STEP_CM {
+        let turns = left <= STEP_CM;
+        if turns {
             self.at = self.goal;
             self.goal = self.somewhere();
         } else {
             self.at = [0, 1].map(|i| self.at[i] + way[i] / left * STEP_CM);
         }
-        Order::Move(self.pos())
+        match self.judged {
+            false => Order::Move(self.pos()),
+            true if turns || !self.walks => self.set_out(),
+            true => Order::Stay,
+        }
+    }
+
+    /// Walks towards its goal, from wherever it is by then.
+    fn set_out(&mut self) -> Order {
+        self.walks = true;
+        Order::Walk(Pos::ground(self.goal[0] as i32, self.goal[1] as i32), SPEED_CM_S)
     }
 
     fn order(&mut self) -> Order {
@@ -274,6 +297,7 @@ impl Bot {
             // Bots join at the spawn place and begin where their pattern is.
             self.at = self.goal;
             self.goal = self.somewhere();
+            self.walks = false;
             return Order::Jump(None, self.pos());
         }
         if self.random.one_in(50) {
@@ -286,6 +310,7 @@ impl Bot {
             let other = Plane(i32::from(self.random.one_in(2)));
             let plane = self.random.one_in(3).then_some(other).filter(|p| *p != self.plane);
             self.plane = plane.unwrap_or(self.plane);
+            self.walks = false;
             return Order::Jump(plane, self.pos());
         }
         self.step()

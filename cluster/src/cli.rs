@@ -278,7 +278,7 @@ fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
         let (regions, lands) = (scene.map.regions.len(), s.land_cm);
         out += &format!(
             "scene {:?}: {} m x {} m; {regions} region(s) of {} x {} lands of {} m; {:?}, range {} m; \
-             band {} m; {} line(s) of {} players\n",
+             band {} m; moves {}; {} line(s) of {} players\n",
             s.name,
             metres(s.width_cm),
             metres(s.depth_cm),
@@ -288,6 +288,7 @@ fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
             s.visibility,
             metres(scene.reach_cm),
             metres(scene.band_cm),
+            if scene.judged.is_some() { "judged" } else { "trusted" },
             s.lines,
             s.line_capacity,
         );
@@ -392,7 +393,7 @@ mod tests {
             summary(Path::new("a.toml"), &config).unwrap(),
             "a.toml: in order, a tick every 100 ms\n\
              scene \"meadow\": 2048 m x 2048 m; 4 region(s) of 2 x 2 lands of 512 m; Patches, range \
-             96 m; band 100 m; 4 line(s) of 2000 players\n"
+             96 m; band 139 m; moves judged; 4 line(s) of 2000 players\n"
         );
         assert_eq!(summary_json(&config).unwrap()["scenes"][0]["regions"], 4);
     }

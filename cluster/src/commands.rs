@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use purview::scene::SceneSpec;
-use purview::scene::spec::{LayerSpec, Rates};
+use purview::scene::spec::{LayerSpec, Moves, Rates};
 use purview_client::Client;
 
 use crate::admin;
@@ -108,6 +108,12 @@ fn config_for(trace: &Trace, args: &ReplayArgs) -> anyhow::Result<Config> {
 pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     let trace = Arc::new(Trace::open(&args.trace)?);
     let config = config_for(&trace, args)?;
+    if args.connect.is_none() && config.scenes[0].spec.moves.mode == Moves::Judged {
+        bail!(
+            "scene {:?} judges moves, and a recording has only places: set scene.0.moves = \"trusted\"",
+            config.scenes[0].spec.name
+        );
+    }
     crate::logs::init(&config.log)?;
     let mut options = args.options();
     let mut server = None;

@@ -9,9 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use purview::scene::{Plane, Pos, Seq};
+use purview::scene::movement::Tiles;
+use purview::scene::terrain::Ground;
+use purview::scene::{Plane, Pos, Seq, Tile};
 use purview::wire::client::{Join, Joined};
-use purview_client::{Client, ClientError, Event as Told, Receiver, Sender};
+use purview_client::{Client, ClientError, Clock, Event as Told, Receiver, Sender, Walker};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
@@ -30,8 +32,12 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// What a client does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
-    /// Walks to a place.
+    /// Is at a place, where places are trusted.
     Move(Pos),
+    /// Walks straight to a place at so many centimetres per second, where moves are judged.
+    Walk(Pos, u32),
+    /// Goes on as before.
+    Stay,
     /// Teleports, `None` on the plane where it is.
     Jump(Option<Plane>, Pos),
     /// Acts, with a payload that no other act has.
@@ -54,6 +60,41 @@ pub struct Server {
     pub url: String,
     /// The token that lets them in.
     pub token: String,
+    /// The map of the scene that they join, where it is known here: they stop at its walls. Those of other clients
+    /// learn of walls by rulings.
+    pub map: Option<Arc<Ground>>,
+}
+
+/// What clients walk on.
+#[derive(Debug, Clone)]
+struct Land {
+    tile_cm: i32,
+    map: Option<Arc<Ground>>,
+}
+
+impl Tiles for Land {
+    fn tile_cm(&self) -> i32 {
+        self.tile_cm
+    }
+
+    fn is_free(&self, plane: Plane, tile: Tile) -> bool {
+        self.map.as_ref().is_none_or(|map| map.is_free(plane, tile))
+    }
+
+    fn height_cm(&self, tile: Tile) -> Option<i32> {
+        self.map.as_ref().and_then(|map| Tiles::height_cm(&**map, tile))
+    }
+}
+
+/// What scripts say that cannot walk in a scene.
+pub(crate) fn must_trust(joined: &Joined) -> Result<(), ClientError> {
+    match joined.rules.movement {
+        None => Ok(()),
+        Some(_) => Err(ClientError::Unexpected {
+            want: "a scene that trusts places: a recording has no words to be judged (moves = \"trusted\")",
+            got: format!("scene {:?}, which judges moves", joined.scene),
+        }),
+    }
 }
 
 /// The token in a file, without the white space around it; none where no file is named, which a server
@@ -138,12 +179,19 @@ impl Crowd {
     }
 
     /// Plays one client from connecting to leaving. `script` is told where the client is and gives
-    /// its orders, each with the time at which to send it.
-    pub async fn play<I>(&self, client: ClientId, join: Join, script: impl FnOnce(&Joined) -> I)
-    where
+    /// its orders, each with the time at which to send it; or says that it cannot play there, and the client
+    /// counts as not let in.
+    pub async fn play<I>(
+        &self,
+        client: ClientId,
+        join: Join,
+        script: impl FnOnce(&Joined) -> Result<I, ClientError>,
+    ) where
         I: Iterator<Item = (Instant, Order)>,
     {
-        let (parts, joined) = match self.enter(client, join).await {
+        let entered = self.enter(client, join).await;
+        let entered = entered.and_then(|(parts, joined)| Ok((script(&joined)?, parts, joined)));
+        let (orders, parts, joined) = match entered {
             Ok(entered) => entered,
             Err(e) => {
                 self.shared.not_joined.fetch_add(1, Ordering::Relaxed);
@@ -152,12 +200,25 @@ impl Crowd {
                 return;
             }
         };
-        let orders = script(&joined);
+        let clock = Clock::new();
+        let map = self.shared.server.map.clone();
+        let tile_cm = joined.rules.movement.as_ref().map_or(1, |m| m.tile_cm);
+        let walker = Walker::on(clock.now(), &joined, Land { tile_cm, map });
         self.tell(Event::Joined(client, Box::new(joined))).await;
         let since = Instant::now();
         self.shared.online.fetch_add(1, Ordering::Relaxed);
-        let mut session =
-            Session { crowd: self, client, parts, ack: Seq(0), sent: Seq(0), heard_from: since };
+        let (ack, sent) = (Seq(0), Seq(0));
+        let mut session = Session {
+            crowd: self,
+            client,
+            parts,
+            ack,
+            sent,
+            heard_from: since,
+            clock,
+            walker,
+            goal: None,
+        };
         let ended = session.run(orders).await;
         let bytes = session.parts.1.bytes_received();
         self.shared.online.fetch_sub(1, Ordering::Relaxed);
@@ -223,7 +284,7 @@ impl Crowd {
         client: ClientId,
         join: Join,
     ) -> Result<((Sender, Receiver), Joined), ClientError> {
-        let Server { url, token } = &self.shared.server;
+        let Server { url, token, .. } = &self.shared.server;
         let late = || ClientError::Io(std::io::ErrorKind::TimedOut.into());
         let until = Instant::now() + PATIENCE;
         let session = timeout_at(until, Client::connect(url, token)).await;
@@ -264,6 +325,11 @@ struct Session<'a> {
     sent: Seq,
     /// When the server last heard from the client.
     heard_from: Instant,
+    clock: Clock,
+    /// Its movement, where moves are judged.
+    walker: Option<Walker<Land>>,
+    /// Where it was told to walk last, and how fast.
+    goal: Option<(Pos, u32)>,
 }
 
 impl Session<'_> {
@@ -287,7 +353,12 @@ impl Session<'_> {
                 }
             }
             self.send(order).await?;
+            self.walk().await?;
         }
+        if let Some(walker) = &mut self.walker {
+            walker.stop();
+        }
+        self.walk().await?;
         // Leave with every input acknowledged, so that none need be given up as unknown.
         let until = Instant::now() + PATIENCE;
         while self.ack < self.sent {
@@ -331,9 +402,35 @@ impl Session<'_> {
         self.parts.0.ping(0).await
     }
 
+    /// Says what its movement has to say.
+    async fn walk(&mut self) -> Result<(), ClientError> {
+        let Some(walker) = &mut self.walker else { return Ok(()) };
+        let now = self.clock.now();
+        while let Some(word) = walker.poll(now, self.parts.0.next_seq()) {
+            let (client, seq, what) = (self.client, self.parts.0.next_seq(), Sent::Walk);
+            self.crowd.tell(Event::Sent { client, seq, what }).await;
+            self.heard_from = Instant::now();
+            self.sent = self.parts.0.send_walk(&word).await?;
+        }
+        Ok(())
+    }
+
+    /// Walks towards its goal from where it is.
+    fn set_out(&mut self) {
+        if let (Some(walker), Some((goal, speed_cm_s))) = (&mut self.walker, self.goal) {
+            walker.walk_to(self.clock.now(), goal, speed_cm_s);
+        }
+    }
+
     async fn send(&mut self, order: Order) -> Result<(), ClientError> {
         let (client, seq) = (self.client, self.parts.0.next_seq());
         let what = match &order {
+            Order::Stay => return Ok(()),
+            Order::Walk(goal, speed_cm_s) => {
+                self.goal = Some((*goal, *speed_cm_s));
+                self.set_out();
+                return Ok(());
+            }
             Order::Move(pos) => Sent::Move(*pos),
             Order::Jump(plane, pos) => Sent::Jump { scene: None, plane: *plane, pos: *pos },
             Order::Act(payload) => Sent::Act(digest(payload)),
@@ -345,6 +442,7 @@ impl Session<'_> {
             Order::Move(pos) => self.parts.0.send_move(pos).await?,
             Order::Jump(plane, pos) => self.parts.0.jump(None, plane, pos).await?,
             Order::Act(payload) => self.parts.0.act(payload).await?,
+            Order::Walk(..) | Order::Stay => self.sent,
         };
         Ok(())
     }
@@ -354,10 +452,20 @@ impl Session<'_> {
         let client = self.client;
         let event = match told {
             Told::Frame(frame) => {
+                if let Some(walker) = &mut self.walker {
+                    walker.frame(self.clock.now(), &frame);
+                }
                 self.ack = frame.refused.iter().map(|r| r.seq).fold(frame.ack, Seq::max);
                 Event::Frame(client, frame)
             }
-            Told::Joined(joined) => Event::Joined(client, joined),
+            Told::Joined(joined) => {
+                if let Some(walker) = &mut self.walker {
+                    walker.joined(self.clock.now(), &joined);
+                }
+                // What it wished before was meant from elsewhere.
+                self.set_out();
+                Event::Joined(client, joined)
+            }
             Told::Refused(refused) => match refused.seq {
                 Some(seq) => {
                     self.ack = self.ack.max(seq);

@@ -1,11 +1,14 @@
 //! `purview dev`: everything in one process, to look at and to build against.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use purview::scene::SceneSpec;
+use purview::scene::spec::{MoveSpec, Moves};
+use purview::scene::terrain::Ground;
 
 use crate::bots::{BotsOptions, Pattern, bots};
 use crate::cli::CommonArgs;
@@ -57,6 +60,7 @@ fn demo_scene() -> SceneSpec {
         layers: vec![purview::scene::spec::LayerSpec { name: "common".into(), patch_cm: 1_600 }],
         visibility: purview::scene::Visibility::Circle { enter_cm: 4_000, leave_cm: 4_400 },
         top_speed_cm_s: 2_000,
+        moves: MoveSpec { mode: Moves::Judged, ..MoveSpec::default() },
         spawn_x_cm: 19_200,
         spawn_z_cm: 12_800,
         ..SceneSpec::default()
@@ -105,7 +109,7 @@ async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
     }
     let length = args.length.unwrap_or(Duration::MAX);
     let fauna = tokio::spawn(Fauna::roam(reach.directory.clone()));
-    let scene = reach.directory.scenes().next().context("there is a scene")?.spec.name.clone();
+    let first = reach.directory.scenes().next().context("there is a scene")?;
     let options = BotsOptions {
         count: args.bots,
         // Bots must end some day; ten years are for ever enough.
@@ -114,8 +118,9 @@ async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
         seed: 1,
         area_cm: None,
         border_every_cm: None,
-        scene,
+        scene: first.spec.name.clone(),
         oracle: Options::default(),
+        map: first.terrain.clone().map(|terrain| Arc::new(Ground::new(terrain))),
     };
     let url = reach.url().context("clients can connect")?;
     let report = async {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use purview::actor::directory::Directory;
 use purview::actor::messages::ToRegion;
-use purview::scene::effects::{Input, Order, Spawn};
+use purview::scene::effects::{Input, Motion, Order, Spawn};
+use purview::scene::movement::Vector;
 use purview::scene::{EntityId, Kind, Plane, Pos, Scene};
 
 use crate::bench::crowd::Crowd;
@@ -25,6 +26,8 @@ pub struct Fauna {
     scene: Arc<Scene>,
     beasts: Vec<EntityId>,
     crowd: Crowd,
+    /// How each walks, as it was told last: east and south, millimetres per second.
+    ways: Vec<(i32, i32)>,
 }
 
 impl Fauna {
@@ -65,15 +68,27 @@ impl Fauna {
             tell(directory, &scene, pos, Input::Enter(Box::new(spawn)));
             beasts.push(id);
         }
-        Fauna { scene, beasts, crowd }
+        let ways = vec![(0, 0); beasts.len()];
+        Fauna { scene, beasts, crowd, ways }
     }
 
     fn step(&mut self, directory: &Directory) {
         self.crowd.step();
         for (i, id) in self.beasts.iter().enumerate().filter(|(i, _)| walks(*i)) {
             let pos = self.crowd.pos(i);
-            let order = Order::Move(pos);
-            tell(directory, &self.scene, pos, Input::Logic { id: *id, order });
+            let (id, way) = (*id, self.crowd.way_mm_s(i));
+            let turns = std::mem::replace(&mut self.ways[i], way) != way;
+            if self.scene.judged.is_none() || turns {
+                // Rounded on its walk it would stray from its crowd's account in the long run.
+                let order = Order::Move(pos);
+                tell(directory, &self.scene, pos, Input::Logic { id, order });
+            }
+            if self.scene.judged.is_some() && turns {
+                let (vx_mm_s, vz_mm_s) = way;
+                let walk = Vector { start: pos, vx_mm_s, vz_mm_s, lasts_ms: None };
+                let motion = Motion::Walk(walk.into());
+                tell(directory, &self.scene, pos, Input::Motion { id, motion });
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::cli::CommonArgs;
-use crate::crowd::{Crowd, Order, Progress, Server, gather};
+use crate::crowd::{Crowd, Order, Progress, Server, gather, must_trust};
 use crate::oracle::Options;
 use crate::report::Report;
 use crate::trace::{Agent, Trace};
@@ -112,7 +112,7 @@ pub async fn replay(
     options: ReplayOptions,
     progress: Progress,
 ) -> std::io::Result<Report> {
-    let server = Server { url: url.into(), token: token.into() };
+    let server = Server { url: url.into(), token: token.into(), map: None };
     let (crowd, judge) = gather(server, options.oracle)?;
     let count = options.agents.unwrap_or(usize::MAX).min(trace.agents.len());
     let play = async {
@@ -156,7 +156,7 @@ async fn walk(crowd: &Crowd, trace: &Trace, i: usize, options: &ReplayOptions) {
         };
         (due(crowd, now.t_s, options.speed), order)
     });
-    crowd.play(i as u32, join, |_| orders).await;
+    crowd.play(i as u32, join, |joined| must_trust(joined).map(|()| orders)).await;
 }
 
 /// What others are shown of an agent: its kind, as far as a look may be long.

@@ -96,6 +96,22 @@ fn bench_views_tells_machines_in_one_object() {
 }
 
 #[test]
+fn bench_scene_by_vectors_is_exact_and_tells_viewers_a_fifth_or_less() {
+    let moves = |moves: &str| {
+        let line =
+            format!("bench scene --players 300 --ticks 60 --rates full --json --moves {moves}");
+        let (code, stdout, stderr) = out(&purview(&words(&line)).output().unwrap());
+        assert_eq!(code, 0, "{stderr}");
+        let result: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+        assert!(result["expected"].as_u64() > Some(1_000), "{result}");
+        assert_eq!((&result["expected"], &result["faults"]), (&result["delivered"], &0.into()));
+        result["moves_per_player_s"].as_f64().unwrap()
+    };
+    let (positions, vectors) = (moves("positions"), moves("vector"));
+    assert!(vectors * 5.0 <= positions, "{vectors} against {positions} a second");
+}
+
+#[test]
 fn bench_scene_puts_players_on_a_square_of_any_side() {
     let seen = |side: &str| {
         let line = format!("bench scene --players 30 --ticks 3 --cap 60 --json --side {side}");

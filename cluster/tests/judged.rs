@@ -46,6 +46,7 @@ fn rules() -> JoinRules {
         view_margin_cm: 0,
         rates: [1, 1, 1],
         size_cm: [10_000, 10_000],
+        movement: None,
     }
 }
 
@@ -71,7 +72,7 @@ impl World {
         let tell = |msg: ServerMsg| drop(out.send(msg));
         match msg {
             ClientMsg::Hello(_) => tell(ServerMsg::Welcome(Welcome {
-                version: 1,
+                version: 2,
                 session: SessionId(id),
                 tick_ms: TICK_MS,
                 server_ms: 0,
@@ -84,7 +85,7 @@ impl World {
                 let (plane, tick) = (Plane(0), Tick(self.tick + 1));
                 let scene = join.scene;
                 let id_ = EntityId(id);
-                tell(Joined { id: id_, scene, plane, pos, tick, rules: rules() }.into());
+                tell(Joined { id: id_, scene, plane, pos, tick, rules: rules(), own: None }.into());
                 let (ack, acts, shown) = (Seq(0), Vec::new(), BTreeMap::new());
                 self.players.insert(id, Player { out, pos, ack, acts, shown });
             }
@@ -99,7 +100,7 @@ impl World {
                 tell(Left { tick: Tick(self.tick + 1) }.into());
                 tell(Closing { code: CloseCode::Normal, detail: "bye".into() }.into());
             }
-            ClientMsg::Ping(_) => {}
+            ClientMsg::Ping(_) | ClientMsg::Walk(_) => {}
         }
     }
 
@@ -129,7 +130,9 @@ impl World {
                 leaves: leaves.into_iter().map(EntityId).collect(),
                 moves: vec![],
                 acts: vec![],
+                courses: vec![],
                 refused: vec![],
+                own: None,
             };
             for (&id, (pos, acts)) in truth.iter().filter(|(id, _)| *id != me) {
                 if self.hidden == Some(id) {
@@ -139,7 +142,15 @@ impl World {
                 match p.shown.insert(id, *pos) {
                     None => {
                         let look = vec![].into();
-                        frame.enters.push(Entered { id: e, kind: Kind::PLAYER, x, y, z, look });
+                        frame.enters.push(Entered {
+                            id: e,
+                            kind: Kind::PLAYER,
+                            x,
+                            y,
+                            z,
+                            look,
+                            course: None,
+                        });
                     }
                     Some(before) if before != *pos => frame.moves.push(Moved { id: e, x, y, z }),
                     Some(_) => {}
@@ -256,6 +267,7 @@ async fn bots_of_every_pattern_are_judged() {
             border_every_cm: None,
             scene: "meadow".into(),
             oracle: Options::default(),
+            map: None,
         };
         // This server has one plane only, and stays on it whatever a jump says.
         let report = bots(&url, "", options, Progress::Quiet).await.unwrap();

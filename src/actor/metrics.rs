@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::scene::movement::Reason;
+
 /// Upper bounds of the tick-time buckets, microseconds; a last bucket takes the rest.
 pub const TICK_BUCKETS_US: [u64; 24] = [
     10, 20, 50, 100, 150, 200, 300, 500, 750, 1_000, 1_500, 2_000, 3_000, 4_000, 5_000, 7_500,
@@ -41,6 +43,8 @@ pub struct RegionMetrics {
     pub tick_us_sum: AtomicU64,
     /// Longest tick, microseconds.
     pub tick_us_max: AtomicU64,
+    /// Words about movement that were refused, by reason: as [`Reason::WORDS`].
+    pub moves_refused: [AtomicU64; Reason::WORDS.len()],
     tick_us: [AtomicU64; 25],
 }
 

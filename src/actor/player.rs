@@ -13,15 +13,16 @@ use super::directory::Directory;
 use super::messages::{Delivery, ToRegion};
 use super::sink::{ClientSink, QueueFull};
 use crate::scene::effects::{Deed, Destination, Input, Order};
+use crate::scene::movement::{Go, MoveOrder};
 use crate::scene::player::{
     Answer, Arrival, End, Leap, Place, Player, PlayerConfig, PlayerEffect, PlayerInput, Problem,
     Said,
 };
-use crate::scene::{Pos, Scene};
-use crate::wire::client::{Hello, Join, Joined, Jump, Left, Pong, Refused, Welcome};
+use crate::scene::{Pos, RangeSet, Scene};
+use crate::wire::client::{Hello, Join, Joined, Jump, Left, Pong, Refused, Walk, Welcome};
 use crate::wire::{
     ClientMsg, CloseCode, DecodeError, EncodedBatch, ErrorCode, JoinRules, MAX_CLIENT_FRAME,
-    PROTOCOL_VERSION, ServerMsg,
+    MoveRules, OwnMove, PROTOCOL_VERSION, ServerMsg,
 };
 
 /// Messages that may wait in a session's mailbox. When it is full a frame is lost (and a resync
@@ -175,6 +176,7 @@ impl PlayerActor {
             Ok(ClientMsg::Hello(hello)) => Said::Hello(self.judge(&hello)),
             Ok(ClientMsg::Join(join)) => Said::Join(self.arrival(join)),
             Ok(ClientMsg::Move(m)) => Said::Input(m.seq, Order::Move(m.pos)),
+            Ok(ClientMsg::Walk(walk)) => Said::Input(walk.seq, Order::Walk(self.word(&walk))),
             Ok(ClientMsg::Jump(jump)) => Said::Jump(jump.seq, self.leap(&jump)),
             Ok(ClientMsg::Act(act)) => {
                 let payload = Bytes::from(act.payload.into_vec());
@@ -220,6 +222,14 @@ impl PlayerActor {
         })
     }
 
+    /// A word as regions take it. Over which tiles a path leads says the region's own map.
+    fn word(&self, walk: &Walk) -> MoveOrder {
+        let scene = self.player.place().and_then(|(scene, _)| self.directory.scene(scene));
+        let tile_cm = scene.map_or(1, |s| s.tile_cm());
+        let go = walk.form.map_or(Go::On, |form| Go::Walk(form.on_tiles(tile_cm)));
+        MoveOrder { ruling: walk.ruling, at: walk.at_ms, go }
+    }
+
     fn leap(&self, jump: &Jump) -> Result<Leap, Problem> {
         let here = self.player.place();
         let scene = match (&jump.scene, here) {
@@ -259,22 +269,14 @@ impl PlayerActor {
                 heartbeat_ms: u32::try_from(self.config.heartbeat_ms).unwrap_or(u32::MAX),
             }
             .into(),
-            Answer::Joined { scene, plane, pos, tick, range } => {
+            Answer::Joined { scene, plane, pos, tick, range, own } => {
                 let Some(scene) = self.directory.scene(scene) else {
                     tracing::error!(%scene, "a region told of a scene that does not exist");
                     return None;
                 };
-                let rules = JoinRules {
-                    visibility: scene.spec.visibility,
-                    range,
-                    patch_cm: scene.spec.layers.first().map_or(0, |layer| layer.patch_cm),
-                    view_cap: scene.spec.view_cap as u32,
-                    view_margin_cm: scene.spec.view_margin_cm,
-                    rates: [scene.spec.rates.near, scene.spec.rates.middle, scene.spec.rates.far],
-                    size_cm: [scene.spec.width_cm, scene.spec.depth_cm],
-                };
-                let name = scene.spec.name.clone();
-                Joined { id: self.player.id(), scene: name, plane, pos, tick, rules }.into()
+                let (rules, name) = (join_rules(scene, range), scene.spec.name.clone());
+                let own = own.as_deref().map(OwnMove::from);
+                Joined { id: self.player.id(), scene: name, plane, pos, tick, rules, own }.into()
             }
             Answer::Pong { nonce, tick } => Pong { nonce, server_ms, tick }.into(),
             Answer::Refused { problem, seq } => {
@@ -283,6 +285,30 @@ impl PlayerActor {
             Answer::Left { tick } => Left { tick }.into(),
         };
         Some(Bytes::from(msg.encode()))
+    }
+}
+
+/// What a client is told of a scene's rules.
+fn join_rules(scene: &Scene, range: RangeSet) -> JoinRules {
+    let spec = &scene.spec;
+    let movement = scene.judged.map(|rules| MoveRules {
+        tick_ms: scene.tick_ms,
+        tile_cm: scene.tile_cm(),
+        top_speed: spec.top_speed_cm_s.unsigned_abs(),
+        word_ms: rules.word_ms,
+        grace_ms: rules.grace_ms,
+        leash_ms: rules.leash_ms,
+        climb: rules.climb.map(|c| [c.up_cm, c.down_cm]),
+    });
+    JoinRules {
+        visibility: spec.visibility,
+        range,
+        patch_cm: spec.layers.first().map_or(0, |layer| layer.patch_cm),
+        view_cap: spec.view_cap as u32,
+        view_margin_cm: spec.view_margin_cm,
+        rates: [spec.rates.near, spec.rates.middle, spec.rates.far],
+        size_cm: [spec.width_cm, spec.depth_cm],
+        movement,
     }
 }
 

@@ -197,6 +197,9 @@ impl RegionActor {
         m.view_messages.store(c.view_messages, Relaxed);
         m.forced_closes.store(c.forced_closes, Relaxed);
         m.acts_dropped.store(c.acts_dropped, Relaxed);
+        for (metric, count) in m.moves_refused.iter().zip(c.moves_refused) {
+            metric.store(count, Relaxed);
+        }
     }
 
     fn take(&mut self, msg: ToRegion) {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::effects::{Deed, Spawn};
 use super::frames::InputRefused;
+use super::movement::{Course, Mover};
 use super::views::{PeerState, Ties, ViewMsg};
 use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, Seq, Tick};
 
@@ -21,6 +22,9 @@ pub struct GhostState {
     pub plane: Plane,
     /// Where it is.
     pub pos: Pos,
+    /// What it does; where it is in a tick the receiver computes by itself. `None`: it is where it was said
+    /// to be.
+    pub course: Option<Course>,
     /// Its range.
     pub range: RangeSet,
     /// Its opaque appearance.
@@ -40,6 +44,8 @@ pub struct GhostChange {
     pub epoch: Epoch,
     /// Where it is.
     pub pos: Pos,
+    /// As [`GhostState::course`].
+    pub course: Option<Course>,
     /// As [`GhostState::thr`].
     pub thr: u64,
 }
@@ -134,6 +140,8 @@ pub struct Handoff {
     pub gone: Vec<EntityId>,
     /// Refused inputs that its client must still be told of.
     pub refused: Vec<InputRefused>,
+    /// The account of its movement, where that is judged: course, debts, grants, rulings.
+    pub mover: Option<Box<Mover>>,
     /// Whether its client is held.
     pub held: bool,
     /// Whether its client must be told everything anew.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::border::{BorderBatch, Handoff, SettleBatch};
 use super::frames::FrameBatch;
+use super::movement::{Flags, GrantId, Move, MoveOrder, Own};
 use super::terrain::DoorOrder;
 use super::views::ViewMsg;
 use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick};
@@ -26,12 +27,40 @@ pub struct Destination {
 /// What a player, or the server's logic on behalf of any entity, orders it to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
-    /// Walk to a place.
+    /// Be elsewhere: for a client where places are trusted, for the server's logic anywhere.
     Move(Pos),
+    /// A word about its movement, where moves are judged.
+    Walk(MoveOrder),
     /// Teleport.
     Jump(Destination),
     /// Do something that all who see it are told.
     Act(Deed),
+}
+
+/// What the server's logic makes of an entity's movement, where moves are judged. An entity's client is
+/// told of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Motion {
+    /// It walks, as far as its way is clear and for at most a minute, whatever its client wishes: a
+    /// beast's walk, a knock-back. It begins where the entity is.
+    Walk(Move),
+    /// It stands where it is.
+    Stop,
+    /// What keeps it from moving; more than before stops it.
+    Flags(Flags),
+    /// Another top speed of its own, centimetres per second.
+    Speed(u32),
+    /// A speed beyond its own: a mount, a dash.
+    Grant {
+        /// Its name, above 0, by which it is taken back; a grant of that name is replaced.
+        id: GrantId,
+        /// Centimetres per second.
+        speed_cm_s: u32,
+        /// For how many milliseconds of walking; `None`: until it is taken back.
+        lasts_ms: Option<u32>,
+    },
+    /// A grant without an end is taken back.
+    Revoke(GrantId),
 }
 
 /// What somebody does.
@@ -109,6 +138,13 @@ pub enum Input {
         /// What to do.
         order: Order,
     },
+    /// The server's logic on an entity's movement.
+    Motion {
+        /// The entity.
+        id: EntityId,
+        /// What becomes of it.
+        motion: Motion,
+    },
     /// Set a player's bonds (at most [`MAX_BONDS`]; the rest is ignored).
     Bonds {
         /// The player.
@@ -144,9 +180,10 @@ impl Input {
             Input::Leave(id) | Input::Hold(id) | Input::Release(id) | Input::Resync(id) => {
                 Some(*id)
             }
-            Input::Client { id, .. } | Input::Logic { id, .. } | Input::Bonds { id, .. } => {
-                Some(*id)
-            }
+            Input::Client { id, .. }
+            | Input::Logic { id, .. }
+            | Input::Motion { id, .. }
+            | Input::Bonds { id, .. } => Some(*id),
             Input::Enter(_)
             | Input::Border(_)
             | Input::BorderLost(_)
@@ -196,6 +233,8 @@ pub enum Notice {
         plane: Plane,
         /// Its place.
         pos: Pos,
+        /// Its movement; `None` where places are trusted.
+        own: Option<Box<Own>>,
         /// Whether it came here by entering or by a jump (and not by walking over a border).
         arrived: bool,
     },

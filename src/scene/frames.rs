@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::movement::{Course, Own, Reason};
 use super::{EntityId, Epoch, Kind, Pos, Seq, SessionId, Tick};
 
 /// Why an input was refused. Nothing was changed by it.
@@ -15,6 +16,10 @@ pub enum Refusal {
     TooLong,
     /// The region cannot do it now.
     Busy,
+    /// A place where moves are judged, or a judged move where places are trusted.
+    WrongForm,
+    /// The move was judged.
+    Move(Reason),
 }
 
 /// An input of a player's own that was refused.
@@ -35,6 +40,8 @@ pub struct Entering {
     pub kind: Kind,
     /// Where it is.
     pub pos: Pos,
+    /// What it does; `None`: it stands until another place is told.
+    pub course: Option<Course>,
     /// Its opaque appearance.
     pub look: Bytes,
 }
@@ -50,12 +57,14 @@ pub struct SessionFrame {
     pub epoch: Epoch,
     /// Whether the client must forget what it saw.
     pub resync: bool,
-    /// First entry in [`FrameBatch::refs`]: indices of enters, then of moves, then of acts.
+    /// First entry in [`FrameBatch::refs`]: indices of enters, then of moves, of courses and of acts.
     pub refs_at: u32,
     /// How many enters.
     pub enters: u32,
     /// How many moves.
     pub moves: u32,
+    /// How many courses.
+    pub courses: u32,
     /// How many acts.
     pub acts: u32,
     /// First entry in [`FrameBatch::leaves`].
@@ -66,6 +75,10 @@ pub struct SessionFrame {
     pub refused_at: u32,
     /// How many refused inputs.
     pub refused: u32,
+    /// Its entry in [`FrameBatch::owns`].
+    pub own_at: u32,
+    /// How many of these, at most 1: the client is told of its own movement.
+    pub own: u32,
 }
 
 /// All frames of a region and tick.
@@ -77,14 +90,18 @@ pub struct FrameBatch {
     pub entering: Vec<Entering>,
     /// Entities whose position somebody is told, each once.
     pub moving: Vec<(EntityId, Pos)>,
+    /// Entities whose course somebody is told, each once.
+    pub coursing: Vec<(EntityId, Course)>,
     /// Acts, each once.
     pub acting: Vec<(EntityId, Bytes)>,
-    /// For each session in turn: indices into `entering`, then `moving`, then `acting`.
+    /// For each session in turn: indices into `entering`, then `moving`, `coursing` and `acting`.
     pub refs: Vec<u32>,
     /// For each session in turn: who left.
     pub leaves: Vec<EntityId>,
     /// For each session in turn: refused inputs.
     pub refused: Vec<InputRefused>,
+    /// Of those sessions that are told of it: their own movement.
+    pub owns: Vec<Own>,
     /// One entry per session.
     pub sessions: Vec<SessionFrame>,
 }
@@ -95,6 +112,8 @@ impl FrameBatch {
         self.tick = tick;
         self.entering.clear();
         self.moving.clear();
+        self.coursing.clear();
+        self.owns.clear();
         self.acting.clear();
         self.refs.clear();
         self.leaves.clear();
@@ -102,11 +121,17 @@ impl FrameBatch {
         self.sessions.clear();
     }
 
-    /// The three lists of a session: indices of its enters, moves and acts.
-    pub fn refs_of(&self, s: &SessionFrame) -> (&[u32], &[u32], &[u32]) {
+    /// The lists of a session: indices of its enters, moves, courses and acts.
+    pub fn refs_of(&self, s: &SessionFrame) -> [&[u32]; 4] {
         let (enters, rest) = self.refs[s.refs_at as usize..].split_at(s.enters as usize);
         let (moves, rest) = rest.split_at(s.moves as usize);
-        (enters, moves, &rest[..s.acts as usize])
+        let (courses, rest) = rest.split_at(s.courses as usize);
+        [enters, moves, courses, &rest[..s.acts as usize]]
+    }
+
+    /// A session's own movement, if it is told of that.
+    pub fn own_of(&self, s: &SessionFrame) -> Option<&Own> {
+        self.owns[s.own_at as usize..][..s.own as usize].first()
     }
 
     /// Who left, for a session.

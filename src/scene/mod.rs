@@ -16,6 +16,7 @@ pub mod range_events;
 pub mod region;
 pub mod spec;
 pub mod terrain;
+mod tile;
 pub mod views;
 
 pub use geo::{Pos, Rect};
@@ -23,3 +24,4 @@ pub use ids::{EntityId, Epoch, Kind, Plane, RegionId, SceneId, Seq, SessionId, T
 pub use range::{RangeSet, Visibility};
 pub use region::Region;
 pub use spec::{Scene, SceneSpec};
+pub use tile::Tile;

@@ -5,6 +5,7 @@
 
 mod bonds;
 mod check;
+mod moves;
 
 use std::sync::Arc;
 
@@ -16,6 +17,9 @@ use self::check::{
     MAX_REGIONS, check_band, check_bonded_band, check_kinds, check_sizes, check_views, err,
     reach_cm,
 };
+use self::moves::check_moves;
+pub use self::moves::{MoveSpec, Moves};
+use super::movement::Rules;
 use super::terrain::{Terrain, misfits};
 use super::{Kind, RangeSet, RegionId, SceneId, Visibility, map::RegionMap};
 
@@ -35,6 +39,16 @@ pub struct KindSpec {
     pub name: String,
     /// Index of its layer in [`SceneSpec::layers`].
     pub layer: usize,
+    /// How fast such an entity may be of its own, centimetres per second, at most the scene's top
+    /// speed; `None`: that. 0 for what does not walk.
+    pub speed_cm_s: Option<i32>,
+}
+
+impl KindSpec {
+    /// A kind in a layer, as fast as anything of the scene.
+    pub fn new(name: impl Into<String>, layer: usize) -> KindSpec {
+        KindSpec { name: name.into(), layer, speed_cm_s: None }
+    }
 }
 
 /// How often viewers hear of a change, by the ring in which they see it, in ticks (1 = every tick).
@@ -96,8 +110,11 @@ pub struct SceneSpec {
     pub frame_budget_bytes: usize,
     /// How far past a border an entity goes before it is handed off.
     pub handoff_margin_cm: i32,
-    /// Top speed of entities, centimetres per second; sizes the mirrored band.
+    /// Top speed of entities, centimetres per second, whatever is granted to them; sizes the mirrored
+    /// band.
     pub top_speed_cm_s: i32,
+    /// How moves are taken.
+    pub moves: MoveSpec,
     /// Width of the band around a region in which its neighbours mirror their entities to it; 0 =
     /// the least that is enough.
     pub band_cm: i32,
@@ -122,7 +139,7 @@ impl Default for SceneSpec {
             region_lands_z: 2,
             layers: vec![LayerSpec { name: "common".into(), patch_cm: 3_200 }],
             kinds: ["player", "npc", "monster", "mechanism", "drop"]
-                .map(|name| KindSpec { name: name.into(), layer: 0 })
+                .map(|name| KindSpec::new(name, 0))
                 .into(),
             visibility: Visibility::Patches,
             default_range: RangeSet::FULL,
@@ -133,6 +150,7 @@ impl Default for SceneSpec {
             frame_budget_bytes: 16_384,
             handoff_margin_cm: 200,
             top_speed_cm_s: 2_000,
+            moves: MoveSpec::default(),
             band_cm: 0,
             lines: 4,
             line_capacity: 2_000,
@@ -173,6 +191,8 @@ pub struct Scene {
     pub map: RegionMap,
     /// Where one can walk, and how high it is; `None`: everywhere, and flat.
     pub terrain: Option<Arc<Terrain>>,
+    /// The rules by which moves are judged; `None`: places are trusted.
+    pub judged: Option<Rules>,
 }
 
 impl Scene {
@@ -190,6 +210,7 @@ impl Scene {
         check_sizes(&spec, tick_ms, &mut errors);
         check_kinds(&spec, &mut errors);
         check_views(&spec, &mut errors);
+        check_moves(&spec, tick_ms, &mut errors);
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -205,7 +226,10 @@ impl Scene {
         if !errors.is_empty() {
             return Err(errors);
         }
-        Ok(Scene { id, spec, tick_ms, band_cm, bonded_band_cm, reach_cm, map, terrain: None })
+        let judged = spec.moves.mode == Moves::Judged;
+        let judged = judged.then(|| spec.moves.rules(map.bounds));
+        let terrain = None;
+        Ok(Scene { id, spec, tick_ms, band_cm, bonded_band_cm, reach_cm, map, terrain, judged })
     }
 
     /// The scene with a terrain, which covers it exactly and leaves its spawn point free.
@@ -223,6 +247,19 @@ impl Scene {
     /// The layer of a kind; `None` for a kind that the scene does not have.
     pub fn layer_of(&self, kind: Kind) -> Option<usize> {
         self.spec.kinds.get(usize::from(kind.0)).map(|k| k.layer)
+    }
+
+    /// How fast an entity of a kind may be of its own, centimetres per second; 0 for a kind that the
+    /// scene does not have.
+    pub fn speed_of(&self, kind: Kind) -> u32 {
+        let top = self.spec.top_speed_cm_s;
+        let speed = |k: &KindSpec| k.speed_cm_s.unwrap_or(top).unsigned_abs();
+        self.spec.kinds.get(usize::from(kind.0)).map_or(0, speed)
+    }
+
+    /// Side of a tile, centimetres.
+    pub fn tile_cm(&self) -> i32 {
+        self.terrain.as_ref().map_or(self.spec.moves.tile_cm, |t| t.tile_cm())
     }
 }
 

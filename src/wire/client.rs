@@ -6,6 +6,8 @@ use serde_bytes::ByteBuf;
 use super::codec::{self, DecodeError, MAX_ACT, MAX_CLIENT_FRAME, MAX_LOOK, MAX_SERVER_FRAME};
 use super::codes::{CloseCode, ErrorCode};
 use super::frame::Frame;
+use super::moves::{Form, MoveRules, OwnMove};
+use crate::scene::movement::ClientMs;
 use crate::scene::{EntityId, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility};
 
 /// First message of a client: who it is.
@@ -32,13 +34,26 @@ pub struct Join {
     pub look: ByteBuf,
 }
 
-/// Walk to a place.
+/// Be elsewhere, in a scene in which places are trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
     /// Number of this input, the last one plus one; the first is 1.
     pub seq: Seq,
     /// Where the player now is, `[x, y, z]` in centimetres.
     pub pos: Pos,
+}
+
+/// A word about the player's movement, in a scene in which moves are judged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Walk {
+    /// Number of this input.
+    pub seq: Seq,
+    /// The number of the last ruling that the client has followed; 0 before the first.
+    pub ruling: u32,
+    /// When, milliseconds of the client's own clock, which never goes back.
+    pub at_ms: ClientMs,
+    /// What the player does from then on; nil: as before.
+    pub form: Option<Form>,
 }
 
 /// Teleport inside a scene, or to another scene or plane.
@@ -116,6 +131,8 @@ pub struct JoinRules {
     pub rates: [u32; 3],
     /// The map's extent, `[width, depth]` in centimetres.
     pub size_cm: [i32; 2],
+    /// How moves are judged; nil: places are trusted.
+    pub movement: Option<MoveRules>,
 }
 
 /// Answer to a join, and news of a jump to another scene or plane: where the player is.
@@ -133,6 +150,8 @@ pub struct Joined {
     pub tick: Tick,
     /// The scene's rules of views.
     pub rules: JoinRules,
+    /// The player's own movement; nil where places are trusted.
+    pub own: Option<OwnMove>,
 }
 
 /// Answer to a ping.
@@ -219,6 +238,7 @@ messages! {
         Act = 5,
         Ping = 6,
         Leave = 7,
+        Walk = 8,
     }
 }
 
@@ -255,6 +275,7 @@ impl ClientMsg {
             ClientMsg::Jump(m) => not_reserved(4, m.plane)?,
             ClientMsg::Hello(_)
             | ClientMsg::Move(_)
+            | ClientMsg::Walk(_)
             | ClientMsg::Act(_)
             | ClientMsg::Ping(_)
             | ClientMsg::Leave(_) => {}

@@ -6,7 +6,7 @@ use super::codes::ErrorCode;
 use super::shape::{self, Fault};
 
 /// Version of the client protocol; a hello with another one is refused.
-pub const PROTOCOL_VERSION: u16 = 1;
+pub const PROTOCOL_VERSION: u16 = 2;
 
 /// Longest message that a client may send, in bytes.
 pub const MAX_CLIENT_FRAME: usize = 4_096;

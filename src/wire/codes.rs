@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::scene::frames::Refusal;
+use crate::scene::movement::Reason;
 
 macro_rules! codes {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $n:literal $word:literal,)+ }) => {
@@ -63,6 +64,32 @@ codes! {
         ActTooLong = 9 "act_too_long",
         /// The server cannot take the message now; the client may try again.
         Busy = 10 "busy",
+        /// A `Move` where moves are judged, or a `Walk` where places are trusted.
+        WrongForm = 11 "wrong_form",
+        /// The entity may not move at all.
+        MayNotMove = 12 "may_not_move",
+        /// The server moves the entity just now.
+        Pushed = 13 "pushed",
+        /// The move does not begin where the entity was at that time.
+        Displaced = 14 "displaced",
+        /// The moves of late begin too far off, all together.
+        Strayed = 15 "strayed",
+        /// A tile on the way is blocked.
+        Blocked = 16 "blocked",
+        /// A diagonal step between two blocked tiles.
+        Squeezed = 17 "squeezed",
+        /// The next tile lies too high or too low.
+        TooSteep = 18 "too_steep",
+        /// Faster than the entity may be.
+        TooFast = 19 "too_fast",
+        /// A speed that was granted for a time was used for longer.
+        Overused = 20 "overused",
+        /// The client's clock goes back.
+        ClockBack = 21 "clock_back",
+        /// The client's clock runs ahead of the server's.
+        ClockAhead = 22 "clock_ahead",
+        /// The client answers to a ruling that was never made.
+        UnknownRuling = 23 "unknown_ruling",
     }
 }
 
@@ -104,6 +131,40 @@ impl From<Refusal> for ErrorCode {
             Refusal::OutOfBounds => ErrorCode::OutOfBounds,
             Refusal::TooLong => ErrorCode::ActTooLong,
             Refusal::Busy => ErrorCode::Busy,
+            Refusal::WrongForm => ErrorCode::WrongForm,
+            Refusal::Move(why) => ErrorCode::from(why),
+        }
+    }
+}
+
+impl From<Reason> for ErrorCode {
+    fn from(why: Reason) -> ErrorCode {
+        match why {
+            Reason::OutOfBounds { .. } => ErrorCode::OutOfBounds,
+            Reason::MayNotMove { .. } => ErrorCode::MayNotMove,
+            Reason::Pushed { .. } => ErrorCode::Pushed,
+            Reason::Displaced { .. } => ErrorCode::Displaced,
+            Reason::Strayed { .. } => ErrorCode::Strayed,
+            Reason::Blocked { .. } => ErrorCode::Blocked,
+            Reason::Squeezed { .. } => ErrorCode::Squeezed,
+            Reason::TooSteep { .. } => ErrorCode::TooSteep,
+            Reason::TooFast { .. } => ErrorCode::TooFast,
+            Reason::Overused { .. } => ErrorCode::Overused,
+            Reason::ClockBack { .. } => ErrorCode::ClockBack,
+            Reason::ClockAhead { .. } => ErrorCode::ClockAhead,
+            Reason::UnknownRuling { .. } => ErrorCode::UnknownRuling,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_to_refuse_a_move_has_a_code_of_its_name() {
+        for word in Reason::WORDS {
+            assert!(ErrorCode::ALL.iter().any(|code| code.word() == word), "{word}");
         }
     }
 }

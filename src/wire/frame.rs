@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
 use super::codes::ErrorCode;
+use super::moves::{Coursed, Going, OwnMove};
 use crate::scene::frames::FrameBatch;
-use crate::scene::{EntityId, Epoch, Kind, Seq, Tick};
+use crate::scene::movement::{Course, Move, Own, Path, Vector};
+use crate::scene::{EntityId, Epoch, Kind, Pos, Seq, Tick};
 
 /// Somebody comes into view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +24,8 @@ pub struct Entered {
     pub z: i32,
     /// Its opaque appearance.
     pub look: ByteBuf,
+    /// What it does; nil: it stands until it is told to be elsewhere.
+    pub course: Option<Going>,
 }
 
 /// Somebody in view is elsewhere.
@@ -70,12 +74,16 @@ pub struct Frame {
     pub enters: Vec<Entered>,
     /// Who goes out of view. Always one that was in view.
     pub leaves: Vec<EntityId>,
-    /// Who moved.
+    /// Who is elsewhere.
     pub moves: Vec<Moved>,
+    /// Who moves otherwise.
+    pub courses: Vec<Coursed>,
     /// Who did what, in order.
     pub acts: Vec<Acted>,
     /// Which of the player's own inputs were refused since the last frame.
     pub refused: Vec<InputRefused>,
+    /// The player's own movement, when something of it has changed.
+    pub own: Option<OwnMove>,
 }
 
 /// Type number of a frame; see [`super::client::ServerMsg`].
@@ -90,6 +98,7 @@ pub struct EncodedBatch {
     // Where each piece starts; one entry more than there are pieces: the end of the last.
     entering: Vec<u32>,
     moving: Vec<u32>,
+    coursing: Vec<u32>,
     acting: Vec<u32>,
 }
 
@@ -104,16 +113,20 @@ impl EncodedBatch {
     /// Takes a new batch in place of the old one, which is given back for reuse.
     pub fn replace(&mut self, batch: FrameBatch) -> FrameBatch {
         let old = std::mem::replace(&mut self.batch, batch);
-        let EncodedBatch { batch, bytes, entering, moving, acting } = self;
+        let EncodedBatch { batch, bytes, entering, moving, coursing, acting } = self;
         bytes.clear();
         pieces(bytes, entering, &batch.entering, |out, e| {
-            array(out, 6);
+            array(out, 7);
             uint(out, e.id.0);
             uint(out, e.kind.0.into());
             sint(out, e.pos.x);
             sint(out, e.pos.y);
             sint(out, e.pos.z);
             bin(out, &e.look);
+            match &e.course {
+                Some(c) => course(out, c),
+                None => out.push(NIL),
+            }
         });
         pieces(bytes, moving, &batch.moving, |out, (id, pos)| {
             array(out, 4);
@@ -121,6 +134,11 @@ impl EncodedBatch {
             sint(out, pos.x);
             sint(out, pos.y);
             sint(out, pos.z);
+        });
+        pieces(bytes, coursing, &batch.coursing, |out, (id, c)| {
+            array(out, 2);
+            uint(out, id.0);
+            course(out, c);
         });
         pieces(bytes, acting, &batch.acting, |out, (id, payload)| {
             array(out, 2);
@@ -141,9 +159,9 @@ impl EncodedBatch {
     /// When `index` is not one of the batch's sessions.
     pub fn write_frame(&self, index: usize, out: &mut Vec<u8>) {
         let s = &self.batch.sessions[index];
-        let (enters, moves, acts) = self.batch.refs_of(s);
+        let [enters, moves, courses, acts] = self.batch.refs_of(s);
         out.extend_from_slice(&[0x92, FRAME_TYPE]);
-        array(out, 9);
+        array(out, 11);
         uint(out, self.batch.tick.0);
         uint(out, s.ack.0.into());
         uint(out, s.epoch.0);
@@ -155,6 +173,7 @@ impl EncodedBatch {
             uint(out, id.0);
         }
         self.list(out, &self.moving, moves);
+        self.list(out, &self.coursing, courses);
         self.list(out, &self.acting, acts);
         let refused = self.batch.refused_of(s);
         array(out, refused.len());
@@ -162,6 +181,10 @@ impl EncodedBatch {
             array(out, 2);
             uint(out, r.seq.0.into());
             uint(out, u64::from(u16::from(ErrorCode::from(r.why))));
+        }
+        match self.batch.own_of(s) {
+            Some(o) => own(out, o),
+            None => out.push(NIL),
         }
     }
 
@@ -189,6 +212,61 @@ fn pieces<T>(
     }
 }
 
+/// As [`Going`] is written.
+fn course(out: &mut Vec<u8>, c: &Course) {
+    array(out, 3);
+    uint(out, c.start.0);
+    maybe(out, (c.lasts_ms != u32::MAX).then_some(c.lasts_ms));
+    match &c.course {
+        Move::Path(p) => path(out, p),
+        Move::Vector(v) => vector(out, v),
+    }
+}
+
+fn path(out: &mut Vec<u8>, p: &Path) {
+    array(out, 4);
+    out.push(0);
+    place(out, p.start());
+    match p.steps().len() {
+        len @ 0..=31 => out.push(0xa0 | len as u8),
+        len => out.extend_from_slice(&[0xd9, len as u8]),
+    }
+    out.extend(p.steps().iter().map(|step| b'0' + step.number()));
+    uint(out, p.speed_cm_s().into());
+}
+
+fn vector(out: &mut Vec<u8>, v: &Vector) {
+    array(out, 5);
+    out.push(1);
+    place(out, v.start);
+    sint(out, v.vx_mm_s);
+    sint(out, v.vz_mm_s);
+    maybe(out, v.lasts_ms);
+}
+
+/// As [`OwnMove`] is written.
+fn own(out: &mut Vec<u8>, o: &Own) {
+    array(out, 5);
+    uint(out, o.ruling.into());
+    course(out, &o.course);
+    uint(out, o.speed_cm_s.into());
+    uint(out, o.flags.0.into());
+    array(out, o.grants.iter().flatten().count());
+    for grant in o.grants.iter().flatten() {
+        array(out, 3);
+        uint(out, grant.id.0.into());
+        uint(out, grant.speed_cm_s.into());
+        maybe(out, grant.left_ms);
+    }
+}
+
+fn place(out: &mut Vec<u8>, at: Pos) {
+    array(out, 3);
+    sint(out, at.x);
+    sint(out, at.y);
+    sint(out, at.z);
+}
+
 // The few MessagePack forms that a frame needs, in their shortest encoding. `rmp` writes the same
 // bytes behind a Result for a sink that cannot fail; a test holds the two against each other.
 
@@ -203,6 +281,15 @@ fn array(out: &mut Vec<u8>, len: usize) {
             out.push(0xdd);
             out.extend_from_slice(&(len as u32).to_be_bytes());
         }
+    }
+}
+
+const NIL: u8 = 0xc0;
+
+fn maybe(out: &mut Vec<u8>, n: Option<u32>) {
+    match n {
+        Some(n) => uint(out, n.into()),
+        None => out.push(NIL),
     }
 }
 

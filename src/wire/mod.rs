@@ -9,9 +9,11 @@ pub mod codes;
 mod forms;
 pub mod frame;
 pub mod framing;
+pub mod moves;
 mod shape;
 
 pub use client::{ClientMsg, JoinRules, ServerMsg};
 pub use codec::{DecodeError, MAX_CLIENT_FRAME, MAX_SERVER_FRAME, PROTOCOL_VERSION};
 pub use codes::{CloseCode, ErrorCode};
 pub use frame::{EncodedBatch, Entered, Frame, Moved};
+pub use moves::{Coursed, Form, Going, MoveRules, OwnMove};

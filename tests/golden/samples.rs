@@ -1,12 +1,14 @@
 //! One message of every type, and what the fields of each are called.
 
+use purview::scene::movement::{ClientMs, Flags, GrantId, Vector};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
 };
 use purview::wire::client::{
-    Act, Closing, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Welcome,
+    Act, Closing, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Walk, Welcome,
 };
 use purview::wire::frame::{Acted, InputRefused};
+use purview::wire::moves::{Coursed, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::{ClientMsg, CloseCode, Entered, ErrorCode, Frame, JoinRules, Moved, ServerMsg};
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -45,7 +47,7 @@ fn server(name: &'static str, m: impl Into<ServerMsg>, text: &'static str) -> Sa
 const AT: Pos = Pos { x: 102_400, y: -50, z: 300 };
 
 fn hello() -> Hello {
-    Hello { version: 1, token: "dev:ann".into() }
+    Hello { version: 2, token: "dev:ann".into() }
 }
 
 fn join() -> Join {
@@ -58,13 +60,63 @@ fn join() -> Join {
     }
 }
 
+fn path() -> Form {
+    Form::Path { start: AT, steps: "7704".parse().expect("steps"), speed_cm_s: 500 }
+}
+
+fn vector() -> Form {
+    Form::Vector(Vector { start: AT, vx_mm_s: 3_000, vz_mm_s: -4_000, lasts_ms: None })
+}
+
+fn walk(form: Option<Form>) -> Walk {
+    Walk { seq: Seq(3), ruling: 1, at_ms: ClientMs(70_500), form }
+}
+
+fn move_rules() -> MoveRules {
+    MoveRules {
+        tick_ms: 100,
+        tile_cm: 200,
+        top_speed: 2_000,
+        word_ms: 500,
+        grace_ms: 300,
+        leash_ms: 1_000,
+        climb: Some([60, 200]),
+    }
+}
+
+fn going(form: Form) -> Going {
+    Going { start_ms: 3_600_050, lasts_ms: Some(800), form }
+}
+
+fn own() -> OwnMove {
+    let grant = Grant { id: GrantId(4), speed: 900, left_ms: Some(3_000) };
+    let (ruling, course) = (1, Going { lasts_ms: None, ..going(vector()) });
+    OwnMove { ruling, course, speed: 500, flags: Flags(1), grants: vec![grant] }
+}
+
+fn coursed() -> Coursed {
+    Coursed { id: EntityId(300), course: going(path()) }
+}
+
+/// A frame of a scene in which moves are judged.
+fn judged_frame() -> Frame {
+    Frame {
+        enters: vec![Entered { course: Some(going(vector())), ..entered() }],
+        moves: vec![],
+        courses: vec![coursed()],
+        refused: vec![InputRefused { seq: Seq(12), code: ErrorCode::Blocked }],
+        own: Some(own()),
+        ..frame()
+    }
+}
+
 fn jump() -> Jump {
     Jump { seq: Seq(70_000), scene: Some("city".into()), plane: None, pos: AT }
 }
 
 fn welcome() -> Welcome {
     Welcome {
-        version: 1,
+        version: 2,
         session: SessionId(258),
         tick_ms: 100,
         server_ms: 3_600_000,
@@ -83,6 +135,7 @@ fn rules(visibility: Visibility) -> JoinRules {
         view_margin_cm: 100,
         rates: [1, 10, 40],
         size_cm: [204_800, 204_800],
+        movement: None,
     }
 }
 
@@ -94,11 +147,20 @@ fn joined(visibility: Visibility) -> Joined {
         pos: AT,
         tick: Tick(36_000),
         rules: rules(visibility),
+        own: None,
     }
 }
 
 fn entered() -> Entered {
-    Entered { id: EntityId(9), kind: Kind(0), x: 1, y: 0, z: -1, look: vec![0xca, 0xfe].into() }
+    Entered {
+        id: EntityId(9),
+        kind: Kind(0),
+        x: 1,
+        y: 0,
+        z: -1,
+        look: vec![0xca, 0xfe].into(),
+        course: None,
+    }
 }
 
 fn moved() -> Moved {
@@ -126,8 +188,10 @@ fn frame() -> Frame {
         enters: vec![entered()],
         leaves: vec![EntityId(7), EntityId(8)],
         moves: vec![moved()],
+        courses: vec![],
         acts: vec![acted()],
         refused: vec![input_refused()],
+        own: None,
     }
 }
 
@@ -168,7 +232,7 @@ pub fn all() -> Vec<Sample> {
     let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 9_000 };
     let jump_here = Jump { seq: Seq(2), scene: None, plane: Some(Plane(1)), pos: AT };
     vec![
-        client("Hello", hello(), r#"[1, [1, "dev:ann"]]"#),
+        client("Hello", hello(), r#"[1, [2, "dev:ann"]]"#),
         client("Join, all said", join(), r#"[2, ["meadow", -7, [102400, -50, 300], 7, h'cafe']]"#),
         client("Join, all left to the server", least, r#"[2, ["meadow", nil, nil, nil, h'']]"#),
         client("Move", Move { seq: Seq(1), pos: AT }, "[3, [1, [102400, -50, 300]]]"),
@@ -178,31 +242,56 @@ pub fn all() -> Vec<Sample> {
         client("Act, aimed", act(Some(EntityId(9))), "[5, [200, h'0102', 9]]"),
         client("Ping", Ping { nonce: u64::MAX }, "[6, [18446744073709551615]]"),
         client("Leave", Leave {}, "[7, []]"),
-        server("Welcome", welcome(), "[64, [1, 258, 100, 3600000, 50, 4096, 15000]]"),
+        client(
+            "Walk, a path",
+            walk(Some(path())),
+            r#"[8, [3, 1, 70500, [0, [102400, -50, 300], "7704", 500]]]"#,
+        ),
+        client(
+            "Walk, a vector",
+            walk(Some(vector())),
+            "[8, [3, 1, 70500, [1, [102400, -50, 300], 3000, -4000, nil]]]",
+        ),
+        client("Walk, it goes on", walk(None), "[8, [3, 1, 70500, nil]]"),
+        server("Welcome", welcome(), "[64, [2, 258, 100, 3600000, 50, 4096, 15000]]"),
         server(
             "Joined, patches",
             joined(Visibility::Patches),
-            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[0], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800]]]]"#,
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[0], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800], nil], nil]]"#,
         ),
         server(
             "Joined, circle",
             joined(circle),
-            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[1, 8000, 9000], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800]]]]"#,
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[1, 8000, 9000], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800], nil], nil]]"#,
         ),
         server(
             "Joined, all",
             joined(Visibility::All),
-            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[2], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800]]]]"#,
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[2], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800], nil], nil]]"#,
+        ),
+        server(
+            "Joined, judged",
+            Joined {
+                rules: JoinRules { movement: Some(move_rules()), ..rules(Visibility::All) },
+                own: Some(own()),
+                ..joined(Visibility::All)
+            },
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[2], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800], [100, 200, 2000, 500, 300, 1000, [60, 200]]], [1, [3600050, nil, [1, [102400, -50, 300], 3000, -4000, nil]], 500, 1, [[4, 900, 3000]]]]]"#,
         ),
         server(
             "Frame",
             frame(),
-            "[66, [36001, 12, 2, false, [[9, 0, 1, 0, -1, h'cafe']], [7, 8], [[300, -200, 0, 40000]], [[9, h'01']], [[12, 6]]]]",
+            "[66, [36001, 12, 2, false, [[9, 0, 1, 0, -1, h'cafe', nil]], [7, 8], [[300, -200, 0, 40000]], [], [[9, h'01']], [[12, 6]], nil]]",
+        ),
+        server(
+            "Frame, judged",
+            judged_frame(),
+            r#"[66, [36001, 12, 2, false, [[9, 0, 1, 0, -1, h'cafe', [3600050, 800, [1, [102400, -50, 300], 3000, -4000, nil]]]], [7, 8], [], [[300, [3600050, 800, [0, [102400, -50, 300], "7704", 500]]]], [[9, h'01']], [[12, 16]], [1, [3600050, nil, [1, [102400, -50, 300], 3000, -4000, nil]], 500, 1, [[4, 900, 3000]]]]]"#,
         ),
         server(
             "Frame, empty, resync",
             empty_frame(),
-            "[66, [36001, 0, 2, true, [], [], [], [], []]]",
+            "[66, [36001, 0, 2, true, [], [], [], [], [], [], nil]]",
         ),
         server("Pong", pong(), "[67, [18446744073709551615, 3600001, 36002]]"),
         server("Refused", refused(Some(Seq(12))), r#"[68, [5, 12, "want 13"]]"#),
@@ -219,15 +308,21 @@ pub fn fields() -> Vec<(String, Vec<String>)> {
         of("Hello", names(&hello())),
         of("Join", names(&join())),
         of("Move", names(&Move { seq: Seq(1), pos: AT })),
+        of("Walk", names(&walk(None))),
         of("Jump", names(&jump())),
         of("Act", names(&act(None))),
         of("Ping", names(&Ping { nonce: 0 })),
         of("Welcome", names(&welcome())),
         of("Joined", names(&joined(Visibility::All))),
         of("JoinRules", names(&rules(Visibility::All))),
+        of("MoveRules", names(&move_rules())),
+        of("OwnMove", names(&own())),
+        of("Grant", names(&own().grants[0])),
+        of("Going", names(&going(path()))),
         of("Frame", names(&frame())),
         of("Entered", names(&entered())),
         of("Moved", names(&moved())),
+        of("Coursed", names(&coursed())),
         of("Acted", names(&acted())),
         of("InputRefused", names(&input_refused())),
         of("Pong", names(&pong())),

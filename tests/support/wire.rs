@@ -1,13 +1,15 @@
 //! Messages for tests of the wire: random ones of every type.
 
 use proptest::prelude::*;
+use purview::scene::movement::{ClientMs, Flags, GrantId, Step, Steps, Vector};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
 };
 use purview::wire::client::{
-    Act, Closing, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Welcome,
+    Act, Closing, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Walk, Welcome,
 };
 use purview::wire::frame::{Acted, InputRefused};
+use purview::wire::moves::{Coursed, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::{
     ClientMsg, CloseCode, Entered, ErrorCode, Frame, JoinRules, Moved, PROTOCOL_VERSION, ServerMsg,
 };
@@ -54,6 +56,55 @@ fn error_code() -> impl Strategy<Value = ErrorCode> {
     prop::sample::select(ErrorCode::ALL)
 }
 
+/// Any string of steps.
+pub fn any_steps() -> impl Strategy<Value = Steps> {
+    let step = (0u8..8).prop_filter_map("a number", Step::from_number);
+    prop::collection::vec(step, 0..=Steps::MAX).prop_map(|steps| steps.into_iter().collect())
+}
+
+/// Any move.
+pub fn any_form() -> impl Strategy<Value = Form> {
+    let path = (any_pos(), any_steps(), any_u64()).prop_map(|(start, steps, speed)| Form::Path {
+        start,
+        steps,
+        speed_cm_s: speed as u32,
+    });
+    let vector = (any_pos(), any_i32(), any_i32(), prop::option::of(any::<u32>())).prop_map(
+        |(start, vx_mm_s, vz_mm_s, lasts_ms)| {
+            Form::Vector(Vector { start, vx_mm_s, vz_mm_s, lasts_ms })
+        },
+    );
+    prop_oneof![path, vector]
+}
+
+fn going() -> impl Strategy<Value = Going> {
+    (any_u64(), prop::option::of(any::<u32>()), any_form())
+        .prop_map(|(start_ms, lasts_ms, form)| Going { start_ms, lasts_ms, form })
+}
+
+fn own() -> impl Strategy<Value = OwnMove> {
+    let grant = (any::<u32>(), any_u64(), prop::option::of(any::<u32>()))
+        .prop_map(|(id, speed, left_ms)| Grant { id: GrantId(id), speed: speed as u32, left_ms });
+    let grants = prop::collection::vec(grant, 0..=4);
+    (any_u64(), going(), any_u64(), any::<u8>(), grants).prop_map(
+        |(ruling, course, speed, flags, grants)| OwnMove {
+            ruling: ruling as u32,
+            course,
+            speed: speed as u32,
+            flags: Flags(flags),
+            grants,
+        },
+    )
+}
+
+fn move_rules() -> impl Strategy<Value = MoveRules> {
+    let climb = prop::option::of(any::<[i32; 2]>());
+    (any::<[u32; 5]>(), any_i32(), climb).prop_map(|(n, tile_cm, climb)| {
+        let [tick_ms, top_speed, word_ms, grace_ms, leash_ms] = n;
+        MoveRules { tick_ms, tile_cm, top_speed, word_ms, grace_ms, leash_ms, climb }
+    })
+}
+
 /// Any message that a client may send.
 pub fn any_client_msg() -> impl Strategy<Value = ClientMsg> {
     use prop::option::of;
@@ -63,13 +114,16 @@ pub fn any_client_msg() -> impl Strategy<Value = ClientMsg> {
         |(scene, plane, pos, range, look)| Join { scene, plane, pos, range, look }.into(),
     );
     let step = (seq(), any_pos()).prop_map(|(seq, pos)| Move { seq, pos }.into());
+    let walk = (seq(), any_u64(), any_u64(), of(any_form())).prop_map(|(seq, ruling, at, form)| {
+        Walk { seq, ruling: ruling as u32, at_ms: ClientMs(at), form }.into()
+    });
     let jump = (seq(), of(".{0,40}"), of(plane()), any_pos())
         .prop_map(|(seq, scene, plane, pos)| Jump { seq, scene, plane, pos }.into());
     let aim = prop::option::of(any::<u64>().prop_map(EntityId));
     let act =
         (seq(), bytes(1_024), aim).prop_map(|(seq, payload, aim)| Act { seq, payload, aim }.into());
     let ping = any_u64().prop_map(|nonce| Ping { nonce }.into());
-    prop_oneof![hello, join, step, jump, act, ping, Just(ClientMsg::Leave(Leave {}))]
+    prop_oneof![hello, join, step, walk, jump, act, ping, Just(ClientMsg::Leave(Leave {}))]
 }
 
 fn rules() -> impl Strategy<Value = JoinRules> {
@@ -80,15 +134,19 @@ fn rules() -> impl Strategy<Value = JoinRules> {
         Just(Visibility::All),
     ];
     let counts = (any::<u32>(), any::<[u32; 3]>());
-    (visibility, range(), counts, any_i32(), any_i32(), any::<[i32; 2]>()).prop_map(
-        |(visibility, range, (view_cap, rates), patch_cm, view_margin_cm, size_cm)| JoinRules {
-            visibility,
-            range,
-            patch_cm,
-            view_cap,
-            view_margin_cm,
-            rates,
-            size_cm,
+    let movement = prop::option::of(move_rules());
+    (visibility, range(), counts, any_i32(), any_i32(), any::<[i32; 2]>(), movement).prop_map(
+        |(visibility, range, (view_cap, rates), patch_cm, view_margin_cm, size_cm, movement)| {
+            JoinRules {
+                visibility,
+                range,
+                patch_cm,
+                view_cap,
+                view_margin_cm,
+                rates,
+                size_cm,
+                movement,
+            }
         },
     )
 }
@@ -96,9 +154,18 @@ fn rules() -> impl Strategy<Value = JoinRules> {
 fn frame() -> impl Strategy<Value = Frame> {
     use prop::collection::vec;
     let id = || any_u64().prop_map(EntityId);
-    let enters = (id(), any::<u8>(), any_pos(), bytes(256)).prop_map(|(id, kind, p, look)| {
-        Entered { id, kind: Kind(kind), x: p.x, y: p.y, z: p.z, look }
-    });
+    let enters = (id(), any::<u8>(), any_pos(), bytes(256), prop::option::of(going())).prop_map(
+        |(id, kind, p, look, course)| Entered {
+            id,
+            kind: Kind(kind),
+            x: p.x,
+            y: p.y,
+            z: p.z,
+            look,
+            course,
+        },
+    );
+    let courses = (id(), going()).prop_map(|(id, course)| Coursed { id, course });
     let moves = (id(), any_pos()).prop_map(|(id, p)| Moved { id, x: p.x, y: p.y, z: p.z });
     let acts = (id(), bytes(300)).prop_map(|(id, payload)| Acted { id, payload });
     let refused = (seq(), error_code()).prop_map(|(seq, code)| InputRefused { seq, code });
@@ -107,21 +174,32 @@ fn frame() -> impl Strategy<Value = Frame> {
         head,
         vec(enters, 0..20),
         vec(id(), 0..20),
-        vec(moves, 0..70),
+        (vec(moves, 0..70), vec(courses, 0..9)),
         vec(acts, 0..5),
-        vec(refused, 0..4),
+        (vec(refused, 0..4), prop::option::of(own())),
     )
-        .prop_map(|((tick, ack, epoch, resync), enters, leaves, moves, acts, refused)| Frame {
-            tick,
-            ack,
-            epoch,
-            resync,
-            enters,
-            leaves,
-            moves,
-            acts,
-            refused,
-        })
+        .prop_map(
+            |(
+                (tick, ack, epoch, resync),
+                enters,
+                leaves,
+                (moves, courses),
+                acts,
+                (refused, own),
+            )| Frame {
+                tick,
+                ack,
+                epoch,
+                resync,
+                enters,
+                leaves,
+                moves,
+                courses,
+                acts,
+                refused,
+                own,
+            },
+        )
 }
 
 /// Any message that a server may send.
@@ -132,11 +210,11 @@ pub fn any_server_msg() -> impl Strategy<Value = ServerMsg> {
         let version = PROTOCOL_VERSION;
         Welcome { version, session, tick_ms, server_ms, rate_limit, max_frame, heartbeat_ms }.into()
     });
-    let joined = (any_u64(), ".{0,40}", plane(), any_pos(), any_u64(), rules()).prop_map(
-        |(id, scene, plane, pos, tick, rules)| {
-            Joined { id: EntityId(id), scene, plane, pos, tick: Tick(tick), rules }.into()
-        },
-    );
+    let joined =
+        (any_u64(), ".{0,40}", plane(), any_pos(), any_u64(), rules(), prop::option::of(own()))
+            .prop_map(|(id, scene, plane, pos, tick, rules, own)| {
+                Joined { id: EntityId(id), scene, plane, pos, tick: Tick(tick), rules, own }.into()
+            });
     let pong = (any_u64(), any_u64(), any_u64())
         .prop_map(|(nonce, server_ms, tick)| Pong { nonce, server_ms, tick: Tick(tick) }.into());
     let refused = (error_code(), prop::option::of(seq()), ".{0,80}")

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use purview::scene::effects::{Destination, Effect, Input, Notice, Order, Spawn};
-use purview::scene::frames::FrameBatch;
+use purview::scene::frames::{FrameBatch, InputRefused};
 use purview::scene::inspect::PlayerSnapshot;
+use purview::scene::movement::{Course, Own, ServerMs};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
     SessionId, Tick,
@@ -34,6 +35,14 @@ pub struct Client {
     pub history: BTreeMap<Tick, BTreeSet<EntityId>>,
     pub frames: Vec<Tick>,
     pub acts: Vec<(Tick, EntityId, Bytes)>,
+    /// What those do whom it shows, as they were told; nothing of those who were said to be somewhere.
+    pub courses: BTreeMap<EntityId, Course>,
+    /// Its own movement, as it was told last.
+    pub own: Option<Own>,
+    /// Codes of its refused inputs.
+    pub refusals: Vec<InputRefused>,
+    /// Courses that it was told of those who were shown already.
+    pub turns: u64,
     pub entered: Vec<(Tick, EntityId)>,
     pub left: Vec<(Tick, EntityId)>,
     pub refused: usize,
@@ -107,8 +116,12 @@ fn regions_of(scene: &Arc<Scene>) -> Vec<Region> {
 
 impl World {
     pub fn new(spec: SceneSpec, seed: u64) -> World {
-        let scene =
-            Arc::new(Scene::new(SceneId(0), spec, 100, RegionId(0)).expect("a legal scene"));
+        World::of(Scene::new(SceneId(0), spec, 100, RegionId(0)).expect("a legal scene"), seed)
+    }
+
+    /// The world of a scene that is the first one.
+    pub fn of(scene: Scene, seed: u64) -> World {
+        let scene = Arc::new(scene);
         World {
             weather: Weather::default(),
             steps: 0,
@@ -400,24 +413,38 @@ impl World {
             client.ack = frame.ack;
             client.unacked.retain(|(seq, _)| *seq > frame.ack);
             if frame.resync {
+                client.courses.clear();
                 client.shown.clear();
             }
             for id in batch.leaves_of(frame) {
                 assert!(client.shown.remove(id).is_some(), "{me}: {id} left but was not there");
+                client.courses.remove(id);
                 client.left.push((tick, *id));
             }
-            let (enters, moves, acts) = batch.refs_of(frame);
+            let [enters, moves, courses, acts] = batch.refs_of(frame);
             for e in enters.iter().map(|i| &batch.entering[*i as usize]) {
                 let twice = client.shown.insert(e.id, (e.pos, tick)).is_some();
                 assert!(!twice, "{me}: {} entered twice", e.id);
                 assert_ne!(e.id, me, "{me} is shown itself");
                 assert_eq!(e.look, format!("look {}", e.id));
                 client.entered.push((tick, e.id));
+                client.courses.extend(e.course.map(|course| (e.id, course)));
             }
             for (id, pos) in moves.iter().map(|i| batch.moving[*i as usize]) {
                 let place = client.shown.get_mut(&id);
                 *place.unwrap_or_else(|| panic!("{me}: {id} moved but is not shown")) = (pos, tick);
+                client.courses.remove(&id);
             }
+            for (id, course) in courses.iter().map(|i| batch.coursing[*i as usize]) {
+                let place = client.shown.get_mut(&id);
+                let pos = course.position(ServerMs(tick.0 * 100));
+                *place.unwrap_or_else(|| panic!("{me}: {id} turned but is not shown")) =
+                    (pos, tick);
+                client.courses.insert(id, course);
+                client.turns += 1;
+            }
+            client.own = batch.own_of(frame).copied().or(client.own);
+            client.refusals.extend(batch.refused_of(frame));
             for (id, payload) in acts.iter().map(|i| &batch.acting[*i as usize]) {
                 assert!(client.shown.contains_key(id), "{me}: {id} acted but is not shown");
                 client.acts.push((tick, *id, payload.clone()));

@@ -1,11 +1,11 @@
-//! Joins a scene, walks east for a hundred steps and prints how many are in view.
+//! Joins a scene, walks east for ten seconds and prints how many are in view.
 //!
 //! `cargo run -p purview-client --example walk -- ws://127.0.0.1:7000/ meadow [token]`
 
 use std::time::Duration;
 
 use purview::scene::Pos;
-use purview_client::{Client, Event, View, join_at};
+use purview_client::{Client, Clock, Event, View, Walker, join_at};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,22 +15,34 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let token = args.next().unwrap_or_default();
 
     let mut client = Client::connect(&url, &token).await?;
-    let mut step = tokio::time::interval(Duration::from_millis(client.welcome().tick_ms.into()));
+    // As often as a game draws; the walker says a word only now and then.
+    let mut step = tokio::time::interval(Duration::from_millis(50));
     let joined = client.join(join_at(scene, Pos::ground(1_000, 1_000))).await?;
     println!("{} stands at {:?} on plane {}", joined.id, joined.pos, joined.plane);
 
     let (mut sender, mut receiver) = client.split();
-    let mut view = View::default();
+    let (clock, mut view) = (Clock::new(), View::of(&joined));
+    let mut walker = Walker::new(clock.now(), &joined);
+    if let Some(walker) = &mut walker {
+        walker.walk(1, 0, walker.speed().min(500));
+    }
     let mut x = joined.pos.x;
-    for _ in 0..100 {
+    for _ in 0..400 {
         tokio::select! {
-            _ = step.tick() => {
-                x += 50;
-                sender.send_move(Pos { x, ..joined.pos }).await?;
-            }
+            _ = step.tick() => match &mut walker {
+                Some(walker) => sender.walk(clock.now(), walker).await?,
+                None => {
+                    // Places are trusted here.
+                    x += 25;
+                    sender.send_move(Pos { x, ..joined.pos }).await?;
+                }
+            },
             event = receiver.next() => match event? {
                 Event::Frame(frame) => {
                     view.apply(&frame)?;
+                    if let Some(walker) = &mut walker {
+                        walker.frame(clock.now(), &frame);
+                    }
                     println!("tick {}: {} in view", frame.tick, view.len());
                 }
                 other => println!("{other:?}"),

@@ -8,25 +8,41 @@
 //! ```no_run
 //! # async fn walk() -> Result<(), Box<dyn std::error::Error>> {
 //! use purview::scene::Pos;
-//! use purview_client::{Client, Event, View, join_at};
+//! use purview_client::{Client, Clock, Event, View, Walker, join_at};
 //!
 //! let mut client = Client::connect("ws://127.0.0.1:7000/", "token").await?;
 //! let joined = client.join(join_at("meadow", Pos::ground(100, 100))).await?;
-//! client.send_move(Pos::ground(joined.pos.x + 50, joined.pos.z)).await?;
-//! let mut view = View::default();
-//! if let Event::Frame(frame) = client.next().await? {
-//!     view.apply(&frame)?;
+//! let (mut sender, mut receiver) = client.split();
+//! let (clock, mut view) = (Clock::new(), View::of(&joined));
+//! // In a scene in which moves are judged; where places are trusted say `sender.send_move(pos)`.
+//! let mut walker = Walker::new(clock.now(), &joined).expect("moves are judged");
+//! walker.walk(1, 0, walker.speed());
+//! loop {
+//!     // In every frame of the game: say what is to be said, hear what there is, show where everybody is.
+//!     sender.walk(clock.now(), &mut walker).await?;
+//!     if let Event::Frame(frame) = receiver.next().await? {
+//!         view.apply(&frame)?;
+//!         walker.frame(clock.now(), &frame);
+//!     }
+//!     println!("I am at {:?}", walker.shown(clock.now()));
 //! }
-//! # Ok(())
 //! # }
 //! ```
+//!
+//! **Moves that are judged.** [`Walker`] is the player's own entity: it is told wishes (walk there, stop), says what
+//! the server must hear, and follows the server's rulings. [`View::position`] tells where others are at a time of the
+//! server's, which [`Clock`] estimates.
 
+mod clock;
 mod session;
 mod transport;
 mod view;
+mod walker;
 
+pub use clock::Clock;
 pub use session::{Client, Event, Receiver, Sender, join_at};
 pub use view::{Seen, View, ViewError};
+pub use walker::Walker;
 
 use purview::wire::DecodeError;
 use purview::wire::client::Refused;

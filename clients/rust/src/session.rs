@@ -8,15 +8,17 @@
 
 use std::collections::VecDeque;
 
+use purview::scene::movement::{ClientMs, MoveOrder, Tiles};
 use purview::scene::{EntityId, Plane, Pos, Seq};
 use purview::wire::client::{
     Act, ClientMsg, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, ServerMsg,
-    Welcome,
+    Walk, Welcome,
 };
 use purview::wire::{CloseCode, Frame, PROTOCOL_VERSION};
 
 use crate::ClientError;
 use crate::transport::{self, Incoming, Reader, Writer};
+use crate::walker::{Walker, form_of};
 
 /// What a server tells a client that has been welcomed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +120,18 @@ impl Client {
         self.sender.send_move(pos).await
     }
 
+    /// See [`Sender::walk`].
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn walk<T: Tiles>(
+        &mut self,
+        now: ClientMs,
+        walker: &mut Walker<T>,
+    ) -> Result<(), ClientError> {
+        self.sender.walk(now, walker).await
+    }
+
     /// See [`Sender::jump`].
     ///
     /// # Errors
@@ -184,7 +198,7 @@ impl Sender {
         self.send(join).await
     }
 
-    /// Walks to `pos` (centimetres). Returns the input's number, which a frame's `ack` reaches once
+    /// Is at `pos` (centimetres) from now on, in a scene in which places are trusted. Returns the input's number, which a frame's `ack` reaches once
     /// it was applied.
     ///
     /// # Errors
@@ -192,6 +206,33 @@ impl Sender {
     pub async fn send_move(&mut self, pos: Pos) -> Result<Seq, ClientError> {
         let seq = self.take_seq();
         self.send(Move { seq, pos }).await?;
+        Ok(seq)
+    }
+
+    /// Says what a [`Walker`] has to say at `now`, in a scene in which moves are judged. To be called in every
+    /// frame of the game.
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn walk<T: Tiles>(
+        &mut self,
+        now: ClientMs,
+        walker: &mut Walker<T>,
+    ) -> Result<(), ClientError> {
+        while let Some(order) = walker.poll(now, self.next_seq()) {
+            self.send_walk(&order).await?;
+        }
+        Ok(())
+    }
+
+    /// Says a word about the player's movement, as it is. Returns the input's number.
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn send_walk(&mut self, order: &MoveOrder) -> Result<Seq, ClientError> {
+        let seq = self.take_seq();
+        let (ruling, at_ms, form) = (order.ruling, order.at, form_of(order));
+        self.send(Walk { seq, ruling, at_ms, form }).await?;
         Ok(seq)
     }
 

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use purview::scene::movement::{Blend, Course, Extrapolator, ServerMs};
 use purview::scene::{EntityId, Epoch, Kind, Pos, Seq, Tick};
-use purview::wire::Frame;
+use purview::wire::client::Joined;
+use purview::wire::{Frame, Going};
 
 /// Somebody in view.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,8 +15,22 @@ pub struct Seen {
     pub kind: Kind,
     /// Where it was last said to be, centimetres.
     pub pos: Pos,
+    /// What it does, where it was told that; then it is where that has come to.
+    pub course: Option<Extrapolator>,
     /// Its opaque appearance.
     pub look: Bytes,
+}
+
+impl Seen {
+    /// Where it is at a time of the server's, by what was told last.
+    pub fn position(&self, now: ServerMs) -> Pos {
+        self.course.map_or(self.pos, |course| course.position(now))
+    }
+
+    /// Where to show it: where it is, reached without a leap when it turned.
+    pub fn shown(&self, now: ServerMs) -> Pos {
+        self.course.map_or(self.pos, |course| course.shown(now))
+    }
 }
 
 /// A frame that contradicts those before it. The view is as it was before the frame.
@@ -71,14 +87,51 @@ pub struct View {
     tick: Option<Tick>,
     ack: Seq,
     epoch: Epoch,
+    /// Of the scene: side of a tile, and milliseconds per tick.
+    tile_cm: i32,
+    tick_ms: u32,
+    blend: Blend,
 }
 
 impl View {
-    /// Takes in a frame.
+    /// Nobody is in view yet, of a player that has joined.
+    pub fn of(joined: &Joined) -> View {
+        let mut view = View::default();
+        view.joined(joined);
+        view
+    }
+
+    /// The player has jumped: what is told from now on is meant by the rules of the scene to which it came.
+    pub fn joined(&mut self, joined: &Joined) {
+        if let Some(rules) = &joined.rules.movement {
+            (self.tile_cm, self.tick_ms) = (rules.tile_cm, rules.tick_ms);
+        }
+    }
+
+    /// Shows those who turn so: by default over 200 ms what is nearer than 5 m.
+    pub fn set_blend(&mut self, blend: Blend) {
+        self.blend = blend;
+    }
+
+    /// The server's time of a tick, where moves are judged.
+    pub fn time_of(&self, tick: Tick) -> ServerMs {
+        ServerMs(tick.0.saturating_mul(self.tick_ms.into()))
+    }
+
+    /// Takes in a frame. Others are shown as of its tick.
     ///
     /// # Errors
     /// The first contradiction; the view is then unchanged.
     pub fn apply(&mut self, frame: &Frame) -> Result<(), ViewError> {
+        self.apply_at(frame, self.time_of(frame.tick))
+    }
+
+    /// Takes in a frame while others are shown as of `now` by the server's clock, which is from when those who
+    /// turn are shown so.
+    ///
+    /// # Errors
+    /// The first contradiction; the view is then unchanged.
+    pub fn apply_at(&mut self, frame: &Frame, now: ServerMs) -> Result<(), ViewError> {
         self.check(frame)?;
         if frame.resync {
             self.seen.clear();
@@ -89,17 +142,36 @@ impl View {
         for e in &frame.enters {
             let pos = Pos { x: e.x, y: e.y, z: e.z };
             let look = Bytes::copy_from_slice(&e.look);
-            self.seen.insert(e.id, Seen { kind: e.kind, pos, look });
+            let course = e.course.map(|going| Extrapolator::new(self.course(&going), self.blend));
+            self.seen.insert(e.id, Seen { kind: e.kind, pos, course, look });
         }
         for m in &frame.moves {
             if let Some(seen) = self.seen.get_mut(&m.id) {
-                seen.pos = Pos { x: m.x, y: m.y, z: m.z };
+                (seen.pos, seen.course) = (Pos { x: m.x, y: m.y, z: m.z }, None);
             }
+        }
+        for c in &frame.courses {
+            let (course, blend) = (self.course(&c.course), self.blend);
+            let Some(seen) = self.seen.get_mut(&c.id) else { continue };
+            match &mut seen.course {
+                Some(known) => known.told(now, course),
+                None => seen.course = Some(Extrapolator::new(course, blend)),
+            }
+            seen.pos = course.position(now);
         }
         self.tick = Some(frame.tick);
         self.ack = frame.ack;
         self.epoch = frame.epoch;
         Ok(())
+    }
+
+    fn course(&self, going: &Going) -> Course {
+        going.on_tiles(self.tile_cm)
+    }
+
+    /// Where somebody in view is at a time of the server's.
+    pub fn position(&self, id: EntityId, now: ServerMs) -> Option<Pos> {
+        self.get(id).map(|seen| seen.position(now))
     }
 
     /// Somebody in view.
@@ -161,6 +233,9 @@ impl View {
         if let Some(m) = frame.moves.iter().find(|m| !after(&m.id)) {
             return Err(ViewError::MoveUnseen { tick, id: m.id });
         }
+        if let Some(c) = frame.courses.iter().find(|c| !after(&c.id)) {
+            return Err(ViewError::MoveUnseen { tick, id: c.id });
+        }
         // One who acts and goes out of view in the same tick may still be told of.
         if let Some(a) = frame.acts.iter().find(|a| !before(&a.id) && !entering(&a.id)) {
             return Err(ViewError::ActUnseen { tick, id: a.id });
@@ -171,7 +246,8 @@ impl View {
 
 #[cfg(test)]
 mod tests {
-    use purview::wire::{Entered, Moved, frame::Acted};
+    use purview::scene::movement::Vector;
+    use purview::wire::{Coursed, Entered, Form, Moved, frame::Acted};
 
     use super::*;
 
@@ -185,13 +261,15 @@ mod tests {
             leaves: vec![],
             moves: vec![],
             acts: vec![],
+            courses: vec![],
             refused: vec![],
+            own: None,
         }
     }
 
     fn enter(id: u64) -> Entered {
         let look = vec![7].into();
-        Entered { id: EntityId(id), kind: Kind::PLAYER, x: 1, y: 2, z: 3, look }
+        Entered { id: EntityId(id), kind: Kind::PLAYER, x: 1, y: 2, z: 3, look, course: None }
     }
 
     fn moved(id: u64) -> Moved {
@@ -217,9 +295,36 @@ mod tests {
         })
         .unwrap();
         let pos = Pos { x: 4, y: 5, z: 6 };
-        let seen = Seen { kind: Kind::PLAYER, pos, look: Bytes::from_static(&[7]) };
+        let look = Bytes::from_static(&[7]);
+        let seen = Seen { kind: Kind::PLAYER, pos, course: None, look };
         assert_eq!(view.iter().collect::<Vec<_>>(), [(EntityId(2), &seen)]);
         assert_eq!((view.tick(), view.ack(), view.epoch()), (Some(Tick(2)), Seq(9), Epoch(3)));
+    }
+
+    #[test]
+    fn courses_are_walked_on_until_a_place_or_another_course_is_told() {
+        let mut view = View { tick_ms: 100, tile_cm: 100, ..seeing(&[1, 2]) };
+        let going = |vx_mm_s, start_ms| Going {
+            start_ms,
+            lasts_ms: Some(400),
+            form: Form::Vector(Vector { vx_mm_s, ..Vector::stand(Pos::ground(0, 0)) }),
+        };
+        let coursed = |id, course| Coursed { id: EntityId(id), course };
+        let courses = vec![coursed(1, going(5_000, 200))];
+        view.apply(&Frame { courses, ..frame(2) }).unwrap();
+        let at = |view: &View, id, ms| view.position(EntityId(id), ServerMs(ms)).unwrap().x;
+        assert_eq!((at(&view, 1, 200), at(&view, 1, 500), at(&view, 1, 9_000)), (0, 150, 200));
+        assert_eq!(at(&view, 2, 500), 1);
+        let courses = vec![coursed(1, going(-5_000, 400))];
+        view.apply(&Frame { courses, ..frame(4) }).unwrap();
+        let shown = |view: &View, ms| view.get(EntityId(1)).unwrap().shown(ServerMs(ms)).x;
+        assert_eq!((at(&view, 1, 500), shown(&view, 400), shown(&view, 500)), (-50, 100, 0));
+        view.apply(&Frame { moves: vec![moved(1)], ..frame(5) }).unwrap();
+        assert_eq!(at(&view, 1, 9_000), 4);
+        let unseen = vec![coursed(9, going(1, 1))];
+        let (tick, id) = (Tick(6), EntityId(9));
+        let got = view.apply(&Frame { courses: unseen, ..frame(6) });
+        assert_eq!(got, Err(ViewError::MoveUnseen { tick, id }));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 fn welcome() -> ServerMsg {
     ServerMsg::Welcome(Welcome {
-        version: 1,
+        version: 2,
         session: SessionId(5),
         tick_ms: 100,
         server_ms: 0,
@@ -36,7 +36,9 @@ fn joined() -> Joined {
             view_margin_cm: 0,
             rates: [1, 10, 40],
             size_cm: [204_800, 204_800],
+            movement: None,
         },
+        own: None,
     }
 }
 
@@ -50,7 +52,9 @@ fn frame() -> Frame {
         leaves: vec![],
         moves: vec![],
         acts: vec![],
+        courses: vec![],
         refused: vec![],
+        own: None,
     }
 }
 
@@ -74,7 +78,7 @@ fn answers(msg: &ClientMsg) -> Vec<ServerMsg> {
             Left { tick: Tick(8) }.into(),
             Closing { code: CloseCode::Normal, detail: "bye".into() }.into(),
         ],
-        ClientMsg::Move(_) | ClientMsg::Jump(_) | ClientMsg::Act(_) => vec![],
+        ClientMsg::Move(_) | ClientMsg::Walk(_) | ClientMsg::Jump(_) | ClientMsg::Act(_) => vec![],
     }
 }
 

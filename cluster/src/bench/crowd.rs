@@ -53,6 +53,12 @@ impl Crowd {
         }
     }
 
+    /// How walker `i` walks, in ticks of 100 ms: east and south, millimetres per second.
+    pub fn way_mm_s(&self, i: usize) -> (i32, i32) {
+        let w = &self.walkers[i];
+        ((w.dx * 100.0) as i32, (w.dz * 100.0) as i32)
+    }
+
     /// Where walker `i` is.
     pub fn pos(&self, i: usize) -> Pos {
         let w = &self.walkers[i];

@@ -1,13 +1,32 @@
 //! Keeps the books of a benchmark: what each client should have been told by the rules, and what it
 //! was told. Runs outside the measured time.
 
+use purview::scene::movement::{Course, ServerMs};
 use purview::scene::spec::Rates;
 use purview::scene::{EntityId, Pos, Tick};
-use purview::wire::{Frame, ServerMsg};
+use purview::wire::{Frame, Going, ServerMsg};
 use rustc_hash::FxHashMap;
 
-/// What one client shows: where each entity is, and when it was told.
-type Shown = FxHashMap<EntityId, (Pos, Tick)>;
+/// What one client shows: each entity as it was told of it.
+type Shown = FxHashMap<EntityId, Told>;
+
+/// What a client knows of somebody.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    pos: Pos,
+    /// What it does, where moves are judged.
+    course: Option<Course>,
+    at: Tick,
+}
+
+impl Told {
+    fn place(&self, tick: Tick) -> Pos {
+        self.course.map_or(self.pos, |course| course.position(ServerMs(tick.0 * TICK_MS)))
+    }
+}
+
+/// Milliseconds per tick of a benchmark.
+const TICK_MS: u64 = 100;
 
 /// The books.
 #[derive(Debug)]
@@ -34,36 +53,49 @@ impl Ledger {
         Ledger { rates, patch_cm, clients, expected: 0, delivered: 0, faults: 0 }
     }
 
-    /// Books one frame of the client at `ix`, who stands at `me`; `truth` tells where everybody is
-    /// (all of whom moved in this tick).
-    pub fn book(&mut self, ix: usize, me: Pos, bytes: &[u8], truth: impl Fn(EntityId) -> Pos) {
+    /// Books one frame of the client at `ix`, who stands at `me`; `truth` tells where everybody is, and since
+    /// when those who see it must be told: where places are told, since this tick.
+    pub fn book(
+        &mut self,
+        ix: usize,
+        me: Pos,
+        bytes: &[u8],
+        truth: impl Fn(EntityId) -> (Pos, Tick),
+    ) {
         let Ok(ServerMsg::Frame(frame)) = ServerMsg::decode(bytes) else {
             self.faults += 1;
             return;
         };
-        let Frame { tick, enters, leaves, moves, .. } = frame;
+        let Frame { tick, enters, leaves, moves, courses, .. } = frame;
         let shown = &mut self.clients[ix];
         for id in &leaves {
             self.faults += u64::from(shown.remove(id).is_none());
         }
-        for (id, (_, told)) in shown.iter() {
-            let ring = ring(me, truth(*id), self.patch_cm);
-            self.expected += u64::from(tick.0 - told.0 >= self.rates.of_ring(ring).into());
+        for (id, told) in shown.iter() {
+            let (pos, since) = truth(*id);
+            let interval = u64::from(self.rates.of_ring(ring(me, pos, self.patch_cm)));
+            self.expected += u64::from(since > told.at && tick.0 - told.at.0 >= interval);
         }
+        let course = |going: &Going| going.on_tiles(1);
         for e in &enters {
-            let at = Pos { x: e.x, y: e.y, z: e.z };
-            self.faults += u64::from(at != truth(e.id));
-            self.faults += u64::from(shown.insert(e.id, (at, tick)).is_some());
+            let pos = Pos { x: e.x, y: e.y, z: e.z };
+            let told = Told { pos, course: e.course.as_ref().map(course), at: tick };
+            self.faults += u64::from(pos != truth(e.id).0);
+            self.faults += u64::from(shown.insert(e.id, told).is_some());
         }
-        for m in &moves {
-            let at = Pos { x: m.x, y: m.y, z: m.z };
-            self.faults += u64::from(at != truth(m.id));
-            match shown.get_mut(&m.id) {
-                Some(entry) => *entry = (at, tick),
+        let places = moves.iter().map(|m| (m.id, Pos { x: m.x, y: m.y, z: m.z }, None));
+        let turns = courses.iter().map(|c| (c.id, Pos::default(), Some(course(&c.course))));
+        for (id, pos, course) in places.chain(turns) {
+            match shown.get_mut(&id) {
+                Some(entry) => *entry = Told { pos, course, at: tick },
                 None => self.faults += 1,
             }
         }
-        self.delivered += moves.len() as u64;
+        for (id, told) in shown.iter() {
+            let (pos, since) = truth(*id);
+            self.faults += u64::from(told.at >= since && told.place(tick) != pos);
+        }
+        self.delivered += (moves.len() + courses.len()) as u64;
     }
 
     /// Mean number of entities that a client shows.

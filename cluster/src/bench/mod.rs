@@ -4,6 +4,7 @@
 pub mod crowd;
 pub mod ledger;
 pub mod scene;
+pub mod squad;
 pub mod views;
 
 use rustix::time::{ClockId, clock_gettime};

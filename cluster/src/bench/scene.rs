@@ -7,10 +7,10 @@ use anyhow::{Context, bail};
 use bytes::Bytes;
 use clap::Args;
 use purview::scene::effects::{Effect, Input, Order, Spawn};
-use purview::scene::spec::Rates;
+use purview::scene::spec::{MoveSpec, Moves, Rates};
 use purview::scene::{
-    EntityId, Kind, Plane, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
-    Tick, Visibility,
+    EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
+    SessionId, Tick, Visibility,
 };
 use purview::wire::EncodedBatch;
 use serde::Serialize;
@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::cpu_us;
 use super::crowd::Crowd;
 use super::ledger::Ledger;
+use super::squad::Squad;
 use crate::replay::positive;
 
 /// `purview bench scene`.
@@ -25,7 +26,8 @@ use crate::replay::positive;
 #[command(after_help = "Examples:\n  \
     purview bench scene --players 10000 --density 60 --ticks 200\n  \
     purview bench scene --players 1000 --mode circle --rates full --json\n  \
-    purview bench scene --players 10000 --side 100 --ticks 20\n\n\
+    purview bench scene --players 10000 --side 100 --ticks 20\n  \
+    purview bench scene --moves vector --rates full\n\n\
     Everybody walks, 10 ticks a second. Time is CPU time of the one thread that does all \
     the work: moves, index, views, frames encoded and assembled. Exits with 1 when what was \
     delivered is not what was due.")]
@@ -51,6 +53,9 @@ pub struct BenchSceneArgs {
     /// `default` (NEAR every tick, MIDDLE every second, FAR every fourth) or `full` (all, every tick).
     #[arg(long, default_value = "default", value_parser = ["default", "full"])]
     pub rates: String,
+    /// `positions` (trusted, told at every tick) or `vector` (judged: a turn every 2 s, told once).
+    #[arg(long, default_value = "positions", value_parser = ["positions", "vector"])]
+    pub moves: String,
     /// Most players in a view list.
     #[arg(long, default_value_t = 60)]
     pub cap: usize,
@@ -85,6 +90,8 @@ pub struct SceneBench {
     pub us_frames: f64,
     /// Enters, leaves and moves delivered per CPU second.
     pub updates_per_cpu_s: f64,
+    /// Places or courses told per player and second.
+    pub moves_per_player_s: f64,
     /// Moves that were due by the rates; 0 when not checked.
     pub expected: u64,
     /// Moves that were delivered; 0 when not checked.
@@ -119,6 +126,10 @@ fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {
         region_lands_z: lands,
         visibility,
         rates,
+        moves: MoveSpec {
+            mode: if args.moves == "vector" { Moves::Judged } else { Moves::Trusted },
+            ..MoveSpec::default()
+        },
         view_cap: args.cap,
         view_margin_cm: args.margin_cm,
         spawn_x_cm: 0,
@@ -157,12 +168,38 @@ fn side_of(players: f64, density: f64, visibility: Visibility) -> f64 {
     least
 }
 
+/// Who walks, and how it is said.
+enum Walk {
+    Positions(Crowd),
+    Vector(Squad),
+}
+
+impl Walk {
+    fn pos(&self, i: usize) -> Pos {
+        match self {
+            Walk::Positions(crowd) => crowd.pos(i),
+            Walk::Vector(squad) => squad.pos(i),
+        }
+    }
+
+    /// Where walker `i` is, and since when its viewers must be told.
+    fn truth(&self, i: usize, now: Tick) -> (Pos, Tick) {
+        match self {
+            Walk::Positions(crowd) => (crowd.pos(i), now),
+            Walk::Vector(squad) => (squad.pos(i), squad.turned(i)),
+        }
+    }
+}
+
 struct Run {
     region: Region,
-    crowd: Crowd,
+    walk: Walk,
     players: usize,
     tick: Tick,
-    seq: Seq,
+    /// Each player's inputs so far, and those of the tick under way.
+    seqs: Vec<Seq>,
+    said: Vec<(usize, Order)>,
+    moves: u64,
     encoded: EncodedBatch,
     fx: Vec<Effect>,
     frame: Vec<u8>,
@@ -185,10 +222,20 @@ impl Run {
         let ledger = (!args.no_check).then(|| Ledger::new(args.players, rates, patch_cm));
         Ok(Run {
             region,
-            crowd: Crowd::new(args.players, side, args.speed * 10.0, args.seed),
+            walk: match args.moves.as_str() {
+                "vector" => Walk::Vector(Squad::new(
+                    args.players,
+                    side,
+                    (args.speed * 100.0) as u32,
+                    args.seed,
+                )),
+                _ => Walk::Positions(Crowd::new(args.players, side, args.speed * 10.0, args.seed)),
+            },
             players: args.players,
             tick: Tick(0),
-            seq: Seq(0),
+            seqs: vec![Seq(0); args.players],
+            said: Vec::new(),
+            moves: 0,
             encoded: EncodedBatch::default(),
             fx: Vec::new(),
             frame: Vec::new(),
@@ -205,7 +252,7 @@ impl Run {
                 id: EntityId(i as u64 + 1),
                 kind: Kind::PLAYER,
                 plane: Plane(0),
-                pos: self.crowd.pos(i),
+                pos: self.walk.pos(i),
                 range: RangeSet::FULL,
                 look: Bytes::new(),
                 session: Some(SessionId(i as u64 + 1)),
@@ -217,12 +264,21 @@ impl Run {
     }
 
     fn step(&mut self) {
-        self.crowd.step();
+        let said = &mut self.said;
+        match &mut self.walk {
+            Walk::Positions(crowd) => {
+                crowd.step();
+                said.extend((0..self.players).map(|i| (i, Order::Move(crowd.pos(i)))));
+            }
+            Walk::Vector(squad) => {
+                squad.step(self.tick.next(), |i, word| said.push((i, Order::Walk(word))));
+            }
+        }
         let t0 = cpu_us();
-        self.seq = self.seq.next();
-        for i in 0..self.players {
-            let (id, order) = (EntityId(i as u64 + 1), Order::Move(self.crowd.pos(i)));
-            self.region.handle(Input::Client { id, seq: self.seq, order }, &mut self.fx);
+        for (i, order) in self.said.drain(..) {
+            self.seqs[i] = self.seqs[i].next();
+            let (id, seq) = (EntityId(i as u64 + 1), self.seqs[i]);
+            self.region.handle(Input::Client { id, seq, order }, &mut self.fx);
         }
         self.us_scene += cpu_us() - t0;
         self.finish_tick();
@@ -244,14 +300,16 @@ impl Run {
                 self.bytes += self.frame.len() as u64;
             }
             self.us_frames += cpu_us() - t0;
+            let told = self.encoded.batch().sessions.iter().map(|s| s.moves + s.courses);
+            self.moves += u64::from(told.sum::<u32>());
             self.region.recycle(old);
             if let Some(ledger) = &mut self.ledger {
-                let truth = |id: EntityId| self.crowd.pos(id.0 as usize - 1);
+                let truth = |id: EntityId| self.walk.truth(id.0 as usize - 1, self.tick);
                 for (i, s) in self.encoded.batch().sessions.iter().enumerate() {
                     self.frame.clear();
                     self.encoded.write_frame(i, &mut self.frame);
                     let ix = s.session.0 as usize - 1;
-                    ledger.book(ix, self.crowd.pos(ix), &self.frame, truth);
+                    ledger.book(ix, self.walk.pos(ix), &self.frame, truth);
                 }
             }
         }
@@ -275,7 +333,7 @@ pub fn bench_scene(
     let warm = args.ticks / 10 + 1;
     (0..warm).for_each(|_| run.step());
     let before = run.region.counts().updates;
-    (run.us_scene, run.us_frames, run.bytes) = (0.0, 0.0, 0);
+    (run.us_scene, run.us_frames, run.bytes, run.moves) = (0.0, 0.0, 0, 0);
     for i in 0..args.ticks {
         run.step();
         progress(i + 1, args.ticks);
@@ -296,6 +354,7 @@ pub fn bench_scene(
         us_per_player_tick: us / player_ticks,
         us_scene: run.us_scene / player_ticks,
         us_frames: run.us_frames / player_ticks,
+        moves_per_player_s: run.moves as f64 / args.players as f64 / (args.ticks as f64 / 10.0),
         updates_per_cpu_s: updates as f64 / (us / 1e6),
         expected,
         delivered,
@@ -324,6 +383,7 @@ impl SceneBench {
         writeln!(out, "  moves, index, views      {:.3}", self.us_scene)?;
         writeln!(out, "  frames                   {:.3}", self.us_frames)?;
         writeln!(out, "updates per CPU second     {:.0}", self.updates_per_cpu_s)?;
+        writeln!(out, "moves per player and s     {:.1}", self.moves_per_player_s)?;
         writeln!(out, "moves due / delivered      {} / {}", self.expected, self.delivered)?;
         writeln!(out, "faults                     {}", self.faults)?;
         writeln!(out, "bytes per player and s     {:.0}", self.bytes_per_player_s)?;

@@ -103,7 +103,7 @@ keys! {
         "Side of a patch, where one layer is enough. Default: a sixteenth of the land.";
     LAYER: "layer", Form::Text("a list of { name, patch }"),
         "Patch grids; the first is that of players. In place of `patch`.";
-    KIND: "kind", Form::Text("a list of { name, layer }"),
+    KIND: "kind", Form::Text("a list of { name, layer, speed }"),
         "Kinds of entities; the first is \"player\", in the first layer.";
     VISIBILITY: "visibility", Form::Choice(&["patches", "circle", "all"]),
         "Who is in range: rings of patches, a circle, or everybody (a single region only).";
@@ -137,7 +137,31 @@ keys! {
         "Most bytes of moves in one frame; what does not fit waits a tick.";
     HANDOFF_MARGIN: "handoff_margin", Form::Quantity(Length, 0, KM_1000),
         "How far past a border an entity goes before it is handed off.";
-    TOP_SPEED: "top_speed", Form::Quantity(Speed, 1, 10_000_000), "Top speed of entities.";
+    TOP_SPEED: "top_speed", Form::Quantity(Speed, 1, 10_000_000),
+        "Top speed of entities, whatever is granted to them.";
+    SPEED: "speed", Form::Quantity(Speed, 0, 10_000_000),
+        "How fast entities of the kind may be of their own; default: the scene's top speed.";
+    MOVES: "moves", Form::Choice(&["judged", "trusted"]),
+        "How clients move: by paths and vectors that the server judges, or by places that it trusts, \
+         as recordings have them.";
+    MOVEMENT: "movement",
+        Form::Text("{ tile, word, grace, leash, allowance, climb_up, climb_down }, each of which may be \
+                    left out"),
+        "The figures by which moves are judged.";
+    MOVE_TILE: "tile", Form::Quantity(Length, 1, 100_000),
+        "Side of a tile where no map says it.";
+    WORD: "word", Form::Quantity(Time, 50, 10_000),
+        "A client that walks says a word at least this often.";
+    GRACE: "grace", Form::Quantity(Time, 10, 10_000),
+        "For how long beyond that an entity walks on without a word; at least a tick.";
+    LEASH: "leash", Form::Quantity(Time, 50, 30_000),
+        "A client stops when no word of this age was acknowledged; at least `word`.";
+    ALLOWANCE: "allowance", Form::Quantity(Time, 51, 60_000),
+        "How much more walking a client may claim than time has passed; more than `leash`.";
+    CLIMB_UP: "climb_up", Form::Quantity(Length, 0, 100_000),
+        "How much higher the next tile may lie; without it and `climb_down` heights stop nobody.";
+    CLIMB_DOWN: "climb_down", Form::Quantity(Length, 0, 100_000),
+        "How much lower the next tile may lie; as much as `climb_up` if it does not say.";
     BAND: "band", Form::Quantity(Length, 0, KM_1000),
         "Width of the band that a region mirrors to its neighbours; \"auto\" = the least that is enough.";
     LINES: "lines", Form::Count(1, 1_000_000), "Planes that automatic joins fill.";

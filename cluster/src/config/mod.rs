@@ -31,7 +31,7 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use purview::scene::spec::SpecError;
+use purview::scene::spec::{MoveSpec, Moves, SpecError};
 use purview::scene::{RegionId, Scene, SceneId, SceneSpec};
 
 use crate::terrain::{self, MapSpec};
@@ -66,12 +66,24 @@ pub struct Config {
 }
 
 /// A scene and where its map comes from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SceneSettings {
     /// The scene.
     pub spec: SceneSpec,
     /// Its map; `None`: one can walk everywhere.
     pub map: Option<MapSpec>,
+}
+
+/// The scene of a configuration that says nothing: the server decides where everybody is.
+fn default_scene() -> SceneSpec {
+    let moves = MoveSpec { mode: Moves::Judged, ..MoveSpec::default() };
+    SceneSpec { moves, ..SceneSpec::default() }
+}
+
+impl Default for SceneSettings {
+    fn default() -> Self {
+        default_scene().into()
+    }
 }
 
 impl From<SceneSpec> for SceneSettings {

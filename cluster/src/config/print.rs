@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use purview::scene::spec::BondSpec;
+use purview::scene::spec::{BondSpec, MoveSpec, Moves};
 use purview::scene::{RangeSet, SceneSpec, Visibility};
 
 use super::keys::{self, Key};
@@ -37,7 +37,7 @@ pub(super) fn print(config: &Config) -> String {
     };
     out.key(&keys::FORMAT, &format(config.log.format), &format(d.log.format));
     for settings in &config.scenes {
-        scene(&mut out, &settings.spec, &SceneSpec::default(), config.tick_ms);
+        scene(&mut out, &settings.spec, &super::default_scene(), config.tick_ms);
         match &settings.map {
             Some(spec) => map(&mut out, spec, &MapSpec::default()),
             None => out.about(&keys::MAP, &"none"),
@@ -92,12 +92,34 @@ fn scene(out: &mut Page, s: &SceneSpec, d: &SceneSpec, tick_ms: u32) {
     out.key(&keys::HANDOFF_MARGIN, &cm(s.handoff_margin_cm), &cm(d.handoff_margin_cm));
     let speed = |v: i32| text(&Quantity::Speed.text(v.into()));
     out.key(&keys::TOP_SPEED, &speed(s.top_speed_cm_s), &speed(d.top_speed_cm_s));
+    moves(out, s, &d.moves);
     let band = |v: i32| if v == 0 { text("auto") } else { cm(v) };
     out.key(&keys::BAND, &band(s.band_cm), &band(d.band_cm));
     out.key(&keys::LINES, &s.lines, &d.lines);
     out.key(&keys::LINE_CAPACITY, &s.line_capacity, &d.line_capacity);
     let spawn = format!("[{}, {}]", cm(s.spawn_x_cm), cm(s.spawn_z_cm));
     out.key(&keys::SPAWN, &spawn, &"");
+}
+
+fn moves(out: &mut Page, s: &SceneSpec, d: &MoveSpec) {
+    let word = |m: &MoveSpec| text(if m.mode == Moves::Judged { "judged" } else { "trusted" });
+    out.key(&keys::MOVES, &word(&s.moves), &word(d));
+    let figures = |m: &MoveSpec| {
+        let tile = (m.tile_cm != d.tile_cm).then(|| format!("tile = {}, ", cm(m.tile_cm)));
+        let time = |v: u32| ms(v.into());
+        let (word, grace) = (time(m.word_ms), time(m.grace_ms));
+        let (leash, allowance) = (time(m.leash_ms), time(m.allowance_ms));
+        let climb = m
+            .climb
+            .map(|c| format!(", climb_up = {}, climb_down = {}", cm(c.up_cm), cm(c.down_cm)));
+        format!(
+            "{{ {}word = {word}, grace = {grace}, leash = {leash}, allowance = {allowance}{} }}",
+            tile.unwrap_or_default(),
+            climb.unwrap_or_default()
+        )
+    };
+    let default = format!("{}; tiles of {}, no limit to climbing", figures(d), cm(d.tile_cm));
+    out.key(&keys::MOVEMENT, &figures(&s.moves), &default);
 }
 
 fn map(out: &mut Page, m: &MapSpec, d: &MapSpec) {
@@ -141,7 +163,9 @@ fn layers_and_kinds(out: &mut Page, s: &SceneSpec, d: &SceneSpec) {
     }
     let entry = |k: &purview::scene::spec::KindSpec| {
         let layer = s.layers.get(k.layer).map_or("", |l| &l.name);
-        format!("{{ name = {}, layer = {} }}", text(&k.name), text(layer))
+        let speed = |v: i32| format!(", speed = {}", text(&Quantity::Speed.text(v.into())));
+        let speed = k.speed_cm_s.map(speed).unwrap_or_default();
+        format!("{{ name = {}, layer = {}{speed} }}", text(&k.name), text(layer))
     };
     let names: Vec<_> = d.kinds.iter().map(|k| k.name.as_str()).collect();
     out.list(&keys::KIND, s.kinds.iter().map(entry), &names.join(", "));

@@ -1,7 +1,8 @@
 //! The `[[scene]]` sections: from keys with units to a [`SceneSpec`], and the rules of
 //! [`Scene::new`] told in the words of the file.
 
-use purview::scene::spec::{BondSpec, KindSpec, LayerSpec, Rates, SpecError};
+use purview::scene::movement::Climb;
+use purview::scene::spec::{BondSpec, KindSpec, LayerSpec, MoveSpec, Moves, Rates, SpecError};
 use purview::scene::{RangeSet, RegionId, Scene, SceneId, SceneSpec, Visibility};
 
 use super::error::ConfigError;
@@ -19,7 +20,7 @@ const CIRCLE: (i32, i32) = (8_000, 8_500);
 
 /// Reads one scene. What the section lacks has its default.
 pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
-    let d = SceneSpec::default();
+    let d = super::default_scene();
     let land_cm = cm(s, &keys::LAND, d.land_cm);
     let (width_cm, depth_cm) = (cm(s, &keys::WIDTH, d.width_cm), cm(s, &keys::DEPTH, d.depth_cm));
     let (region_lands_x, region_lands_z) = region(s, (d.region_lands_x, d.region_lands_z));
@@ -45,6 +46,7 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
         frame_budget_bytes: s.quantity(&keys::FRAME_BUDGET, d.frame_budget_bytes as i64) as usize,
         handoff_margin_cm: cm(s, &keys::HANDOFF_MARGIN, d.handoff_margin_cm),
         top_speed_cm_s: s.quantity(&keys::TOP_SPEED, d.top_speed_cm_s.into()) as i32,
+        moves: moves(s, d.moves, tick_ms),
         band_cm: band(s),
         lines: s.count(&keys::LINES, d.lines.into()) as i32,
         line_capacity: s.count(&keys::LINE_CAPACITY, d.line_capacity.into()) as u32,
@@ -136,7 +138,8 @@ fn kinds(s: &mut Section<'_>, layers: &[LayerSpec], default: Vec<KindSpec>) -> V
                 })
             }
         };
-        kinds.push(KindSpec { name, layer });
+        let speed_cm_s = entry.says(&keys::SPEED).then(|| entry.quantity(&keys::SPEED, 0) as i32);
+        kinds.push(KindSpec { name, layer, speed_cm_s });
         s.close(entry);
     }
     kinds
@@ -215,6 +218,37 @@ fn bond_kinds(s: &mut Section<'_>, default: Vec<String>) -> Vec<String> {
         s.wrong("kinds", node, format!("must be {}", keys::BOND_KINDS.form.rule()));
         default
     })
+}
+
+/// How moves are taken. Where there is a map its tiles are those of the moves, too.
+fn moves(s: &mut Section<'_>, d: MoveSpec, tick_ms: u32) -> MoveSpec {
+    let default = usize::from(d.mode == Moves::Trusted);
+    let mode = [Moves::Judged, Moves::Trusted][s.choice(&keys::MOVES, default)];
+    let mapped = s.says(&keys::MAP);
+    let mut section = s.section("movement");
+    if mapped && let Some(tile) = section.get(&keys::MOVE_TILE) {
+        section.wrong("tile", tile, "the scene has a map: write map.tile in place of it");
+    }
+    let mut ms = |key, default: u32| section.quantity(key, default.into()) as u32;
+    let (word_ms, grace_ms) =
+        (ms(&keys::WORD, d.word_ms), ms(&keys::GRACE, d.grace_ms.max(tick_ms)));
+    let (leash_ms, allowance_ms) =
+        (ms(&keys::LEASH, d.leash_ms), ms(&keys::ALLOWANCE, d.allowance_ms));
+    let tile_cm = cm(&mut section, &keys::MOVE_TILE, d.tile_cm);
+    let climb = climb(&mut section);
+    s.close(section);
+    MoveSpec { mode, tile_cm, word_ms, grace_ms, leash_ms, allowance_ms, climb }
+}
+
+fn climb(s: &mut Section<'_>) -> Option<Climb> {
+    let says = s.says(&keys::CLIMB_UP);
+    let up_cm = cm(s, &keys::CLIMB_UP, 0);
+    let down = s.get(&keys::CLIMB_DOWN);
+    let down_cm = cm(s, &keys::CLIMB_DOWN, up_cm);
+    if let Some(down) = down.filter(|_| !says) {
+        s.wrong("climb_down", down, "has an effect only beside climb_up");
+    }
+    says.then_some(Climb { up_cm, down_cm })
 }
 
 fn rates(s: &mut Section<'_>, tick_ms: u32) -> Rates {
@@ -307,7 +341,7 @@ fn key_of(s: &Section<'_>, error: &SpecError) -> &'static str {
     match error.key {
         "region_lands_x" | "region_lands_z" | "region side" | "regions" => "region",
         "spawn_x" | "spawn_z" => "spawn",
-        "kinds" | "kinds.layer" => "kind",
+        "kinds" | "kinds.layer" | "kinds.speed" => "kind",
         "layers" => "layer",
         "patch" if s.says(&keys::LAYER) => "layer",
         key => key,

@@ -1,7 +1,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use purview::scene::spec::BondSpec;
+use purview::scene::movement::Climb;
+use purview::scene::spec::{BondSpec, MoveSpec, Moves};
 use purview::scene::{RangeSet, SceneSpec, Visibility};
 
 use super::*;
@@ -55,7 +56,9 @@ fn a_scene_of_every_key_is_read_and_printed_back() {
         land = "128m"
         region = [1, 2]
         layer = [{ name = "people", patch = "16m" }, { name = "beasts", patch = "32m" }]
-        kind = [{ name = "player" }, { name = "dragon", layer = "beasts" }]
+        kind = [{ name = "player", speed = "6m/s" }, { name = "dragon", layer = "beasts" }]
+        moves = "judged"
+        movement = { tile = "50cm", word = "400ms", grace = "200ms", leash = "800ms", allowance = "900ms", climb_up = "60cm", climb_down = "2m" }
         range = ["near", "far"]
         view_cap = 7
         view_margin = "150cm"
@@ -63,7 +66,7 @@ fn a_scene_of_every_key_is_read_and_printed_back() {
         bonds = { kinds = ["raid", "fight"], cap = 5, enter = "100m", leave = "110m", fight = "3s" }
         frame_budget = "1KiB"
         handoff_margin = "3m"
-        top_speed = "12m/s"
+        top_speed = "7m/s"
         band = "120m"
         lines = 2
         line_capacity = 30
@@ -81,6 +84,17 @@ fn a_scene_of_every_key_is_read_and_printed_back() {
     let scene = &config.scenes[0].spec;
     assert_eq!((scene.width_cm, scene.depth_cm), (102_400, 51_200));
     assert_eq!(scene.kinds[1].layer, 1);
+    assert_eq!((scene.kinds[0].speed_cm_s, scene.kinds[1].speed_cm_s), (Some(600), None));
+    let moves = MoveSpec {
+        mode: Moves::Judged,
+        tile_cm: 50,
+        word_ms: 400,
+        grace_ms: 200,
+        leash_ms: 800,
+        allowance_ms: 900,
+        climb: Some(Climb { up_cm: 60, down_cm: 200 }),
+    };
+    assert_eq!(scene.moves, moves);
     assert_eq!(scene.default_range, RangeSet::NEAR.or(RangeSet::FAR));
     let bonds = BondSpec {
         kinds: vec!["raid".into(), "fight".into()],
@@ -214,12 +228,17 @@ fn scene_rules_are_told_at_the_key_of_the_file() {
     assert_eq!(
         wrong("[[scene]]\nband = \"50m\""),
         "config:2: scene.0.band = 50 m: must lie between leave range 96 m + handoff margin 2 m + \
+         one tick and a late word at top speed 41 m = 139 m and the smallest region side, 1024 m"
+    );
+    assert_eq!(
+        wrong("[[scene]]\nband = \"50m\"\nmoves = \"trusted\""),
+        "config:2: scene.0.band = 50 m: must lie between leave range 96 m + handoff margin 2 m + \
          one tick at top speed 2 m = 100 m and the smallest region side, 1024 m"
     );
     assert_eq!(
         wrong("[[scene]]\nvisibility = \"circle\"\nenter = \"80m\"\nleave = \"2km\""),
         "config:1: scene.0.region = 1024 m: the smallest region must be at least as wide as leave \
-         range 2000 m + handoff margin 2 m + one tick at top speed 2 m = 2004 m"
+         range 2000 m + handoff margin 2 m + one tick and a late word at top speed 41 m = 2043 m"
     );
     let message = wrong("[[scene]]\nvisibility = \"circle\"\nenter = \"80m\"\nleave = \"80m\"");
     let rule = "config:4: scene.0.leave = 80 m: must be greater than the enter radius of 80 m";
@@ -267,6 +286,34 @@ fn keys_that_exclude_each_other_are_told() {
     assert_eq!(
         wrong("[[scene]]\npatch = \"32m\"\n[[scene.layer]]\nname = \"a\"\npatch = \"16m\""),
         "config:2: scene.0.patch = \"32m\": stands beside `layer`; write one of the two"
+    );
+}
+
+#[test]
+fn figures_of_movement_that_do_not_fit_are_told() {
+    let judged = |keys: &str| wrong(&format!("[[scene]]\nmoves = \"judged\"\n{keys}"));
+    assert_eq!(
+        judged("movement = { leash = \"400ms\" }"),
+        "config:3: scene.0.movement.leash = 400 ms: must lie between 500 ms, as often as a word is \
+         said, and 30000 ms"
+    );
+    assert_eq!(
+        judged("movement = { climb_down = \"1m\" }"),
+        "config:3: scene.0.movement.climb_down = \"1m\": has an effect only beside climb_up"
+    );
+    assert_eq!(
+        judged("[scene.movement]\ntile = \"1m\"\n[scene.map]\nfile = \"a.png\"\ntile = \"2m\""),
+        "config:4: scene.0.movement.tile = \"1m\": the scene has a map: write map.tile in place of it"
+    );
+    assert_eq!(
+        wrong("[[scene]]\nmoves = \"judge\""),
+        "config:2: scene.0.moves = \"judge\": must be one of \"judged\", \"trusted\"; did you mean \
+         \"judged\"?"
+    );
+    assert_eq!(
+        wrong("[[scene]]\nkind = [{ name = \"player\", speed = \"21m/s\" }]"),
+        "config:2: scene.0.kind = 21 m/s (kind \"player\"): must lie between 0 m/s and the scene's top \
+         speed of 20 m/s"
     );
 }
 
@@ -390,7 +437,9 @@ fn a_secret_stands_in_a_file_of_its_own() {
 
 #[test]
 fn defaults_follow_from_what_a_scene_says() {
-    let small = scene("width = \"96m\"\ndepth = \"64m\"\nland = \"16m\"\nregion = [2, 2]");
+    let small = scene(
+        "width = \"96m\"\ndepth = \"64m\"\nland = \"16m\"\nregion = [2, 2]\nmoves = \"trusted\"",
+    );
     assert_eq!(small.layers[0].patch_cm, 100);
     assert_eq!((small.spawn_x_cm, small.spawn_z_cm), (4_800, 3_200));
 }

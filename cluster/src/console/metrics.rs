@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use purview::actor::metrics::{RegionMetrics, TICK_BUCKETS_US};
+use purview::scene::movement::Reason;
 use purview::scene::{RegionId, SceneId};
 use serde::Serialize;
 
@@ -115,6 +116,13 @@ pub fn text(
         head(&mut out, f.name, f.kind, f.help);
         for ((.., m), labels) in regions.iter().zip(&labels) {
             line(&mut out, f.name, labels, (f.of)(m).load(Relaxed));
+        }
+    }
+    let name = "purview_moves_refused_total";
+    head(&mut out, name, "counter", "Words about movement that were refused, by reason.");
+    for ((.., m), labels) in regions.iter().zip(&labels) {
+        for (reason, count) in Reason::WORDS.iter().zip(&m.moves_refused) {
+            line(&mut out, name, &format!("{labels},reason=\"{reason}\""), count.load(Relaxed));
         }
     }
     head(&mut out, "purview_tick_max_seconds", "gauge", "The longest tick so far.");

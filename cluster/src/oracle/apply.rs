@@ -1,13 +1,15 @@
 //! What a frame does to what a client is shown.
 
+use purview::scene::movement::Course;
 use purview::scene::{EntityId, Kind, Pos};
-use purview::wire::{Entered, Frame, Moved};
+use purview::wire::{Entered, Frame, JoinRules, Moved};
 use rustc_hash::FxHashMap;
 
 use super::acts::Acts;
 use super::findings::{Fault, Log};
 use super::pairs::{Waiting, pair};
 use super::player::{Entry, NOBODY, Parted, Player};
+use super::rules;
 use super::track::Track;
 use super::{ClientId, Options};
 
@@ -37,6 +39,15 @@ impl Scope<'_> {
     }
 }
 
+/// Shows everybody whose course is known where that has come to at tick `t`.
+pub(super) fn walk_on(player: &mut Player, by: &JoinRules, t: u64) {
+    for entry in player.shown.values_mut() {
+        if let Some(course) = &entry.course {
+            entry.pos = rules::place(by, course, t);
+        }
+    }
+}
+
 /// Applies a frame: leaves, enters, moves, acts. A contradiction is counted and then made the best
 /// of.
 pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
@@ -58,8 +69,16 @@ pub(super) fn frame(player: &mut Player, frame: &Frame, scope: &mut Scope<'_>) {
             leave(player, *id, entry, scope);
         }
     }
-    for m in &frame.moves {
-        moved(player, m, scope);
+    for Moved { id, x, y, z } in &frame.moves {
+        moved(player, *id, Pos { x: *x, y: *y, z: *z }, None, scope);
+    }
+    for c in &frame.courses {
+        let Some(course) = rules::course(&scope.me.rules, &c.course) else {
+            scope.contradiction(player.client, c.id, "has a course where places are trusted");
+            continue;
+        };
+        let pos = rules::place(&scope.me.rules, &course, scope.t);
+        moved(player, c.id, pos, Some(course), scope);
     }
     for a in &frame.acts {
         if !player.shown.contains_key(&a.id) && !acting_last.contains(&a.id) {
@@ -93,7 +112,9 @@ fn leave(player: &mut Player, id: EntityId, entry: &Entry, scope: &mut Scope<'_>
 
 fn enter(player: &mut Player, e: &Entered, before: Option<&Entry>, scope: &mut Scope<'_>) {
     let t = scope.t;
-    let pos = Pos { x: e.x, y: e.y, z: e.z };
+    let course = e.course.and_then(|going| rules::course(&scope.me.rules, &going));
+    let said = Pos { x: e.x, y: e.y, z: e.z };
+    let pos = course.map_or(said, |course| rules::place(&scope.me.rules, &course, t));
     if player.shown.contains_key(&e.id) {
         scope.contradiction(player.client, e.id, "enters who is in view already");
     }
@@ -120,6 +141,7 @@ fn enter(player: &mut Player, e: &Entered, before: Option<&Entry>, scope: &mut S
         kind: e.kind,
         slot: NOBODY,
         pos,
+        course,
         since: before.map_or(t, |b| b.since),
         told: t,
         fresh: t,
@@ -133,22 +155,27 @@ fn enter(player: &mut Player, e: &Entered, before: Option<&Entry>, scope: &mut S
     player.shown.insert(e.id, entry);
 }
 
-fn moved(player: &mut Player, m: &Moved, scope: &mut Scope<'_>) {
-    let Some(mut entry) = player.shown.get(&m.id).copied() else {
-        scope.contradiction(player.client, m.id, "moves who is not in view");
+fn moved(
+    player: &mut Player,
+    id: EntityId,
+    pos: Pos,
+    course: Option<Course>,
+    scope: &mut Scope<'_>,
+) {
+    let Some(mut entry) = player.shown.get(&id).copied() else {
+        scope.contradiction(player.client, id, "moves who is not in view");
         return;
     };
-    let pos = Pos { x: m.x, y: m.y, z: m.z };
-    if let Some((_, other)) = scope.track(m.id) {
+    if let Some((_, other)) = scope.track(id) {
         let rate = scope.me.rate(other);
         let differs = entry.pos != other.pos || entry.pos != pos;
         if entry.due.is_some() || (differs && scope.t >= entry.told + rate) {
             scope.log.findings.updates.came();
         }
     }
-    (entry.pos, entry.told, entry.due) = (pos, scope.t, None);
-    told(player, m.id, &mut entry, scope);
-    player.shown.insert(m.id, entry);
+    (entry.pos, entry.course, entry.told, entry.due) = (pos, course, scope.t, None);
+    told(player, id, &mut entry, scope);
+    player.shown.insert(id, entry);
 }
 
 /// Finds out how old the place is that a client was just told.

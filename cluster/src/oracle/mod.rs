@@ -5,7 +5,8 @@
 //! views with the server, and none of its code.
 //!
 //! **Truth.** A client's place at a tick is that of the input which its own frame of that tick
-//! acknowledges. A tick for which a client has no frame leaves it *held*: its place is unknown and
+//! acknowledges. Where moves are judged it is that to which its own course has come, as its frames told it of that
+//! last: what others are shown is held against what the server says to the player itself. A tick for which a client has no frame leaves it *held*: its place is unknown and
 //! nothing is held against its view until its next frame.
 //!
 //! **When.** Tick T is judged once every client in a scene has delivered a frame of T or later, or
@@ -54,6 +55,8 @@ pub type ClientId = u32;
 pub enum Sent {
     /// A move.
     Move(Pos),
+    /// A word about its movement, where moves are judged. Where it leads says the server's account.
+    Walk,
     /// A jump; `None` keeps the scene or plane.
     Jump {
         /// To which scene.

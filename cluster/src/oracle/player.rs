@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use purview::scene::movement::Course;
 use purview::scene::{EntityId, Epoch, Kind, Pos, Seq};
 use purview::wire::Frame;
 use purview::wire::client::Joined;
@@ -28,7 +29,10 @@ pub(super) struct Entry {
     pub kind: Kind,
     /// Its slot when last looked up; to be checked against its id.
     pub slot: u32,
+    /// Where it is shown in the present tick.
     pub pos: Pos,
+    /// What it was told to do, where moves are judged.
+    pub course: Option<Course>,
     /// The tick of its enter.
     pub since: u64,
     /// The tick at which its place was told last.

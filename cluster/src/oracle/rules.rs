@@ -1,7 +1,8 @@
 //! The rules of range and rate, as a client is told them in [`JoinRules`].
 
+use purview::scene::movement::{Course, ServerMs};
 use purview::scene::{Pos, RangeSet, Visibility};
-use purview::wire::JoinRules;
+use purview::wire::{Going, JoinRules};
 
 /// Ring of patches in which the two places see each other: 0 the same patch, 1 the next, ...
 #[inline]
@@ -18,6 +19,17 @@ pub(super) fn patch(pos: Pos, rules: &JoinRules) -> (i32, i32) {
 /// Ticks between two updates of one who is seen in `ring`.
 pub(super) fn interval(rules: &JoinRules, ring: u32) -> u64 {
     u64::from(rules.rates[ring.min(2) as usize]).max(1)
+}
+
+/// A course over the tiles of a scene in which moves are judged; `None` in one that trusts.
+pub(super) fn course(rules: &JoinRules, going: &Going) -> Option<Course> {
+    rules.movement.as_ref().map(|m| going.on_tiles(m.tile_cm))
+}
+
+/// Where a course has come to at tick `t`.
+pub(super) fn place(rules: &JoinRules, course: &Course, t: u64) -> Pos {
+    let tick_ms = rules.movement.as_ref().map_or(0, |m| m.tick_ms);
+    course.position(ServerMs(t * u64::from(tick_ms)))
 }
 
 /// What makes two of a plane in range of each other.

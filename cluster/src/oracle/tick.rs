@@ -85,11 +85,13 @@ impl Oracle {
                     let slack = self.options.slack_ticks;
                     *track = Track::new(joined.id, place, joined.rules, joined.pos, t, slack);
                 }
+                track.follow(joined.own.as_ref());
             }
             while player.inbox.front().is_some_and(|f| f.tick.0 <= t) {
                 player.now.extend(player.inbox.pop_front().map(|f| *f));
             }
             self.hear_acks(slot, &mut player, t);
+            self.tracks[slot as usize].walk_on(t);
             let has_frame = player.now.last().is_some_and(|f| f.tick.0 == t);
             if !has_frame {
                 self.tracks[slot as usize].held_at = Some(t);
@@ -128,6 +130,9 @@ impl Oracle {
             }
             player.ack = player.ack.max(ack.min(player.sent_last));
             self.apply_inputs(slot, player, ack, t);
+            if let Some(own) = &player.now[i].own {
+                self.tracks[slot as usize].follow(Some(own));
+            }
         }
     }
 
@@ -143,8 +148,11 @@ impl Oracle {
                         // Where it is now, its next `Joined` will say.
                         track.place = None;
                     }
+                    // Where it walks there the same frame says, or its next `Joined`.
+                    track.follow(None);
                     track.stand(pos, t);
                 }
+                Sent::Walk => {}
                 Sent::Act(digest) if !input.told => self.acts.done(player.id, digest, t),
                 Sent::Act(_) => {}
             }
@@ -171,6 +179,7 @@ impl Oracle {
         for slot in 0..self.players.len() {
             let Some(mut player) = self.players[slot].take() else { continue };
             let frames = std::mem::take(&mut player.now);
+            apply::walk_on(&mut player, &self.tracks[slot].rules, t);
             for frame in &frames {
                 let mut scope = Scope {
                     t,

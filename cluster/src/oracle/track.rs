@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use purview::scene::movement::Course;
 use purview::scene::{EntityId, Plane, Pos, RangeSet, Visibility};
-use purview::wire::JoinRules;
+use purview::wire::{JoinRules, OwnMove};
 
 use super::rules::{self, Range, interval};
 
@@ -25,6 +26,8 @@ pub(super) struct Track {
     pub rules: JoinRules,
     pub range: Range,
     pub pos: Pos,
+    /// What it does by the server's account, where moves are judged: where it is in every tick follows.
+    course: Option<Course>,
     pub patch: (i32, i32),
     /// Where it was when the server's other regions last heard of it.
     pub late: Pos,
@@ -50,6 +53,7 @@ impl Default for Track {
             view_margin_cm: 0,
             rates: [1; 3],
             size_cm: [0; 2],
+            movement: None,
         };
         Track {
             id: EntityId(0),
@@ -58,6 +62,7 @@ impl Default for Track {
             range: Range::All,
             rules,
             pos: Pos::default(),
+            course: None,
             patch: (0, 0),
             late: Pos::default(),
             late_patch: (0, 0),
@@ -103,6 +108,18 @@ impl Track {
         self.range = Range::of(&rules);
         self.rules = rules;
         self.stand(pos, t);
+    }
+
+    /// It is told of its own movement; `None`: what was told before does not hold any more.
+    pub fn follow(&mut self, own: Option<&OwnMove>) {
+        self.course = own.and_then(|own| rules::course(&self.rules, &own.course));
+    }
+
+    /// It is where its course has come to at tick `t`.
+    pub fn walk_on(&mut self, t: u64) {
+        if let Some(course) = &self.course {
+            self.stand(rules::place(&self.rules, course, t), t);
+        }
     }
 
     /// It is at `pos` from tick `t` on.

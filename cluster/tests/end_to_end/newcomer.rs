@@ -54,6 +54,20 @@ fn a_file_that_is_not_there_is_named_once_with_its_reason() {
 }
 
 #[test]
+fn a_recording_is_not_played_where_moves_are_judged_and_that_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = crate::trace::plain(folder.path(), true);
+    let file = file.to_str().unwrap();
+    let scene = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/dev.toml");
+    let done = run(&["replay", file, "--scene", scene]);
+    assert_says(&done, 1, &["scene \"meadow\" judges moves", "scene.0.moves = \"trusted\""]);
+    let server = Served::start(&[]);
+    let done = run(&["replay", file, "--speed", "50", "--connect", &server.ws]);
+    assert_says(&done, 1, &[]);
+    assert!(done.stdout.contains("a scene that trusts places"), "{done:?}");
+}
+
+#[test]
 fn what_is_no_recording_says_which_line_and_what_is_wanted() {
     let done = run(&["replay", env!("CARGO_MANIFEST_DIR").to_owned().as_str()]);
     assert_says(&done, 1, &["directory"]);

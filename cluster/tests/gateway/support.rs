@@ -147,6 +147,10 @@ impl FakeRegion {
         }
         self.here[at].ack = seq;
         match order {
+            Order::Walk(_) => {
+                let why = Refusal::WrongForm;
+                self.frames(&[], &[], Some((at, InputRefused { seq, why })));
+            }
             Order::Move(pos) if pos.x < 0 => {
                 let why = Refusal::OutOfBounds;
                 self.frames(&[], &[], Some((at, InputRefused { seq, why })));
@@ -174,6 +178,7 @@ impl FakeRegion {
             tick: self.tick,
             plane: r.plane,
             pos: r.pos,
+            own: None,
             arrived: true,
         };
         deliver(r, Delivery::Notice(route));
@@ -323,6 +328,8 @@ pub fn leave() -> ClientMsg {
 
 /// What a server said.
 #[derive(Debug)]
+// A test holds a handful of them.
+#[allow(clippy::large_enum_variant)]
 pub enum Said {
     Msg(ServerMsg),
     /// The code of the WebSocket close frame, or the end of a TCP connection.

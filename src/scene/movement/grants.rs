@@ -27,6 +27,17 @@ const IN_USE: ServerMs = ServerMs(u64::MAX);
 #[serde(transparent)]
 pub struct GrantId(pub u32);
 
+/// A grant as its client is told of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Granted {
+    /// Its name.
+    pub id: GrantId,
+    /// The speed, centimetres per second.
+    pub speed_cm_s: u32,
+    /// For how many more milliseconds of walking; `None`: until it is taken back.
+    pub left_ms: Option<u32>,
+}
+
 /// There are [`MAX_GRANTS`] already. Nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an entity has at most {MAX_GRANTS} grants of speed at a time; revoke one first")]
@@ -40,6 +51,8 @@ struct Grant {
     left_ms: Option<u32>,
     /// When it is forgotten; `None` while it was not taken away.
     ends: Option<ServerMs>,
+    /// It was taken away: a client that knows uses it no more.
+    taken: bool,
 }
 
 impl Grant {
@@ -74,7 +87,8 @@ impl Speeds {
         let old_cm_s = std::mem::replace(&mut self.own_cm_s, speed_cm_s);
         if old_cm_s > speed_cm_s {
             let ends = Some(now.plus(LATE_MS));
-            let old = Grant { id: GrantId(0), speed_cm_s: old_cm_s, left_ms: None, ends };
+            let (id, taken) = (GrantId(0), true);
+            let old = Grant { id, speed_cm_s: old_cm_s, left_ms: None, ends, taken };
             // It needs a place; where there is none, the shortest grant gives way.
             let left = |g: &Grant| u64::from(g.usable_ms(now)) + 1;
             let place = self.grants.iter_mut().min_by_key(|g| g.as_ref().map_or(0, left));
@@ -91,20 +105,45 @@ impl Speeds {
         speed_cm_s: u32,
         lasts_ms: Option<u32>,
     ) -> Result<GrantId, TooManyGrants> {
-        self.tidy(now);
-        let place = self.grants.iter_mut().find(|g| g.is_none()).ok_or(TooManyGrants)?;
         let id = GrantId(self.last.0.wrapping_add(1).max(1));
-        let ends = lasts_ms.map(|ms| now.plus(u64::from(ms) + LATE_MS));
-        *place = Some(Grant { id, speed_cm_s, left_ms: lasts_ms, ends });
-        self.last = id;
+        self.grant_as(now, id, speed_cm_s, lasts_ms)?;
         Ok(id)
+    }
+
+    /// As [`Speeds::grant`], under a name of the caller's; one of that name is replaced.
+    pub fn grant_as(
+        &mut self,
+        now: ServerMs,
+        id: GrantId,
+        speed_cm_s: u32,
+        lasts_ms: Option<u32>,
+    ) -> Result<(), TooManyGrants> {
+        self.tidy(now);
+        let same = |g: &Option<Grant>| g.is_some_and(|g| g.id == id && id != GrantId(0));
+        let place = match self.grants.iter().position(same) {
+            Some(place) => place,
+            None => self.grants.iter().position(Option::is_none).ok_or(TooManyGrants)?,
+        };
+        let ends = lasts_ms.map(|ms| now.plus(u64::from(ms) + LATE_MS));
+        self.grants[place] = Some(Grant { id, speed_cm_s, left_ms: lasts_ms, ends, taken: false });
+        self.last = self.last.max(id);
+        Ok(())
+    }
+
+    /// The grants that were not taken away.
+    pub fn granted(&self, now: ServerMs) -> [Option<Granted>; MAX_GRANTS] {
+        self.grants.map(|g| {
+            let g = g.filter(|g| !g.taken && g.usable_ms(now) > 0)?;
+            let Grant { id, speed_cm_s, left_ms, .. } = g;
+            Some(Granted { id, speed_cm_s, left_ms })
+        })
     }
 
     /// Takes a grant back; it may still be in use for a while. Says whether there was one that had no end
     /// yet.
     pub fn revoke(&mut self, now: ServerMs, id: GrantId) -> bool {
         match self.grants.iter_mut().flatten().find(|g| g.id == id && g.ends.is_none()) {
-            Some(grant) => grant.ends = Some(now.plus(LATE_MS)),
+            Some(grant) => (grant.ends, grant.taken) = (Some(now.plus(LATE_MS)), true),
             None => return false,
         }
         true
@@ -236,6 +275,21 @@ mod tests {
         assert_eq!(s.lasts_ms(NOW, 900), 600);
         assert!(s.spend(NOW, 900, 601).is_err());
         assert_eq!(s.top_cm_s(NOW), 500);
+    }
+
+    #[test]
+    fn a_client_is_told_of_what_it_may_use_and_a_name_is_used_once() {
+        let mut s = Speeds::new(500);
+        let told = |s: &Speeds| -> Vec<Granted> { s.granted(NOW).into_iter().flatten().collect() };
+        s.grant_as(NOW, GrantId(7), 900, None).unwrap();
+        s.grant_as(NOW, GrantId(7), 800, Some(300)).unwrap();
+        let dash = Granted { id: GrantId(7), speed_cm_s: 800, left_ms: Some(300) };
+        assert_eq!(told(&s), [dash]);
+        let mount = s.grant(NOW, 1_200, None).unwrap();
+        assert_eq!((mount, told(&s).len()), (GrantId(8), 2));
+        s.revoke(NOW, mount);
+        s.set_own(NOW, 100);
+        assert_eq!((told(&s), s.top_cm_s(NOW)), (vec![dash], 1_200));
     }
 
     #[test]

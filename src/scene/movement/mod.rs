@@ -56,17 +56,18 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use super::Tile;
 pub use clock::ClockEstimate;
 pub use extrapolate::{Blend, Extrapolator};
-pub use grants::{GrantId, MAX_GRANTS, TooManyGrants};
+pub use grants::{GrantId, Granted, MAX_GRANTS, TooManyGrants};
 pub use mover::{Advanced, Mover};
-pub use path::Path;
+pub use path::{MAX_TILE_CM, Path};
 pub use predict::{Predictor, Wish};
 pub use reason::{Flags, Reason};
 pub use rules::{Climb, Footing, Rules};
-pub use ruling::{Accepted, Course, Go, MoveOrder, Refused, Ruling};
+pub use ruling::{Accepted, Course, Go, MoveOrder, Own, Refused, Ruling};
 pub use steps::{BadSteps, Step, Steps};
-pub use tiles::{Open, Tile, Tiles};
+pub use tiles::{Open, Tiles};
 pub use time::{ClientMs, ServerMs};
 pub use vector::{MAX_SPEED_CM_S, Vector};
 pub use walk::Move;

@@ -8,14 +8,14 @@ use super::trace::check_line;
 use super::vector::ceil_sqrt;
 use super::walk::Walk;
 use super::{
-    Accepted, ClientMs, Course, Flags, Footing, Go, GrantId, Move, MoveOrder, Reason, Refused,
+    Accepted, ClientMs, Course, Flags, Footing, Go, GrantId, Move, MoveOrder, Own, Reason, Refused,
     Ruling, ServerMs, Tile, Tiles,
 };
 use crate::scene::{Pos, Seq};
 
 /// How far a move may begin from where the entity was, as a time at its top speed, milliseconds.
 /// With equal arithmetic on both sides it is 0; this is for clients that round in their own way.
-const STRAY_MS: u64 = 50;
+pub(super) const STRAY_MS: u64 = 50;
 
 /// How much of that may be owed, as a time at its top speed, milliseconds.
 const STRAYED_MS_MAX: u64 = 100;
@@ -179,6 +179,20 @@ impl Mover {
         self.speeds.grant(now, speed_cm_s, lasts_ms)
     }
 
+    /// As [`Mover::grant`], under a name of the caller's, above 0; a grant of that name is replaced.
+    ///
+    /// # Errors
+    /// It has too many grants; nothing was changed.
+    pub fn grant_as(
+        &mut self,
+        now: ServerMs,
+        id: GrantId,
+        speed_cm_s: u32,
+        lasts_ms: Option<u32>,
+    ) -> Result<(), TooManyGrants> {
+        self.speeds.grant_as(now, id, speed_cm_s, lasts_ms)
+    }
+
     /// Takes a grant back from when the client has heard of it. Says whether there was such a one that
     /// had no end yet.
     pub fn revoke(&mut self, now: ServerMs, id: GrantId) -> bool {
@@ -201,6 +215,23 @@ impl Mover {
         self.ruling
     }
 
+    /// What its client is to know.
+    pub fn own(&self, now: ServerMs) -> Own {
+        Own {
+            ruling: self.ruling,
+            course: self.course(),
+            speed_cm_s: self.speed_cm_s(),
+            flags: self.flags,
+            grants: self.speeds.granted(now),
+        }
+    }
+
+    /// When its walk ends for want of a word, by the server's clock; `None`: not before its end.
+    pub fn lapses_at(&self) -> Option<ServerMs> {
+        let ms = self.walk.lapse_ms().filter(|_| !self.halted && self.walk.is_clients())?;
+        Some(self.start.plus(ms + 1))
+    }
+
     fn follow<T: Tiles>(
         &mut self,
         now: ServerMs,
@@ -214,6 +245,10 @@ impl Mover {
         let heard = self.hear(now, order.at, on.rules.allowance_ms)?;
         match order.go {
             Go::On => {
+                // Whoever computes as the server does knows that it has come to an end.
+                if let Some(why) = self.walk.overrun(order.at, on) {
+                    return Err(why);
+                }
                 self.walk.go_on(order.at, on);
                 let start = heard.at_server(&self.walk).unwrap_or(self.start);
                 if start.0.abs_diff(self.start.0) >= RETIME_MS {
@@ -343,6 +378,25 @@ impl Mover {
         Ruling { number: self.ruling, course: self.walk.course, lasts_ms: self.walk.lasts_ms() }
     }
 
+    /// As [`Mover::rule`], from where the entity is.
+    pub fn push<T: Tiles>(&mut self, now: ServerMs, course: Move, on: &Footing<'_, T>) -> Ruling {
+        let here = self.settle(now, on);
+        self.rule(now, course.begun_at(here), on)
+    }
+
+    /// It comes from another scene to stand at `pos`, with a top speed of its own; what it was granted
+    /// there ends.
+    pub fn settle_down<T: Tiles>(
+        &mut self,
+        now: ServerMs,
+        pos: Pos,
+        speed_cm_s: u32,
+        on: &Footing<'_, T>,
+    ) -> Ruling {
+        self.speeds = Speeds::new(speed_cm_s);
+        self.rule(now, Move::stand(pos), on)
+    }
+
     /// Has the entity stand where it is.
     pub fn stop<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> Ruling {
         let here = self.settle(now, on);
@@ -397,11 +451,12 @@ impl Mover {
         self.grounded(self.walk.course.position(self.shown(now)), on)
     }
 
-    /// Looks anew whether its way is clear, as after a door has closed. Says whether viewers must be told.
+    /// Looks anew whether its way is clear, as after a door has closed. One that has opened lets nobody
+    /// through before the next move: the client may not know. Says whether viewers must be told.
     pub fn look<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> bool {
         let was = self.course();
         let from_ms = self.walk.walked(now.since(self.start)).max(self.walk.said());
-        self.walk.look(from_ms, on);
+        self.walk.look_again(from_ms, on);
         self.course() != was
     }
 

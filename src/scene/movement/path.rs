@@ -38,7 +38,7 @@ pub(super) struct Leg {
 }
 
 /// Longest side of a tile, centimetres: 1 km.
-const MAX_TILE_CM: i32 = 100_000;
+pub const MAX_TILE_CM: i32 = 100_000;
 
 impl Path {
     /// A path over tiles with sides of `tile_cm` (1 cm to 1 km; what lies outside counts as the nearest
@@ -65,6 +65,11 @@ impl Path {
             true => *self,
             false => Path::new(self.start, self.steps, self.speed_cm_s, tile_cm),
         }
+    }
+
+    /// The same steps from another place.
+    pub(super) fn begun_at(&self, start: Pos) -> Path {
+        Path::new(start, self.steps, self.speed_cm_s, self.tile_cm)
     }
 
     /// Where it begins.

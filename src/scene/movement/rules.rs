@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Tiles;
+use super::mover::STRAY_MS;
 use crate::scene::{Plane, Rect};
 
 /// The figures by which the moves of a scene are judged. Client and server use the same ones.
@@ -50,6 +51,13 @@ impl Rules {
     /// For how long a walk goes on after the client's last word, milliseconds.
     pub fn reach_ms(&self) -> u32 {
         self.word_ms.saturating_add(self.grace_ms)
+    }
+
+    /// How far from where it was shown a client's words of one moment may bring an entity at most, in
+    /// milliseconds of walking: it was shown to walk on for as long as it is without a word, and they
+    /// say that it went elsewhere meanwhile, and for as long as can be owed.
+    pub fn leap_ms(&self) -> u32 {
+        self.reach_ms().saturating_add(self.allowance_ms).saturating_add(STRAY_MS as u32)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ClientMs, Move, Reason, ServerMs};
+use super::{ClientMs, Flags, Granted, MAX_GRANTS, Move, Reason, ServerMs};
 use crate::scene::Seq;
 
 /// A client's word about its own movement.
@@ -71,6 +71,31 @@ pub struct Course {
     pub start: ServerMs,
     /// Milliseconds after which it ends, as far as is known; `u32::MAX`: until another is told.
     pub lasts_ms: u32,
+}
+
+/// An entity's movement as its own client is told of it, as a level: whoever knows the newest one needs
+/// none of those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Own {
+    /// The number of the last ruling; where the client has not followed it yet the course is what it
+    /// says.
+    pub ruling: u32,
+    /// What viewers are told.
+    pub course: Course,
+    /// Its own top speed, centimetres per second.
+    pub speed_cm_s: u32,
+    /// What keeps it from moving.
+    pub flags: Flags,
+    /// Speeds beyond its own that it was granted.
+    pub grants: [Option<Granted>; MAX_GRANTS],
+}
+
+impl Own {
+    /// The last ruling, for a client that has not followed it yet.
+    pub fn ruling(&self) -> Ruling {
+        let Course { course, lasts_ms, .. } = self.course;
+        Ruling { number: self.ruling, course, lasts_ms }
+    }
 }
 
 impl Course {

@@ -1,45 +1,6 @@
 //! What movement asks of the ground.
 
-use crate::scene::{Plane, Pos};
-
-/// A tile of the ground, counted from the map's north-west corner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Tile {
-    /// Tiles from the west edge.
-    pub x: i32,
-    /// Tiles from the north edge.
-    pub z: i32,
-}
-
-impl Tile {
-    /// The tile of a place, where a tile's side is `tile_cm` (at least 1).
-    #[inline]
-    pub fn of(pos: Pos, tile_cm: i32) -> Tile {
-        Tile { x: pos.x.div_euclid(tile_cm), z: pos.z.div_euclid(tile_cm) }
-    }
-
-    /// The ground position in the tile's middle, at height `y`.
-    #[inline]
-    pub fn middle(self, tile_cm: i32, y: i32) -> Pos {
-        let along = |tile: i32| tile.saturating_mul(tile_cm).saturating_add(tile_cm / 2);
-        Pos { x: along(self.x), y, z: along(self.z) }
-    }
-
-    /// The place in the tile that is nearest to `to` along each axis.
-    pub(super) fn nearest(self, tile_cm: i32, to: Pos) -> Pos {
-        let along = |tile: i32, to: i32| {
-            let low = tile.saturating_mul(tile_cm);
-            to.clamp(low, low.saturating_add(tile_cm - 1))
-        };
-        Pos { x: along(self.x, to.x), z: along(self.z, to.z), ..to }
-    }
-
-    /// The tile so many tiles further.
-    #[inline]
-    pub fn moved(self, (dx, dz): (i32, i32)) -> Tile {
-        Tile { x: self.x.saturating_add(dx), z: self.z.saturating_add(dz) }
-    }
-}
+use crate::scene::{Plane, Tile};
 
 /// The ground as movement sees it: tiles free or blocked, and how high each lies.
 pub trait Tiles {

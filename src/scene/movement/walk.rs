@@ -51,6 +51,14 @@ impl Move {
         self.walk_ms() == 0
     }
 
+    /// The same, begun elsewhere.
+    pub(super) fn begun_at(self, start: Pos) -> Move {
+        match self {
+            Move::Path(p) => Move::Path(p.begun_at(start)),
+            Move::Vector(v) => Move::Vector(Vector { start, ..v }),
+        }
+    }
+
     /// The same over tiles with sides of `tile_cm`.
     fn on_tiles(self, tile_cm: i32) -> Move {
         match self {
@@ -199,6 +207,11 @@ impl Walk {
         ms > self.lapses_ms() && u64::from(self.lasts_ms()) > self.lapses_ms()
     }
 
+    /// Milliseconds from its beginning to where it ends for want of a word, if that is before its end.
+    pub fn lapse_ms(&self) -> Option<u64> {
+        Some(self.lapses_ms()).filter(|ms| u64::from(self.lasts_ms()) > *ms)
+    }
+
     /// The client says at `at` that it goes on. One that has ended for want of a word stays ended.
     pub fn go_on<T: Tiles>(&mut self, at: ClientMs, on: &Footing<'_, T>) {
         let Some(since) = self.since else { return };
@@ -214,12 +227,25 @@ impl Walk {
         }
     }
 
+    /// What has stopped it for good before a moment of the client's, if something was in its way.
+    pub fn overrun<T: Tiles>(&self, at: ClientMs, on: &Footing<'_, T>) -> Option<Reason> {
+        self.blocked_ms.filter(|ms| self.is_clients() && self.passed(at) > u64::from(*ms))?;
+        self.stop(on)
+    }
+
     /// Looks how far its way is clear from `from_ms` after its beginning on, or from where it ended so far.
     pub fn look<T: Tiles>(&mut self, from_ms: u32, on: &Footing<'_, T>) {
         let from_ms = self.walked(from_ms.into());
         self.blocked_ms = None;
         let clear = self.clear(from_ms, on);
         self.blocked_ms = clear.stop.map(|_| clear.ms);
+    }
+
+    /// As [`Walk::look`]; its way gets no longer by it.
+    pub fn look_again<T: Tiles>(&mut self, from_ms: u32, on: &Footing<'_, T>) {
+        let was = self.blocked_ms;
+        self.look(from_ms, on);
+        self.blocked_ms = was.into_iter().chain(self.blocked_ms).min();
     }
 
     /// What blocks its way, if anything does.

@@ -18,7 +18,7 @@
 //! | Connected | hello | `Premature` |
 //! | Greeted | join, ping, leave | `Premature` |
 //! | Joining | ping, leave | `Premature` |
-//! | InWorld | move, jump, act, ping, leave | `Premature` |
+//! | InWorld | move, walk, jump, act, ping, leave | `Premature` |
 //! | Leaving | ping | `Premature` |
 //! | Parting, Closed | nothing: the client is gone | ignored |
 //!
@@ -241,6 +241,7 @@ impl Player {
             Said::Hello(_) => ("hello", None),
             Said::Join(_) => ("join", None),
             Said::Input(seq, Order::Move(_)) => ("move", Some(*seq)),
+            Said::Input(seq, Order::Walk(_)) => ("walk", Some(*seq)),
             Said::Input(seq, Order::Act(_)) => ("act", Some(*seq)),
             Said::Input(seq, Order::Jump(_)) | Said::Jump(seq, _) => ("jump", Some(*seq)),
             Said::Ping(_) => ("ping", None),

@@ -3,7 +3,7 @@
 use super::{Answer, End, Place, Player, PlayerEffect, Problem, Route, State, refuse};
 use crate::scene::effects::{Input, Notice};
 use crate::scene::frames::{FrameBatch, SessionFrame};
-use crate::scene::{Epoch, Plane, Pos, SceneId, Seq, Tick};
+use crate::scene::{Epoch, Seq, Tick};
 
 impl Player {
     pub(super) fn frame(
@@ -45,7 +45,7 @@ impl Player {
                 self.shown.remove(at);
             }
         }
-        for &entering in batch.refs_of(part).0 {
+        for &entering in batch.refs_of(part)[0] {
             let id = batch.entering[entering as usize].id;
             if let Err(at) = self.shown.binary_search(&id) {
                 self.shown.insert(at, id);
@@ -56,7 +56,17 @@ impl Player {
     pub(super) fn notice(&mut self, now_ms: u64, notice: Notice, out: &mut Vec<PlayerEffect>) {
         self.blocked = false;
         match notice {
-            Notice::Route { scene, region, epoch, last_applied, tick, plane, pos, arrived } => {
+            Notice::Route {
+                scene,
+                region,
+                epoch,
+                last_applied,
+                tick,
+                plane,
+                pos,
+                own,
+                arrived,
+            } => {
                 if !self.reroute(now_ms, Route { region, epoch: Some(epoch) }, epoch, last_applied)
                 {
                     return;
@@ -67,7 +77,14 @@ impl Player {
                     self.state = State::InWorld;
                 }
                 if joining || arrived {
-                    self.arrive(scene, plane, pos, tick, last_applied, out);
+                    let leapt =
+                        self.leap.take_if(|(seq, _)| *seq <= last_applied).map(|(_, place)| place);
+                    self.occupy((scene, plane), leapt, out);
+                    let range = self.range;
+                    if matches!(self.state, State::InWorld | State::Leaving) {
+                        let joined = Answer::Joined { scene, plane, pos, tick, range, own };
+                        out.push(PlayerEffect::Answer(joined));
+                    }
                 }
             }
             Notice::Left { tick } => self.left(now_ms, tick, out),
@@ -94,23 +111,6 @@ impl Player {
             self.flow.rerouted();
         }
         true
-    }
-
-    fn arrive(
-        &mut self,
-        scene: SceneId,
-        plane: Plane,
-        pos: Pos,
-        tick: Tick,
-        last_applied: Seq,
-        out: &mut Vec<PlayerEffect>,
-    ) {
-        let leapt = self.leap.take_if(|(seq, _)| *seq <= last_applied).map(|(_, place)| place);
-        self.occupy((scene, plane), leapt, out);
-        if matches!(self.state, State::InWorld | State::Leaving) {
-            let range = self.range;
-            out.push(PlayerEffect::Answer(Answer::Joined { scene, plane, pos, tick, range }));
-        }
     }
 
     /// Keeps exactly one place: the one where the entity is now.

@@ -79,6 +79,7 @@ fn route_to(region: RegionId, epoch: u64, last: u32, arrived: bool, plane: i32) 
         tick: Tick(10),
         plane: Plane(plane),
         pos: Pos::ground(1, 2),
+        own: None,
         arrived,
     }
 }
@@ -89,6 +90,7 @@ fn frame(tick: u64, epoch: u64, ack: u32, enters: &[u64], leaves: &[u64]) -> Fra
         id: EntityId(id),
         kind: Kind::PLAYER,
         pos: Pos::default(),
+        course: None,
         look: bytes::Bytes::new(),
     });
     FrameBatch {

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::State;
 use crate::scene::effects::{Destination, Input, Notice, Order};
 use crate::scene::frames::{FrameBatch, Refusal};
+use crate::scene::movement::Own;
 use crate::scene::{Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
 
 /// The limits of a session. Times in milliseconds.
@@ -146,7 +147,7 @@ pub enum Said {
     Hello(Result<(), (End, String)>),
     /// Join.
     Join(Result<Arrival, Problem>),
-    /// Move or act.
+    /// Move, walk or act.
     Input(Seq, Order),
     /// Jump.
     Jump(Seq, Result<Leap, Problem>),
@@ -214,6 +215,8 @@ pub enum Answer {
         tick: Tick,
         /// The range in force.
         range: RangeSet,
+        /// Its movement; `None` where places are trusted.
+        own: Option<Box<Own>>,
     },
     /// To a ping.
     Pong {

@@ -41,6 +41,9 @@ impl Region {
         }
         let ties = Ties::of(std::mem::take(&mut spawn.bonds));
         let slot = self.place_real(&spawn, ties, Epoch(1));
+        if spawn.kind == Kind::PLAYER {
+            self.give_mover(slot, None);
+        }
         self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
         self.notice_route(slot, true, fx);
     }

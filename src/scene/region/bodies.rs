@@ -10,9 +10,11 @@ use rustc_hash::FxHashMap;
 use super::ahead;
 use super::layout::Renumbering;
 use super::scan::nearer_than;
+use super::tracks::Tracks;
 use crate::scene::effects::Bond;
 use crate::scene::geo::dist2;
 use crate::scene::index::{Grid, Patch, Spot};
+use crate::scene::movement::Mover;
 use crate::scene::views::{Ties, ViewRules};
 use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene, Tick};
 
@@ -93,6 +95,8 @@ pub struct Real {
     pub thr_told: u64,
     /// It has jumped and goes where another region rules.
     pub bound_for: Option<Bound>,
+    /// The account of its movement, where that is judged.
+    pub mover: Option<Box<Mover>>,
 }
 
 /// Where a jump out of the region goes.
@@ -147,6 +151,8 @@ pub struct Bodies {
     /// Where each slot's entity stands in its grid.
     spots: Vec<Spot>,
     pub cold: Vec<Cold>,
+    /// What those do who walk.
+    pub tracks: Tracks,
     pub planes: Vec<PlaneIndex>,
     free: Vec<u32>,
     /// Free, but somebody may still remember who was there.
@@ -180,6 +186,7 @@ impl Bodies {
             places: Vec::new(),
             spots: Vec::new(),
             cold: Vec::new(),
+            tracks: Tracks::default(),
             planes: Vec::new(),
             free: Vec::new(),
             freed: Vec::new(),
@@ -263,6 +270,7 @@ impl Bodies {
                 self.places.push(place);
                 self.spots.push(Spot::NONE);
                 self.cold.push(cold);
+                self.tracks.grow(self.hot.len());
                 (self.hot.len() - 1) as u32
             }
         };
@@ -276,6 +284,7 @@ impl Bodies {
     pub fn remove(&mut self, slot: u32) {
         self.leave_plane(slot);
         self.leave_groups(slot);
+        self.tracks.drop(slot);
         self.by_id.remove(&self.hot[slot as usize].id);
         let cold = &mut self.cold[slot as usize];
         cold.role = Role::Free;
@@ -409,6 +418,7 @@ impl Bodies {
         let mut cold: Vec<_> = std::mem::take(&mut self.cold).into_iter().map(Some).collect();
         self.cold = order.iter().filter_map(|old| cold[*old as usize].take()).collect();
         self.free.iter_mut().chain(&mut self.freed).for_each(|slot| new.apply(slot));
+        self.tracks.renumber(new);
         self.by_id.values_mut().for_each(|slot| new.apply(slot));
         self.groups.values_mut().flatten().for_each(|slot| new.apply(slot));
         let grids = self.planes.iter_mut().flat_map(|p| p.grids.iter_mut().flatten());

@@ -204,6 +204,7 @@ impl Region {
                 slot
             }
         };
+        self.follow_owner(slot, state.pos, state.course);
         self.bodies.hot[slot as usize].changed = now;
         self.bodies.set_thr(&self.rules, slot, state.thr);
         self.expect_ends(slot);
@@ -216,8 +217,7 @@ impl Region {
         if ghost.owner != from || change.epoch < cold.epoch {
             return;
         }
-        if self.bodies.hot[slot as usize].pos != change.pos {
-            self.bodies.set_pos(slot, change.pos);
+        if self.follow_owner(slot, change.pos, change.course) {
             self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
         }
         self.bodies.set_thr(&self.rules, slot, change.thr);

@@ -149,7 +149,8 @@ impl Region {
                 batch.enters.push(state_of(&self.bodies, slot));
             } else if near && changed {
                 let (id, epoch, pos, thr) = (body.id, cold.epoch, body.pos, body.thr);
-                batch.changes.push(GhostChange { id, epoch, pos, thr });
+                let course = self.bodies.tracks.get(slot).map(|t| t.course);
+                batch.changes.push(GhostChange { id, epoch, pos, course, thr });
             } else if !near && mirrored {
                 real.mirrors &= !bit;
                 batch.leaves.push(GhostLeave { id: body.id, epoch: cold.epoch, next: None });
@@ -168,6 +169,7 @@ fn state_of(bodies: &Bodies, slot: u32) -> GhostState {
         kind: body.kind,
         plane: cold.plane,
         pos: body.pos,
+        course: bodies.tracks.get(slot).map(|t| t.course),
         range: bodies.places[slot as usize].range(),
         look: cold.look.clone(),
         ties: cold.ties.clone(),

@@ -17,10 +17,10 @@ impl Region {
         }
     }
 
-    /// Begins a tick: doors turn before anybody moves.
+    /// Begins a tick: doors turn before anybody moves, and who walks finds them so.
     pub(super) fn turn_doors(&mut self) {
-        if let Some(ground) = &mut self.ground {
-            ground.turn(self.tick);
+        if self.ground.as_mut().is_some_and(|ground| ground.turn(self.tick)) {
+            self.look_at_ways();
         }
     }
 }

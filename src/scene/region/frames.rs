@@ -3,9 +3,11 @@
 
 use super::bodies::{Bodies, Place};
 use super::viewer::Viewer;
+use super::walkers::own_of;
 use super::{Region, ahead};
 use crate::scene::effects::Effect;
 use crate::scene::frames::{Entering, FrameBatch, SessionFrame};
+use crate::scene::movement::{ServerMs, Steps};
 use crate::scene::spec::Rates;
 
 /// Most bytes that one entity's move takes in a frame: array, id, three coordinates.
@@ -23,12 +25,16 @@ const MAX_LEAVES: usize = 10_000;
 /// Bytes of an entering entity beside its look, and of an act beside its payload, at most.
 const ENTER_BYTES: usize = MOVE_BYTES + 2 + 5;
 
+/// Most bytes of an entity's course beside its id: a path of as many steps as may be.
+const COURSE_BYTES: usize = 1 + 9 + 5 + 1 + 1 + 16 + 2 + Steps::MAX + 5;
+
 const NOT_TOLD: (u32, u32) = (u32::MAX, 0);
 
 /// Where the pieces of each slot are in this tick's batch: tick and index.
 #[derive(Debug, Clone, Copy)]
 struct Told {
     entering: (u32, u32),
+    /// Its place or its course, whichever it has.
     moving: (u32, u32),
 }
 
@@ -52,7 +58,12 @@ pub struct Assembly {
     acts: Vec<(u32, u32)>,
     due: Vec<Due>,
     moves: Vec<u32>,
+    courses: Vec<u32>,
     act_refs: Vec<u32>,
+    /// Moves are courses.
+    judged: bool,
+    /// Entries of the batch's `owns` that belong to frames which were added.
+    owns_told: u32,
     /// Bytes of enters and of acts in the frame under way.
     enter_bytes: usize,
     act_bytes: usize,
@@ -75,19 +86,28 @@ impl Assembly {
             let body = &bodies.hot[slot as usize];
             let look = bodies.cold[slot as usize].look.clone();
             let (id, kind, pos) = (body.id, body.kind, body.pos);
-            self.batch.entering.push(Entering { id, kind, pos, look });
+            let course = bodies.tracks.get(slot).map(|track| track.course);
+            self.batch.entering.push(Entering { id, kind, pos, course, look });
         }
         told.1
     }
 
-    fn moving(&mut self, tick: u32, bodies: &Bodies, slot: u32) -> u32 {
+    /// Adds the piece of where an entity is, or of what it does.
+    fn moving(&mut self, tick: u32, bodies: &Bodies, slot: u32) {
         let told = &mut self.told[slot as usize].moving;
+        let body = &bodies.hot[slot as usize];
+        let Some(track) = bodies.tracks.get(slot) else {
+            if told.0 != tick {
+                *told = (tick, self.batch.moving.len() as u32);
+                self.batch.moving.push((body.id, body.pos));
+            }
+            return self.moves.push(told.1);
+        };
         if told.0 != tick {
-            *told = (tick, self.batch.moving.len() as u32);
-            let body = &bodies.hot[slot as usize];
-            self.batch.moving.push((body.id, body.pos));
+            *told = (tick, self.batch.coursing.len() as u32);
+            self.batch.coursing.push((body.id, track.course));
         }
-        told.1
+        self.courses.push(told.1);
     }
 
     fn acts_of(&mut self, slot: u32) {
@@ -141,6 +161,7 @@ impl Region {
         let a = &mut self.frames;
         a.batch = a.spare.pop().unwrap_or_default();
         a.batch.clear(self.tick);
+        a.owns_told = 0;
         a.told.resize(self.bodies.hot.len(), Told { entering: NOT_TOLD, moving: NOT_TOLD });
         a.acts.clear();
         for act in self.acts.drain(..) {
@@ -152,12 +173,15 @@ impl Region {
         }
         a.acts.sort_by_key(|(slot, _)| *slot);
         let spec = &self.scene.spec;
+        a.judged = self.scene.judged.is_some();
+        let now = ServerMs(self.tick.0.saturating_mul(self.scene.tick_ms.into()));
         for ix in 0..self.viewers.len() {
             if let Some(v) = self.viewers.get(ix + ahead::PLAYERS) {
                 ahead::fetch(v.registers.peers());
             }
             let viewer = &mut self.viewers[ix];
             if viewer.session.is_some() && !viewer.held && viewer.frames_from <= self.tick {
+                a.add_own(now, &self.bodies, viewer);
                 a.add_frame(tick, &self.bodies, viewer, &spec.rates, spec.frame_budget_bytes);
             }
         }
@@ -173,6 +197,13 @@ impl Region {
 }
 
 impl Assembly {
+    /// Adds a player's own movement to the frame that is about to be added, if its client must be told.
+    fn add_own(&mut self, now: ServerMs, bodies: &Bodies, viewer: &mut Viewer) {
+        if self.judged && (std::mem::take(&mut viewer.own_due) || viewer.resync) {
+            self.batch.owns.extend(own_of(bodies, viewer.slot, now));
+        }
+    }
+
     fn add_frame(
         &mut self,
         tick: u32,
@@ -189,6 +220,8 @@ impl Assembly {
             refs_at: self.batch.refs.len() as u32,
             leaves_at: self.batch.leaves.len() as u32,
             refused_at: self.batch.refused.len() as u32,
+            own_at: self.owns_told,
+            own: self.batch.owns.len() as u32 - self.owns_told,
             ..SessionFrame::default()
         };
         if viewer.resync {
@@ -204,6 +237,7 @@ impl Assembly {
         self.enter_bytes = if viewer.gone.is_empty() { 0 } else { PART_BYTES };
         self.due.clear();
         self.moves.clear();
+        self.courses.clear();
         self.act_refs.clear();
         let moved = bodies.have_moved();
         for i in 0..viewer.registers.peers().len() {
@@ -237,11 +271,14 @@ impl Assembly {
         self.pick_moves(tick, bodies, viewer, budget);
         frame.enters = self.batch.refs.len() as u32 - frame.refs_at;
         frame.moves = self.moves.len() as u32;
+        frame.courses = self.courses.len() as u32;
         frame.acts = self.act_refs.len() as u32;
         frame.leaves = self.batch.leaves.len() as u32 - frame.leaves_at;
         frame.refused = self.batch.refused.len() as u32 - frame.refused_at;
         self.batch.refs.append(&mut self.moves);
+        self.batch.refs.append(&mut self.courses);
         self.batch.refs.append(&mut self.act_refs);
+        self.owns_told = self.batch.owns.len() as u32;
         self.batch.sessions.push(frame);
     }
 
@@ -261,7 +298,8 @@ impl Assembly {
         let body = &bodies.hot[e.slot as usize];
         let mut outcome = Outcome::Stays;
         if !e.shown {
-            self.enter_bytes += ENTER_BYTES + bodies.cold[e.slot as usize].look.len();
+            self.enter_bytes +=
+                ENTER_BYTES + COURSE_BYTES + bodies.cold[e.slot as usize].look.len();
             if self.enter_bytes > PART_BYTES {
                 return outcome;
             }
@@ -285,7 +323,8 @@ impl Assembly {
 
     /// Takes as many due moves as the budget allows, the latest ones first; the others stay due.
     fn pick_moves(&mut self, tick: u32, bodies: &Bodies, viewer: &mut Viewer, budget: usize) {
-        let room = (budget.min(PART_BYTES) / MOVE_BYTES).max(1);
+        let each = if self.judged { MOVE_BYTES + COURSE_BYTES } else { MOVE_BYTES };
+        let room = (budget.min(PART_BYTES) / each).max(1);
         if self.due.len() > room {
             self.due.select_nth_unstable_by_key(room - 1, |d| std::cmp::Reverse(d.lateness));
             self.due.truncate(room);
@@ -296,8 +335,7 @@ impl Assembly {
                 true => viewer.registers.peers_mut()[d.peer as usize].sent = tick,
                 false => viewer.seen[d.peer as usize].sent = tick,
             }
-            let piece = self.moving(tick, bodies, d.slot);
-            self.moves.push(piece);
+            self.moving(tick, bodies, d.slot);
         }
     }
 }

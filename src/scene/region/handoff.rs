@@ -13,8 +13,9 @@ use super::viewer::{Seen, Viewer};
 use super::{Kind, Moved, Phase, scan};
 use crate::scene::border::{Handoff, SeenState};
 use crate::scene::effects::{Effect, Notice, Spawn};
+use crate::scene::movement::Course;
 use crate::scene::views::{PeerState, Registers};
-use crate::scene::{EntityId, RegionId, Tick};
+use crate::scene::{EntityId, Pos, RegionId, Tick};
 
 /// For how long it is remembered where an entity went that left no ghost.
 const MOVED_TICKS: u64 = 100;
@@ -53,6 +54,7 @@ impl Region {
             cold.role = Role::Ghost(Ghost { owner: to, orphan_since });
             cold.epoch = handoff.epoch;
             self.bodies.set_plane(slot, handoff.state.plane);
+            self.bodies.tracks.mirrored(slot);
         } else {
             self.bodies.remove(slot);
             let moved = Moved { region: to, epoch: handoff.epoch, since: self.tick };
@@ -89,6 +91,7 @@ impl Region {
 
     fn pack(&mut self, slot: u32) -> Handoff {
         let viewer = self.take_viewer(slot);
+        let mover = self.bodies.real_mut(slot).and_then(|real| real.mover.take());
         let (body, cold) = (&self.bodies.hot[slot as usize], &self.bodies.cold[slot as usize]);
         let bound = match &cold.role {
             Role::Real(real) => real.bound_for,
@@ -128,6 +131,7 @@ impl Region {
                 .collect(),
             gone: viewer.gone,
             refused: viewer.refused,
+            mover,
             held: viewer.held,
             resync: viewer.resync,
             jumped: bound.is_some(),
@@ -158,7 +162,8 @@ impl Region {
     /// Takes an entity that comes to live here: at once, or, where what its old owner said of its
     /// last tick is still to be applied here, right after that. Its session is told in either case,
     /// so that its next inputs come here.
-    pub(super) fn receive(&mut self, handoff: Handoff, fx: &mut Vec<Effect>) {
+    pub(super) fn receive(&mut self, mut handoff: Handoff, fx: &mut Vec<Effect>) {
+        self.adopt(&mut handoff);
         if let Some(session) = handoff.state.session {
             let route = Notice::Route {
                 scene: self.scene.id,
@@ -168,6 +173,7 @@ impl Region {
                 tick: self.first_frame(&handoff),
                 plane: handoff.state.plane,
                 pos: handoff.state.pos,
+                own: handoff.mover.as_ref().map(|mover| Box::new(mover.own(self.now()))),
                 arrived: handoff.jumped,
             };
             fx.push(Effect::Notice(session, route));
@@ -219,20 +225,23 @@ impl Region {
             return;
         }
         self.moved.remove(&id);
-        let known_at = known.map(|s| self.bodies.hot[s as usize].pos);
+        let known_at = known.map(|s| self.place_and_course(s));
         if let Some(slot) = self.real_slot(id) {
             tracing::error!(region = %self.id, from = %handoff.from, entity = %id, "an entity comes that lives here under a lower epoch; the newer one stays");
             self.take_viewer(slot);
             self.counts.reals -= 1;
         }
         let slot = self.place_real(&handoff.state, handoff.ties.clone(), handoff.epoch);
+        if let Some(mover) = &handoff.mover {
+            self.give_mover(slot, Some(mover.clone()));
+        }
         self.expect_ends(slot);
         let everybody = self.outbound.everybody();
         if let Some(real) = self.bodies.real_mut(slot) {
             // Any neighbour may have a ghost of it from its old owner: tell them all how it stands.
             (real.mirrors, real.restate) = (everybody, true);
         }
-        if known_at != Some(handoff.state.pos) || handoff.jumped {
+        if known_at != Some(self.place_and_course(slot)) || handoff.jumped {
             // Viewers are told in the next frames that are made.
             let next = if self.phase == Phase::Closed { self.tick.next() } else { self.tick };
             self.bodies.hot[slot as usize].changed = next.0 as u32;
@@ -244,6 +253,14 @@ impl Region {
                 // made for it yet.
                 self.evaluate(self.bodies.hot[slot as usize].viewer as usize, true);
             }
+        }
+    }
+
+    /// What viewers are told of who is at `slot`: its course, or where it has none its place.
+    fn place_and_course(&self, slot: u32) -> (Option<Pos>, Option<Course>) {
+        match self.bodies.tracks.get(slot) {
+            Some(track) => (None, Some(track.course)),
+            None => (Some(self.bodies.hot[slot as usize].pos), None),
         }
     }
 
@@ -272,5 +289,7 @@ impl Region {
         viewer.came_from = Some(handoff.from);
         viewer.reach_ends = handoff.ties.reach.is_some();
         (viewer.held, viewer.resync) = (handoff.held, handoff.resync);
+        // A level: to be told twice does no harm.
+        viewer.own_due = true;
     }
 }

@@ -35,7 +35,9 @@ mod negotiate;
 mod scan;
 mod seek;
 mod settle;
+mod tracks;
 mod viewer;
+mod walkers;
 
 use std::sync::Arc;
 
@@ -49,6 +51,7 @@ use self::viewer::Viewer;
 use super::border::Handoff;
 use super::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Spawn};
 use super::frames::{FrameBatch, InputRefused, Refusal};
+use super::movement::Reason;
 use super::terrain::Ground;
 use super::views::ViewRules;
 use super::{EntityId, Epoch, Kind, Plane, Pos, Rect, RegionId, Scene, Seq, Tick};
@@ -76,6 +79,8 @@ pub struct Counts {
     pub acts_dropped: u64,
     /// Ticks closed without the ghosts of every neighbour.
     pub forced_closes: u64,
+    /// Words about movement that were refused since the start, by reason: as [`Reason::WORDS`].
+    pub moves_refused: [u64; Reason::WORDS.len()],
 }
 
 /// An act of this tick. Whoever did it may have left since, and its slot may be another's.
@@ -282,6 +287,7 @@ impl Region {
         for spawn in std::mem::take(&mut self.arrivals) {
             self.add(spawn, fx);
         }
+        self.advance_walkers();
         self.send_borders(fx);
         if self.inbound.complete(now) {
             self.close(fx);
@@ -342,6 +348,14 @@ impl Region {
                 }
                 None => self.forward(id, input, fx),
             },
+            Input::Motion { id, motion } => match self.real_slot(id) {
+                Some(slot) => {
+                    if let Err(why) = self.set_in_motion(slot, motion) {
+                        tracing::warn!(region = %self.id, entity = %id, ?motion, ?why, "the server's logic cannot move an entity so");
+                    }
+                }
+                None => self.forward(id, input, fx),
+            },
             Input::Bonds { id, ref bonds } => match self.real_slot(id) {
                 Some(slot) => self.set_bonds(slot, bonds.clone()),
                 None => self.forward(id, input, fx),
@@ -364,7 +378,10 @@ impl Region {
     fn waits(&self, id: EntityId, input: &Input) -> bool {
         match self.real_slot(id) {
             Some(slot) => {
-                let orders = matches!(input, Input::Client { .. } | Input::Logic { .. });
+                let orders = matches!(
+                    input,
+                    Input::Client { .. } | Input::Logic { .. } | Input::Motion { .. }
+                );
                 orders && self.bodies.cold[slot as usize].plane == Plane::LIMBO
             }
             None if self.is_incoming(id) => true,
@@ -423,7 +440,12 @@ impl Region {
             Some(v) if seq == v.last_applied.next() => v.last_applied = seq,
             _ => return,
         }
-        if let Err(why) = self.obey(slot, order, fx) {
+        let done = match order {
+            Order::Move(_) if self.scene.judged.is_some() => Err(Refusal::WrongForm),
+            Order::Walk(ref word) => self.take_word(slot, seq, word),
+            order => self.obey(slot, order, fx),
+        };
+        if let Err(why) = done {
             self.viewers[viewer].refused.push(InputRefused { seq, why });
         }
     }
@@ -432,10 +454,7 @@ impl Region {
         match order {
             Order::Move(pos) if !self.scene.map.bounds.contains(pos) => Err(Refusal::OutOfBounds),
             Order::Move(pos) => {
-                if self.bodies.hot[slot as usize].pos != pos {
-                    self.bodies.set_pos(slot, pos);
-                    self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
-                }
+                self.put(slot, pos);
                 Ok(())
             }
             Order::Act(deed) if deed.payload.len() > MAX_ACT => Err(Refusal::TooLong),
@@ -443,6 +462,7 @@ impl Region {
                 self.note_act(slot, deed, true);
                 Ok(())
             }
+            Order::Walk(_) => Err(Refusal::WrongForm),
             Order::Jump(to) => self.jump(slot, to, fx),
         }
     }
@@ -463,7 +483,13 @@ impl Region {
         // Between two scenes an entity is nowhere.
         let plane = if away { Plane::LIMBO } else { to.plane };
         self.bodies.set_plane(slot, plane);
-        self.bodies.set_pos(slot, to.pos);
+        if away {
+            // The other scene judges it from there on.
+            self.bodies.tracks.drop(slot);
+            self.bodies.set_pos(slot, to.pos);
+        } else {
+            self.put(slot, to.pos);
+        }
         self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
         let Some(real) = self.bodies.real_mut(slot) else { return Ok(()) };
         real.restate = true;
@@ -526,6 +552,7 @@ impl Region {
             tick: self.tick,
             plane: cold.plane,
             pos: body.pos,
+            own: self.own_of(slot).map(Box::new),
             arrived,
         };
         fx.push(Effect::Notice(session, route));

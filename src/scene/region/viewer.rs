@@ -36,6 +36,8 @@ pub struct Viewer {
     pub frames_from: Tick,
     pub held: bool,
     pub resync: bool,
+    /// Its client must be told of its own movement.
+    pub own_due: bool,
     /// A link or request was lost since the last evaluation.
     pub dirty: bool,
     /// Its bonds do not reach to all of its companions, or did not of late.
@@ -57,6 +59,7 @@ impl Viewer {
             frames_from: Tick(0),
             held: false,
             resync: false,
+            own_due: true,
             dirty: false,
             reach_ends: false,
         }

@@ -1,9 +1,9 @@
 //! The rules that a legal scene obeys, each with what would be right.
 
 use super::bonds::check_bonds;
-use super::{SceneSpec, SpecError};
-use crate::scene::Visibility;
+use super::{Moves, SceneSpec, SpecError};
 use crate::scene::map::RegionMap;
+use crate::scene::{Rect, Visibility};
 
 /// Longest length of any kind: 1,000 km. Three of them and their squares' sum fit their types.
 pub(super) const MAX_SIDE_CM: i32 = 100_000_000;
@@ -187,7 +187,8 @@ pub(super) fn check_views(s: &SceneSpec, errors: &mut Vec<SpecError>) {
 }
 
 /// The contract of the borders (DESIGN, "Borders"): leave range + handoff margin + one tick at top
-/// speed <= mirrored band <= smallest region side.
+/// speed <= mirrored band <= smallest region side. Where moves are judged a client's late word may move
+/// it by more than a tick.
 pub(super) fn check_band(
     s: &SceneSpec,
     tick_ms: u32,
@@ -210,8 +211,9 @@ pub(super) fn check_band(
     }
     let step = step_cm(s, tick_ms);
     let least = least_band(s, tick_ms, reach);
+    let what = step_words(s);
     let sum = format!(
-        "leave range {} + handoff margin {} + one tick at top speed {} = {}",
+        "leave range {} + handoff margin {} + {what} {} = {}",
         m(reach),
         m(s.handoff_margin_cm),
         m(step),
@@ -244,9 +246,23 @@ fn smallest_side(map: &RegionMap) -> i32 {
     map.regions.iter().map(|r| r.rect.short_side()).min().unwrap_or(0)
 }
 
-/// How far top speed goes in a tick. At most 1,000 km/s for 10 s: fits.
+/// What the border contract counts, for messages.
+fn step_words(s: &SceneSpec) -> &'static str {
+    match s.moves.mode {
+        Moves::Trusted => "one tick at top speed",
+        Moves::Judged => "one tick and a late word at top speed",
+    }
+}
+
+/// How far an entity may come in a tick.
 fn step_cm(s: &SceneSpec, tick_ms: u32) -> i32 {
-    (u64::from(s.top_speed_cm_s.unsigned_abs()) * u64::from(tick_ms)).div_ceil(1000) as i32
+    let late_ms = match s.moves.mode {
+        Moves::Trusted => 0,
+        Moves::Judged => s.moves.rules(Rect { x0: 0, z0: 0, x1: 0, z1: 0 }).leap_ms(),
+    };
+    let ms = u64::from(tick_ms) + u64::from(late_ms);
+    let cm = (u64::from(s.top_speed_cm_s.unsigned_abs()) * ms).div_ceil(1000);
+    i32::try_from(cm).unwrap_or(i32::MAX)
 }
 
 /// The narrowest band that is enough for what is in range up to `reach`.
@@ -269,7 +285,8 @@ pub(super) fn check_bonded_band(
     let smallest = smallest_side(map);
     if least > smallest {
         let rule = format!(
-            "with handoff margin and one tick at top speed that makes {}, and the smallest region is {} wide",
+            "with handoff margin and {} that makes {}, and the smallest region is {} wide",
+            step_words(s),
             m(least),
             m(smallest)
         );

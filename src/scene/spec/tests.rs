@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
 use super::*;
+use crate::scene::movement::Climb;
 
 fn keys(spec: SceneSpec) -> Vec<&'static str> {
     match Scene::new(SceneId(0), spec, 100, RegionId(0)) {
@@ -33,11 +34,56 @@ fn each_broken_rule_names_its_key() {
     assert_eq!(keys(SceneSpec { band_cm: 5_000, ..d() }), ["band"]);
     assert_eq!(keys(SceneSpec { band_cm: 500_000, ..d() }), ["band"]);
     assert_eq!(keys(SceneSpec { spawn_x_cm: -1, ..d() }), ["spawn_x"]);
-    let kind = |name: &str, layer| KindSpec { name: name.into(), layer };
+    let kind = |name: &str, layer| KindSpec::new(name, layer);
     assert_eq!(keys(SceneSpec { kinds: vec![kind("npc", 0)], ..d() }), ["kinds"]);
     assert_eq!(
         keys(SceneSpec { kinds: vec![kind("player", 0), kind("npc", 4)], ..d() }),
         ["kinds.layer"]
+    );
+}
+
+#[test]
+fn each_broken_rule_of_moves_names_its_key() {
+    let judged = |moves: MoveSpec| SceneSpec {
+        moves: MoveSpec { mode: Moves::Judged, ..moves },
+        ..SceneSpec::default()
+    };
+    let d = MoveSpec::default;
+    assert_eq!(keys(judged(d())), [""; 0]);
+    assert_eq!(keys(judged(MoveSpec { tile_cm: 0, ..d() })), ["movement.tile"]);
+    assert_eq!(keys(judged(MoveSpec { word_ms: 49, ..d() })), ["movement.word"]);
+    assert_eq!(keys(judged(MoveSpec { grace_ms: 99, ..d() })), ["movement.grace"]);
+    assert_eq!(keys(judged(MoveSpec { leash_ms: 499, ..d() })), ["movement.leash"]);
+    assert_eq!(keys(judged(MoveSpec { allowance_ms: 1_000, ..d() })), ["movement.allowance"]);
+    let climb = Some(Climb { up_cm: 50, down_cm: -1 });
+    assert_eq!(keys(judged(MoveSpec { climb, ..d() })), ["movement.climb_down"]);
+    // What nobody goes by may say anything.
+    let trusted = MoveSpec { word_ms: 0, ..d() };
+    assert_eq!(keys(SceneSpec { moves: trusted, ..SceneSpec::default() }), [""; 0]);
+    let kinds = vec![KindSpec { speed_cm_s: Some(2_001), ..KindSpec::new("player", 0) }];
+    let spec = SceneSpec { kinds, ..SceneSpec::default() };
+    let errors = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap_err();
+    assert_eq!(
+        errors[0].to_string(),
+        "kinds.speed = 20.01 m/s (kind \"player\"): must lie between 0 m/s and the scene's top speed \
+         of 20 m/s"
+    );
+}
+
+#[test]
+fn where_moves_are_judged_the_band_has_room_for_a_late_word() {
+    let moves = MoveSpec { mode: Moves::Judged, ..MoveSpec::default() };
+    let spec = SceneSpec { moves, top_speed_cm_s: 600, ..SceneSpec::default() };
+    let scene = Scene::new(SceneId(0), spec.clone(), 100, RegionId(0)).unwrap();
+    // A tick, a word and its grace, the allowance, and 50 ms of straying.
+    assert_eq!(scene.band_cm, 9_600 + 200 + 6 * (100 + 800 + 1_100 + 50) / 10);
+    assert_eq!((scene.speed_of(Kind::PLAYER), scene.tile_cm()), (600, 100));
+    let narrow = SceneSpec { band_cm: 11_000, ..spec };
+    let errors = Scene::new(SceneId(0), narrow, 100, RegionId(0)).unwrap_err();
+    assert_eq!(
+        errors[0].to_string(),
+        "band = 110 m: must lie between leave range 96 m + handoff margin 2 m + one tick and a late \
+         word at top speed 12.30 m = 110.30 m and the smallest region side, 1024 m"
     );
 }
 

@@ -145,8 +145,8 @@ impl Doors {
         Ok(())
     }
 
-    /// Follows the orders that are due in tick `now`.
-    pub fn turn(&mut self, now: Tick) {
+    /// Follows the orders that are due in tick `now`. Says whether there were any.
+    pub fn turn(&mut self, now: Tick) -> bool {
         let due = self.pending.partition_point(|o| o.at <= now);
         for order in self.pending.drain(..due) {
             self.planes.entry(order.plane).or_default().apply(&order, now);
@@ -154,6 +154,7 @@ impl Doors {
         if now.0.is_multiple_of(RESET_TICKS) {
             self.planes.retain(|_, p| !p.set.is_empty() || now.0 < p.reset_at.0 + RESET_TICKS);
         }
+        due > 0
     }
 
     /// What somebody set, sorted by plane and door; of one plane or of all.

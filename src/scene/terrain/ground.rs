@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::doors::Doors;
 use super::{DoorError, DoorId, DoorOrder, DoorState, SavedDoors, Terrain, Tile};
+use crate::scene::movement::Tiles;
 use crate::scene::{Plane, Pos, Tick};
 
 /// A scene's terrain with the state of its doors. Each region has its own.
@@ -69,9 +70,9 @@ impl Ground {
         self.doors.order(&self.terrain, order)
     }
 
-    /// Begins tick `now`: follows the orders that are due.
-    pub fn turn(&mut self, now: Tick) {
-        self.doors.turn(now);
+    /// Begins tick `now`: follows the orders that are due. Says whether there were any.
+    pub fn turn(&mut self, now: Tick) -> bool {
+        self.doors.turn(now)
     }
 
     /// The doors that somebody set, sorted by plane and door, of one plane or (`None`) of all. The
@@ -92,5 +93,22 @@ impl Ground {
     pub fn restore(terrain: Arc<Terrain>, saved: &SavedDoors) -> Result<Ground, DoorError> {
         let doors = Doors::restore(&terrain, saved)?;
         Ok(Ground { terrain, doors })
+    }
+}
+
+impl Tiles for Ground {
+    #[inline]
+    fn tile_cm(&self) -> i32 {
+        Ground::tile_cm(self)
+    }
+
+    #[inline]
+    fn is_free(&self, plane: Plane, tile: Tile) -> bool {
+        Ground::is_free(self, plane, tile)
+    }
+
+    #[inline]
+    fn height_cm(&self, tile: Tile) -> Option<i32> {
+        self.terrain.has_heights().then(|| self.terrain.height_cm(tile))
     }
 }

@@ -31,18 +31,9 @@ pub use ground::Ground;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::Pos;
+pub use super::Tile;
 
-/// A tile of a terrain, counted from the map's north-west corner.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
-pub struct Tile {
-    /// Tiles from the west edge.
-    pub x: i32,
-    /// Tiles from the north edge.
-    pub z: i32,
-}
+use super::Pos;
 
 /// A door of a terrain: its place in [`Terrain::doors`].
 #[derive(
@@ -134,7 +125,7 @@ impl Terrain {
     /// The tile of a place, on the map or not.
     #[inline]
     pub fn tile_of(&self, pos: Pos) -> Tile {
-        Tile { x: pos.x.div_euclid(self.tile_cm), z: pos.z.div_euclid(self.tile_cm) }
+        Tile::of(pos, self.tile_cm)
     }
 
     /// Whether the tile is one of this terrain's.

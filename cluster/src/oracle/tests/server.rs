@@ -41,6 +41,7 @@ pub fn rules(visibility: Visibility, view_cap: u32) -> JoinRules {
         view_margin_cm: 0,
         rates: [1, 3, 6],
         size_cm: [10_000, 10_000],
+        movement: None,
     }
 }
 
@@ -68,6 +69,7 @@ impl Server {
             pos,
             tick: Tick(self.tick + 1),
             rules: self.rules.clone(),
+            own: None,
         };
         self.events.push(Event::Joined(client, Box::new(joined)));
         let (shown, acts) = (BTreeMap::new(), Vec::new());
@@ -88,7 +90,7 @@ impl Server {
         self.events.push(Event::Sent { client, seq: p.seq, what });
         if plane != p.plane {
             let (id, rules, tick) = (p.id, self.rules.clone(), Tick(self.tick + 1));
-            let joined = Joined { id, scene: "test".into(), plane, pos, tick, rules };
+            let joined = Joined { id, scene: "test".into(), plane, pos, tick, rules, own: None };
             self.events.push(Event::Joined(client, Box::new(joined)));
         }
         (p.pos, p.plane) = (pos, plane);
@@ -204,12 +206,22 @@ pub fn empty_frame(tick: u64, ack: Seq) -> Frame {
         leaves: vec![],
         moves: vec![],
         acts: vec![],
+        courses: vec![],
         refused: vec![],
+        own: None,
     }
 }
 
 pub fn entered(id: EntityId, pos: Pos) -> Entered {
-    Entered { id, kind: Kind::PLAYER, x: pos.x, y: pos.y, z: pos.z, look: vec![].into() }
+    Entered {
+        id,
+        kind: Kind::PLAYER,
+        x: pos.x,
+        y: pos.y,
+        z: pos.z,
+        look: vec![].into(),
+        course: None,
+    }
 }
 
 pub fn acted(id: EntityId, payload: &[u8]) -> Acted {

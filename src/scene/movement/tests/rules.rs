@@ -387,7 +387,7 @@ fn a_door_that_closes_stops_who_is_on_the_way() {
     assert!(s.mover.look(ServerMs(400), &on));
     assert!(!s.mover.look(ServerMs(400), &on));
     assert_eq!(s.pos(5_000), (450, 150));
-    s.say(800, 800, Go::On).unwrap();
+    s.say(700, 700, Go::On).unwrap();
     let why = s.why(1_300, 1_300, Go::Walk(Vector::stand(at(750, 150)).into()));
     assert_eq!(why, Reason::Blocked { tile: (5, 1) });
     // One who stands in the doorway can get out.
@@ -433,4 +433,16 @@ fn a_mover_travels_whole_and_is_small() {
     let bytes = rmp_serde::to_vec(&s.mover).unwrap();
     assert_eq!(rmp_serde::from_slice::<Mover>(&bytes).unwrap(), s.mover);
     assert!(size_of::<Mover>() <= 448, "{} bytes", size_of::<Mover>());
+}
+
+#[test]
+fn who_says_that_it_goes_on_where_a_wall_has_stopped_it_is_told_so() {
+    let mut s = Scene::new(Pos::ground(50, 50), &[(2, 0)]);
+    let v = Vector { vx_mm_s: 5_000, ..Vector::stand(Pos::ground(50, 50)) };
+    s.say(0, 0, Go::Walk(v.into())).unwrap();
+    // It comes to the wall after 299 ms, and no word is due by then.
+    s.say(250, 250, Go::On).unwrap();
+    let refused = s.say(500, 500, Go::On).unwrap_err();
+    assert_eq!(refused.why, Reason::Blocked { tile: (2, 0) });
+    assert_eq!(refused.ruling.course, Move::stand(Pos::ground(199, 50)));
 }

@@ -1,0 +1,400 @@
+//! The player's own movement in a scene in which moves are judged.
+//!
+//! ```text
+//!   walk, walk_to, steps, stop          poll              send_walk
+//!   the game ------------------> Walker ----> MoveOrder ------------> server
+//!                                  ^                                    |
+//!                                  '---- frame, joined: acks, rulings <-'
+//! ```
+
+use purview::scene::movement::{
+    Blend, ClientMs, Flags, MoveOrder, Open, Predictor, ServerMs, Steps, Tiles, Wish,
+};
+use purview::scene::{Plane, Pos, Seq};
+use purview::wire::client::Joined;
+use purview::wire::{Form, Frame, MoveRules, OwnMove};
+
+/// The player's own entity: what it wishes to do, what is to be said of it, and where it is meanwhile. It
+/// is walked at once and the server is told; where the server says otherwise it follows.
+///
+/// Without clock and socket: `now` is the client's time ([`crate::Clock::now`]), in every call not less than in
+/// the one before. `T` is the ground as the game knows it; with [`Open`] ground walls are left to the
+/// server, whose rulings then stop the player a round trip late.
+#[derive(Debug)]
+pub struct Walker<T = Open> {
+    predictor: Predictor,
+    tiles: T,
+    plane: Plane,
+    rules: MoveRules,
+    own: OwnMove,
+    /// The present wish, to be changed when the player becomes slower.
+    wish: Wish,
+}
+
+impl Walker<Open> {
+    /// The movement of a player that has just joined, on ground without a map; `None` where places are trusted.
+    pub fn new(now: ClientMs, joined: &Joined) -> Option<Walker> {
+        let tile_cm = joined.rules.movement.as_ref()?.tile_cm;
+        Walker::on(now, joined, Open { tile_cm })
+    }
+}
+
+impl<T: Tiles> Walker<T> {
+    /// As [`Walker::new`], on the ground that the game knows. Its tiles are as large as the scene's.
+    pub fn on(now: ClientMs, joined: &Joined, tiles: T) -> Option<Walker<T>> {
+        let (rules, own) = (joined.rules.movement.clone()?, joined.own.clone()?);
+        let predictor = predictor(now, joined, &rules, &own);
+        Some(Walker { predictor, tiles, plane: joined.plane, rules, own, wish: Wish::Stand })
+    }
+
+    /// The player has jumped: it stands elsewhere, by the same or by another scene's rules. False, and
+    /// nothing is changed, where places are trusted.
+    pub fn joined(&mut self, now: ClientMs, joined: &Joined) -> bool {
+        let (Some(rules), Some(own)) = (joined.rules.movement.clone(), joined.own.clone()) else {
+            return false;
+        };
+        self.predictor = predictor(now, joined, &rules, &own);
+        (self.rules, self.own, self.plane) = (rules, own, joined.plane);
+        self.wish = Wish::Stand;
+        true
+    }
+
+    /// The ground, to open and close doors on.
+    pub fn tiles_mut(&mut self) -> &mut T {
+        &mut self.tiles
+    }
+
+    /// Takes in what a frame says of the player.
+    pub fn frame(&mut self, now: ClientMs, frame: &Frame) {
+        if let Some(own) = &frame.own {
+            let course = own.course.on_tiles(self.rules.tile_cm);
+            let ruling = purview::scene::movement::Ruling {
+                number: own.ruling,
+                course: course.course,
+                lasts_ms: course.lasts_ms,
+            };
+            if own.ruling > self.predictor.ruling() {
+                self.wish = Wish::Stand;
+            }
+            self.predictor.ruled(now, &ruling);
+            self.own = own.clone();
+            self.slow_down();
+        }
+        self.predictor.acked(now, frame.ack);
+    }
+
+    /// Who has become slower walks on at the speed that it has now.
+    fn slow_down(&mut self) {
+        match self.wish {
+            Wish::Straight { vx_mm_s, vz_mm_s, lasts_ms: None } => {
+                let wished = self.wish_speed();
+                if wished > self.speed() {
+                    self.walk(vx_mm_s, vz_mm_s, self.speed());
+                }
+            }
+            Wish::Steps { speed_cm_s, .. } if speed_cm_s > self.speed() => self.stop(),
+            Wish::Stand | Wish::Straight { .. } | Wish::Steps { .. } => {}
+        }
+    }
+
+    fn wish_speed(&self) -> u32 {
+        match self.wish {
+            Wish::Stand => 0,
+            Wish::Straight { vx_mm_s, vz_mm_s, .. } => {
+                let square = |v: i32| i64::from(v).pow(2) as u64;
+                ((square(vx_mm_s) + square(vz_mm_s)).isqrt() / 10) as u32
+            }
+            Wish::Steps { speed_cm_s, .. } => speed_cm_s,
+        }
+    }
+
+    /// The greatest speed that the player may walk at for as long as it likes, centimetres per second.
+    pub fn speed(&self) -> u32 {
+        let endless = self.own.grants.iter().filter(|g| g.left_ms.is_none());
+        endless.map(|g| g.speed).fold(self.own.speed, u32::max)
+    }
+
+    /// What keeps the player from moving. Wishes to walk are dropped meanwhile.
+    pub fn flags(&self) -> Flags {
+        self.own.flags
+    }
+
+    /// Everything that the server said last of the player's movement.
+    pub fn own(&self) -> &OwnMove {
+        &self.own
+    }
+
+    /// Walk straight on towards (`dx`, `dz`), until something else is wished, at `speed_cm_s` or the
+    /// greatest speed that is not above [`Walker::speed`].
+    pub fn walk(&mut self, dx: i32, dz: i32, speed_cm_s: u32) {
+        self.wish(Wish::heading(dx, dz, speed_cm_s.min(self.speed())));
+    }
+
+    /// Walk straight to a place and stand there, a centimetre or two off.
+    pub fn walk_to(&mut self, now: ClientMs, goal: Pos, speed_cm_s: u32) {
+        let here = self.predictor.position(now);
+        let (dx, dz) = (goal.x.saturating_sub(here.x), goal.z.saturating_sub(here.z));
+        let way_cm = here.dist2(goal).isqrt();
+        self.walk_for(dx, dz, speed_cm_s.min(self.speed()), |speed_cm_s| {
+            u32::try_from(way_cm * 1_000 / u64::from(speed_cm_s.max(1))).unwrap_or(u32::MAX)
+        });
+    }
+
+    /// Uses up a speed that was granted for a time: straight on towards (`dx`, `dz`) for as long as it is
+    /// good. False when there is no such grant.
+    pub fn dash(&mut self, dx: i32, dz: i32) -> bool {
+        let best = self.own.grants.iter_mut().filter(|g| g.left_ms.is_some_and(|ms| ms > 0));
+        let Some(grant) = best.max_by_key(|g| g.speed) else { return false };
+        let (speed, left_ms) = (grant.speed, grant.left_ms.replace(0).unwrap_or(0));
+        self.walk_for(dx, dz, speed, |_| left_ms);
+        true
+    }
+
+    fn walk_for(&mut self, dx: i32, dz: i32, speed_cm_s: u32, lasts: impl FnOnce(u32) -> u32) {
+        let Wish::Straight { vx_mm_s, vz_mm_s, .. } = Wish::heading(dx, dz, speed_cm_s) else {
+            return;
+        };
+        self.wish(Wish::Straight { vx_mm_s, vz_mm_s, lasts_ms: Some(lasts(speed_cm_s)) });
+    }
+
+    /// Walk tile by tile, at most as fast as [`Walker::speed`]. A way that the ground does not allow is not
+    /// walked.
+    pub fn steps(&mut self, steps: Steps, speed_cm_s: u32) {
+        self.wish(Wish::Steps { steps, speed_cm_s: speed_cm_s.min(self.speed()) });
+    }
+
+    /// Stand still.
+    pub fn stop(&mut self) {
+        self.wish(Wish::Stand);
+    }
+
+    fn wish(&mut self, wish: Wish) {
+        if self.own.flags.is_free() || wish == Wish::Stand {
+            self.wish = wish;
+            self.predictor.wish(wish);
+        }
+    }
+
+    /// What is to be said at `now`, if anything is, to be sent at once as input number `seq`. To be asked in
+    /// every frame of the game until there is nothing; [`crate::Sender::walk`] does.
+    pub fn poll(&mut self, now: ClientMs, seq: Seq) -> Option<MoveOrder> {
+        self.predictor.poll(now, seq, &self.tiles, self.plane)
+    }
+
+    /// Where the player is, which is where the server will say that it was.
+    pub fn position(&self, now: ClientMs) -> Pos {
+        self.predictor.position(now)
+    }
+
+    /// Where to show it: where it is, reached without a leap after a ruling.
+    pub fn shown(&self, now: ClientMs) -> Pos {
+        self.predictor.shown(now)
+    }
+
+    /// Whether it stands and waits, because it has walked as far as it may without an answer.
+    pub fn is_held(&self) -> bool {
+        self.predictor.is_held()
+    }
+
+    /// The number of the last ruling that was followed.
+    pub fn ruling(&self) -> u32 {
+        self.predictor.ruling()
+    }
+
+    /// Where others are told that the player is, at a time of the server's.
+    pub fn told(&self, now: ServerMs) -> Pos {
+        self.own.course.on_tiles(self.rules.tile_cm).position(now)
+    }
+}
+
+fn predictor(now: ClientMs, joined: &Joined, rules: &MoveRules, own: &OwnMove) -> Predictor {
+    let rules = rules.rules(joined.rules.size_cm);
+    Predictor::new(now, joined.pos, own.ruling, rules, Blend::default())
+}
+
+/// A word as it is sent.
+pub(crate) fn form_of(order: &MoveOrder) -> Option<Form> {
+    match &order.go {
+        purview::scene::movement::Go::On => None,
+        purview::scene::movement::Go::Walk(course) => Some(course.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use purview::scene::movement::{Footing, GrantId, Mover, Own};
+    use purview::scene::{EntityId, Epoch, RangeSet, Tick, Visibility};
+    use purview::wire::JoinRules;
+    use purview::wire::moves::Grant;
+
+    use super::*;
+
+    const TILES: Open = Open { tile_cm: 100 };
+    const START: Pos = Pos { x: 1_000, y: 0, z: 1_000 };
+
+    fn move_rules() -> MoveRules {
+        MoveRules {
+            tick_ms: 100,
+            tile_cm: 100,
+            top_speed: 2_000,
+            word_ms: 500,
+            grace_ms: 300,
+            leash_ms: 1_000,
+            climb: None,
+        }
+    }
+
+    fn joined(own: Option<&Own>) -> Joined {
+        Joined {
+            id: EntityId(1),
+            scene: "meadow".into(),
+            plane: Plane(0),
+            pos: START,
+            tick: Tick(1),
+            rules: JoinRules {
+                visibility: Visibility::All,
+                range: RangeSet::FULL,
+                patch_cm: 400,
+                view_cap: 60,
+                view_margin_cm: 0,
+                rates: [1; 3],
+                size_cm: [10_000, 10_000],
+                movement: own.map(|_| move_rules()),
+            },
+            own: own.map(OwnMove::from),
+        }
+    }
+
+    fn frame(ack: u32, own: Option<&Own>) -> Frame {
+        Frame {
+            tick: Tick(2),
+            ack: Seq(ack),
+            epoch: Epoch(1),
+            resync: false,
+            enters: vec![],
+            leaves: vec![],
+            moves: vec![],
+            courses: vec![],
+            acts: vec![],
+            refused: vec![],
+            own: own.map(OwnMove::from),
+        }
+    }
+
+    /// A walker and the server's account of it, without delay; the two clocks are a minute apart.
+    struct Both {
+        walker: Walker,
+        mover: Mover,
+        seq: Seq,
+        now: u64,
+    }
+
+    impl Both {
+        fn new() -> Both {
+            let mover = Mover::new(ServerMs(0), START, 500);
+            let walker = Walker::new(ClientMs(60_000), &joined(Some(&mover.own(ServerMs(0)))));
+            Both { walker: walker.expect("moves are judged"), mover, seq: Seq(0), now: 0 }
+        }
+
+        fn clock(&self) -> ClientMs {
+            ClientMs(60_000 + self.now)
+        }
+
+        /// So much time passes; every word must be taken.
+        fn pass(&mut self, ms: u64) {
+            let rules = move_rules().rules([10_000, 10_000]);
+            let on = Footing { tiles: &TILES, plane: Plane(0), rules: &rules };
+            for _ in 0..ms / 10 {
+                self.now += 10;
+                let now = ServerMs(self.now);
+                while let Some(word) = self.walker.poll(self.clock(), self.seq.next()) {
+                    self.seq = self.seq.next();
+                    let taken = self.mover.accept(now, self.seq, &word, &on);
+                    assert!(taken.is_ok(), "{word:?}: {taken:?}");
+                }
+                self.mover.advance(now, &on);
+                self.walker.frame(self.clock(), &frame(self.seq.0, None));
+                assert_eq!(self.walker.position(self.clock()), self.mover.position(now, &on));
+            }
+        }
+
+        fn tell_own(&mut self) {
+            let own = self.mover.own(ServerMs(self.now));
+            self.walker.frame(self.clock(), &frame(self.seq.0, Some(&own)));
+        }
+    }
+
+    #[test]
+    fn it_walks_and_stops_where_the_server_has_it() {
+        let mut b = Both::new();
+        b.walker.walk(3, 4, 9_999);
+        b.pass(1_500);
+        assert_eq!(b.walker.position(b.clock()), Pos::ground(1_000 + 447, 1_000 + 596));
+        b.walker.stop();
+        b.pass(100);
+        let goal = Pos::ground(2_000, 1_200);
+        b.walker.walk_to(b.clock(), goal, 400);
+        b.pass(3_000);
+        let end = b.walker.position(b.clock());
+        assert!(end.dist2(goal) <= 8, "{end:?}");
+        b.walker.steps("7744".parse().unwrap(), 500);
+        b.pass(1_000);
+        assert_eq!(b.walker.position(b.clock()), Pos::ground(2_150, 1_450));
+    }
+
+    #[test]
+    fn where_places_are_trusted_there_is_nothing_to_walk_by() {
+        assert!(Walker::new(ClientMs(0), &joined(None)).is_none());
+        assert!(!Both::new().walker.joined(ClientMs(60_000), &joined(None)));
+    }
+
+    #[test]
+    fn it_follows_rulings_and_a_jump() {
+        let mut b = Both::new();
+        b.walker.walk(1, 0, 500);
+        b.pass(500);
+        let rules = move_rules().rules([10_000, 10_000]);
+        let on = Footing { tiles: &TILES, plane: Plane(0), rules: &rules };
+        let there = Pos::ground(5_000, 5_000);
+        b.mover.rule(ServerMs(b.now), purview::scene::movement::Move::stand(there), &on);
+        b.tell_own();
+        assert_eq!((b.walker.position(b.clock()), b.walker.ruling()), (there, 1));
+        assert_eq!(b.walker.shown(b.clock()), there, "too far to blend");
+        b.walker.walk(0, 1, 500);
+        b.pass(200);
+        b.mover.set_flags(ServerMs(b.now), Flags::ROOTED, &on);
+        b.tell_own();
+        b.walker.walk(0, 1, 500);
+        b.pass(200);
+        assert_eq!(
+            (b.walker.position(b.clock()), b.walker.flags()),
+            (Pos::ground(5_000, 5_095), Flags::ROOTED)
+        );
+        let own = b.mover.own(ServerMs(b.now));
+        assert!(b.walker.joined(b.clock(), &joined(Some(&own))));
+        assert_eq!((b.walker.position(b.clock()), b.walker.ruling()), (START, 2));
+    }
+
+    #[test]
+    fn it_uses_what_it_is_granted_and_slows_down_when_it_must() {
+        let mut b = Both::new();
+        b.mover.grant_as(ServerMs(0), GrantId(1), 900, None).unwrap();
+        b.mover.grant_as(ServerMs(0), GrantId(2), 2_000, Some(300)).unwrap();
+        b.tell_own();
+        assert_eq!(b.walker.speed(), 900);
+        b.walker.walk(1, 0, 900);
+        b.pass(1_000);
+        assert_eq!(b.walker.position(b.clock()).x, 1_000 + 9 * 99);
+        assert!(b.walker.dash(1, 0) && !b.walker.dash(1, 0));
+        let from = b.walker.position(b.clock()).x;
+        b.pass(1_000);
+        assert!((550..=650).contains(&(b.walker.position(b.clock()).x - from)));
+        b.walker.walk(1, 0, 900);
+        b.pass(500);
+        b.mover.revoke(ServerMs(b.now), GrantId(1));
+        b.tell_own();
+        b.pass(3_000);
+        let own = &b.walker.own().grants;
+        assert!(own.iter().all(|g: &Grant| g.left_ms.is_some()), "{own:?}");
+    }
+}

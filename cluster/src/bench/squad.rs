@@ -1,0 +1,132 @@
+//! Walkers of a benchmark in a scene in which moves are judged: each is its own client, which says a word
+//! when it turns, about every two seconds, and every half second that it goes on.
+
+use purview::scene::movement::{ClientMs, Go, MoveOrder, Vector};
+use purview::scene::{Pos, Tick};
+
+use crate::rng::Rng;
+
+/// Ticks between two turns, at least and at most.
+const STRAIGHT_TICKS: (f64, f64) = (10.0, 30.0);
+
+/// Ticks after which a client says that it goes on.
+const WORD_TICKS: u64 = 5;
+
+/// Away from the edges, so that nobody comes so near that the server says where its way ends, centimetres.
+const EDGE_CM: f64 = 500.0;
+
+const TICK_MS: u64 = 100;
+
+#[derive(Debug, Clone, Copy)]
+struct Walker {
+    vector: Vector,
+    /// The tick of its last turn, of its next one, and of its last word.
+    turned: u64,
+    turns: u64,
+    word: u64,
+}
+
+/// People who walk about on a square by vectors.
+#[derive(Debug, Clone)]
+pub struct Squad {
+    walkers: Vec<Walker>,
+    side_cm: f64,
+    speed_cm_s: u32,
+    now: u64,
+    rng: Rng,
+}
+
+impl Squad {
+    /// `n` people on a square of `side_cm`.
+    pub fn new(n: usize, side_cm: f64, speed_cm_s: u32, seed: u64) -> Squad {
+        let mut rng = Rng::new(seed);
+        let side_cm = side_cm.max(4.0 * EDGE_CM);
+        let along = |rng: &mut Rng| EDGE_CM + rng.unit() * (side_cm - 2.0 * EDGE_CM);
+        let walkers = (0..n)
+            .map(|_| {
+                let at = Pos::ground(along(&mut rng) as i32, along(&mut rng) as i32);
+                // The first turns are spread as all later ones.
+                let turns = 2 + (rng.unit() * STRAIGHT_TICKS.1) as u64;
+                Walker { vector: Vector::stand(at), turned: 0, turns, word: 0 }
+            })
+            .collect();
+        Squad { walkers, side_cm, speed_cm_s, now: 0, rng }
+    }
+
+    /// Where walker `i` is in tick `tick`.
+    pub fn pos(&self, i: usize) -> Pos {
+        self.walkers[i].at(self.now)
+    }
+
+    /// The tick of walker `i`'s last turn.
+    pub fn turned(&self, i: usize) -> Tick {
+        Tick(self.walkers[i].turned)
+    }
+
+    /// Everybody walks until tick `now`; what is said is given to `say`.
+    pub fn step(&mut self, now: Tick, mut say: impl FnMut(usize, MoveOrder)) {
+        self.now = now.0;
+        let at = ClientMs(now.0 * TICK_MS);
+        for (i, w) in self.walkers.iter_mut().enumerate() {
+            let here = w.at(now.0);
+            let outside = |v: i32| f64::from(v) < EDGE_CM || f64::from(v) > self.side_cm - EDGE_CM;
+            let next = w.at(now.0 + 1);
+            let go = if now.0 >= w.turns || outside(next.x) || outside(next.z) {
+                w.turn(here, now.0, self.side_cm, self.speed_cm_s, &mut self.rng);
+                Go::Walk(w.vector.into())
+            } else if now.0 >= w.word + WORD_TICKS && w.turned > 0 {
+                Go::On
+            } else {
+                continue;
+            };
+            w.word = now.0;
+            say(i, MoveOrder { ruling: 0, at, go });
+        }
+    }
+}
+
+impl Walker {
+    fn at(&self, tick: u64) -> Pos {
+        self.vector.position((tick.saturating_sub(self.turned) * TICK_MS) as u32)
+    }
+
+    /// Anywhere else; from the edge back to where there is room.
+    fn turn(&mut self, here: Pos, now: u64, side_cm: f64, speed_cm_s: u32, rng: &mut Rng) {
+        let angle = rng.unit() * std::f64::consts::TAU;
+        let back = |v: i32, d: f64| match f64::from(v) {
+            v if v < 3.0 * EDGE_CM => d.abs(),
+            v if v > side_cm - 3.0 * EDGE_CM => -d.abs(),
+            _ => d,
+        };
+        let (dx, dz) = (back(here.x, angle.cos()), back(here.z, angle.sin()));
+        self.vector = Vector::heading(here, (dx * 1e6) as i32, (dz * 1e6) as i32, speed_cm_s);
+        let (least, most) = STRAIGHT_TICKS;
+        self.turned = now;
+        self.turns = now + (least + rng.unit() * (most - least)) as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_turn_every_two_seconds_and_keep_away_from_the_edges() {
+        let (n, side) = (500, 20_000.0);
+        let mut squad = Squad::new(n, side, 500, 3);
+        let (mut turns, mut words) = (0, 0);
+        for tick in 0..600 {
+            squad.step(Tick(tick), |_, order| match order.go {
+                Go::Walk(_) => turns += 1,
+                Go::On => words += 1,
+            });
+            for i in 0..n {
+                let Pos { x, z, .. } = squad.pos(i);
+                assert!((400..=19_600).contains(&x) && (400..=19_600).contains(&z), "({x}, {z})");
+            }
+        }
+        // A minute each: 30 turns, a few more at the edges, and words in between.
+        assert!((14_000..19_000).contains(&turns), "{turns}");
+        assert!((30_000..60_000).contains(&words), "{words}");
+    }
+}

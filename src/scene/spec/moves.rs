@@ -1,0 +1,99 @@
+//! How moves are taken, and the figures by which they are judged.
+
+use serde::{Deserialize, Serialize};
+
+use super::check::{err, m};
+use super::{SceneSpec, SpecError};
+use crate::scene::Rect;
+use crate::scene::movement::{Climb, MAX_TILE_CM, Rules};
+
+/// How clients say where they go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Moves {
+    /// By places: wherever a client says that it is, within the scene, it is. For recordings and for
+    /// clients that are the team's own.
+    #[default]
+    Trusted,
+    /// By paths and vectors, which the server judges; it decides where everybody is.
+    Judged,
+}
+
+/// How moves are taken; lengths in centimetres, times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoveSpec {
+    /// How clients say where they go. The rest counts only where moves are judged.
+    pub mode: Moves,
+    /// Side of a tile, where no map says it; 1 cm to 1 km.
+    pub tile_cm: i32,
+    /// A client that walks says a word at least this often; 50 ms to 10 s.
+    pub word_ms: u32,
+    /// For how long beyond that an entity walks on without a word; a tick to 10 s.
+    pub grace_ms: u32,
+    /// A client stops when no word of this age was acknowledged; at least `word_ms`, at most 30 s.
+    pub leash_ms: u32,
+    /// How much more walking a client may claim than time has passed; more than `leash_ms`, at most
+    /// a minute.
+    pub allowance_ms: u32,
+    /// How much higher or lower the next tile may lie; `None` where heights stop nobody.
+    pub climb: Option<Climb>,
+}
+
+impl Default for MoveSpec {
+    fn default() -> Self {
+        let usual = Rules::within(Rect { x0: 0, z0: 0, x1: 1, z1: 1 });
+        MoveSpec {
+            mode: Moves::Trusted,
+            tile_cm: 100,
+            word_ms: usual.word_ms,
+            grace_ms: usual.grace_ms,
+            leash_ms: usual.leash_ms,
+            allowance_ms: usual.allowance_ms,
+            climb: usual.climb,
+        }
+    }
+}
+
+impl MoveSpec {
+    /// The rules within `bounds`.
+    pub(super) fn rules(&self, bounds: Rect) -> Rules {
+        let MoveSpec { word_ms, grace_ms, leash_ms, allowance_ms, climb, .. } = *self;
+        Rules { bounds, word_ms, grace_ms, leash_ms, allowance_ms, climb }
+    }
+}
+
+pub(super) fn check_moves(s: &SceneSpec, tick_ms: u32, errors: &mut Vec<SpecError>) {
+    let top = s.top_speed_cm_s;
+    for kind in &s.kinds {
+        if let Some(speed) = kind.speed_cm_s.filter(|v| !(0..=top).contains(v)) {
+            let found = format!("{}/s (kind {:?})", m(speed), kind.name);
+            let rule = format!("must lie between 0 m/s and the scene's top speed of {}/s", m(top));
+            err(errors, "kinds.speed", found, rule);
+        }
+    }
+    let v = &s.moves;
+    if v.mode == Moves::Trusted {
+        return;
+    }
+    if !(1..=MAX_TILE_CM).contains(&v.tile_cm) {
+        err(errors, "movement.tile", m(v.tile_cm), "must lie between 1 cm and 1 km".into());
+    }
+    let mut time = |key, ms: u32, least: u32, most: u32, why: &str| {
+        if !(least..=most).contains(&ms) {
+            let rule = format!("must lie between {least} ms{why} and {most} ms");
+            err(errors, key, format!("{ms} ms"), rule);
+        }
+    };
+    time("movement.word", v.word_ms, 50, 10_000, "");
+    time("movement.grace", v.grace_ms, tick_ms, 10_000, ", a tick,");
+    let least = v.word_ms.clamp(50, 10_000);
+    time("movement.leash", v.leash_ms, least, 30_000, ", as often as a word is said,");
+    let least = v.leash_ms.min(30_000) + 1;
+    time("movement.allowance", v.allowance_ms, least, 60_000, ", more than the leash,");
+    if let Some(Climb { up_cm, down_cm }) = v.climb {
+        for (key, cm) in [("movement.climb_up", up_cm), ("movement.climb_down", down_cm)] {
+            if !(0..=100_000).contains(&cm) {
+                err(errors, key, m(cm), "must lie between 0 m and 1 km".into());
+            }
+        }
+    }
+}
