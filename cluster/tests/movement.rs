@@ -4,14 +4,15 @@
 use std::path::Path as File;
 use std::time::Duration;
 
-use purview::actor::messages::InspectEntity;
+use purview::actor::messages::{InspectEntity, ToRegion};
+use purview::scene::effects::{Destination, Input, Order};
 use purview::scene::inspect::Resident;
 use purview::scene::movement::{ClientMs, Course, Go, Move, MoveOrder, Path, Vector};
 use purview::scene::terrain::{Ground, Tile};
 use purview::scene::{EntityId, Plane, Pos, SceneId, Seq};
-use purview::wire::client::{ClientMsg, Hello, Joined, ServerMsg, Walk};
+use purview::wire::client::{ClientMsg, Hello, Join, Joined, ServerMsg, Walk};
 use purview::wire::{CloseCode, ErrorCode, Form, OwnMove, PROTOCOL_VERSION};
-use purview_client::{Client, Clock, Event, Receiver, Sender, View, Walker, join_at};
+use purview_client::{Client, ClientError, Clock, Event, Receiver, Sender, View, Walker, join_at};
 use purview_cluster::config::Config;
 use purview_cluster::gateway::Tokens;
 use purview_cluster::server::{Background, Reach};
@@ -22,8 +23,12 @@ use tokio::time::timeout;
 /// Frames within which anything that is to come comes.
 const FRAMES: usize = 100;
 
-/// The keep, in which players walk at 5 m/s.
+/// The keep, in which players walk at 5 m/s and jump as they like.
 fn keep() -> Background {
+    keep_with(&[])
+}
+
+fn keep_with(more: &[&str]) -> Background {
     let file = File::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/keep.toml");
     let set = [
         "gateway.ws=127.0.0.1:0",
@@ -33,8 +38,9 @@ fn keep() -> Background {
         "console.listen=off",
         "scene.0.top_speed=8m/s",
         "scene.0.kind=[{ name = \"player\", speed = \"5m/s\" }]",
-    ]
-    .map(|o| o.parse().expect("an override"));
+    ];
+    let set = set.iter().chain(more).map(|o| o.parse().expect("an override"));
+    let set: Vec<_> = set.collect();
     let config = Config::load(Some(&file), [], &set).expect("a legal configuration");
     Background::start(config, Tokens::dev()).expect("a server")
 }
@@ -222,6 +228,48 @@ async fn many_small_moves_and_a_fast_clock_gain_the_allowance_and_no_more() {
     }
     let gained = p.stands(reach, 1).await.x - SQUARE.x;
     assert!((0..=560).contains(&gained), "{gained} cm of 15 m");
+}
+
+#[tokio::test]
+async fn where_only_logic_makes_players_jump_clients_do_not() {
+    let server = keep_with(&["scene.0.jumps=logic"]);
+    let reach = server.reach();
+    let url = reach.url().expect("clients can connect");
+    let mut client = Client::connect(&url, &token()).await.expect("a session");
+    let refused = |error| match error {
+        ClientError::Refused(refused) => refused.code,
+        other => panic!("{other}"),
+    };
+    let chosen = client.join(join_at("keep", SQUARE)).await.expect_err("it chose a place");
+    assert_eq!(refused(chosen), ErrorCode::MayNotJump);
+    let joined = client.join(Join { pos: None, ..join_at("keep", SQUARE) }).await.expect("let in");
+    let far = Pos { x: joined.pos.x + 3_000, ..joined.pos };
+    client.jump(None, None, far).await.expect("a session");
+    let code = loop {
+        match client.next().await.expect("the session goes on") {
+            Event::Refused(refused) => break refused.code,
+            _ => continue,
+        }
+    };
+    assert_eq!(code, ErrorCode::MayNotJump);
+    assert_eq!(
+        place(reach, joined.id).await,
+        joined.own.expect("judged").course.on_tiles(200).course.start()
+    );
+    // The server's logic does.
+    let scene = reach.directory.scenes().next().expect("a scene");
+    let region = scene.map.at(joined.pos).expect("on the map").id;
+    let to = scene.map.at(far).expect("on the map").id;
+    let to = Destination { scene: scene.id, region: to, plane: joined.plane, pos: far };
+    let order = Input::Logic { id: joined.id, order: Order::Jump(to) };
+    let address = reach.directory.region(region).expect("it runs here");
+    address.send(ToRegion { input: order, client: None }).await.expect("a region");
+    let arrived = loop {
+        if let Event::Joined(joined) = client.next().await.expect("the session goes on") {
+            break joined;
+        }
+    };
+    assert_eq!((arrived.pos.x, arrived.pos.z), (far.x, far.z));
 }
 
 #[tokio::test]

@@ -212,6 +212,9 @@ impl PlayerActor {
         let Some(scene) = self.directory.scene_named(&join.scene) else {
             return Err(Problem::UnknownScene(join.scene));
         };
+        if join.pos.is_some() {
+            may_jump(scene)?;
+        }
         let pos = join.pos.unwrap_or(Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm));
         let region = region_at(scene, pos)?;
         let plane = self.directory.take_line(scene.id, join.plane).ok_or(Problem::NoRoom)?;
@@ -240,6 +243,8 @@ impl PlayerActor {
         let Some(scene) = scene else {
             return Err(Problem::UnknownScene(jump.scene.clone().unwrap_or_default()));
         };
+        let from = here.and_then(|(scene, _)| self.directory.scene(scene));
+        from.into_iter().chain([scene]).try_for_each(|scene| may_jump(scene))?;
         let region = region_at(scene, jump.pos)?;
         let stays = |(there, plane): &Place| {
             *there == scene.id && jump.plane.is_none_or(|wanted| wanted == *plane)
@@ -324,6 +329,13 @@ fn frame_bytes(batch: &EncodedBatch, index: usize) -> Bytes {
     })
 }
 
+fn may_jump(scene: &Scene) -> Result<(), Problem> {
+    match scene.spec.client_jumps {
+        true => Ok(()),
+        false => Err(Problem::MayNotJump(scene.spec.name.clone())),
+    }
+}
+
 fn region_at(scene: &Scene, pos: Pos) -> Result<crate::scene::RegionId, Problem> {
     let (width_cm, depth_cm) = (scene.spec.width_cm, scene.spec.depth_cm);
     let outside = Problem::OutOfBounds { pos, width_cm, depth_cm };
@@ -341,6 +353,7 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::OutOfBounds { .. } => ErrorCode::OutOfBounds,
         Problem::UnknownScene(_) => ErrorCode::UnknownScene,
         Problem::NoRoom => ErrorCode::NoRoom,
+        Problem::MayNotJump(_) => ErrorCode::MayNotJump,
         Problem::Jumping => ErrorCode::Busy,
         Problem::Region(why) => ErrorCode::from(*why),
     }

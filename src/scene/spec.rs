@@ -115,6 +115,8 @@ pub struct SceneSpec {
     pub top_speed_cm_s: i32,
     /// How moves are taken.
     pub moves: MoveSpec,
+    /// Whether clients may choose where they appear and jump by themselves, and not only the server's logic.
+    pub client_jumps: bool,
     /// Width of the band around a region in which its neighbours mirror their entities to it; 0 =
     /// the least that is enough.
     pub band_cm: i32,
@@ -151,6 +153,7 @@ impl Default for SceneSpec {
             handoff_margin_cm: 200,
             top_speed_cm_s: 2_000,
             moves: MoveSpec::default(),
+            client_jumps: true,
             band_cm: 0,
             lines: 4,
             line_capacity: 2_000,

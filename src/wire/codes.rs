@@ -90,6 +90,8 @@ codes! {
         ClockAhead = 22 "clock_ahead",
         /// The client answers to a ruling that was never made.
         UnknownRuling = 23 "unknown_ruling",
+        /// Only the server's logic says where players appear and jump to.
+        MayNotJump = 24 "may_not_jump",
     }
 }
 

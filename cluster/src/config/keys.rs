@@ -144,6 +144,8 @@ keys! {
     MOVES: "moves", Form::Choice(&["judged", "trusted"]),
         "How clients move: by paths and vectors that the server judges, or by places that it trusts, \
          as recordings have them.";
+    JUMPS: "jumps", Form::Choice(&["clients", "logic"]),
+        "Who says where players appear and jump to: their clients, too, or the server's logic alone.";
     MOVEMENT: "movement",
         Form::Text("{ tile, word, grace, leash, allowance, climb_up, climb_down }, each of which may be \
                     left out"),

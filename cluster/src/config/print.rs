@@ -93,6 +93,8 @@ fn scene(out: &mut Page, s: &SceneSpec, d: &SceneSpec, tick_ms: u32) {
     let speed = |v: i32| text(&Quantity::Speed.text(v.into()));
     out.key(&keys::TOP_SPEED, &speed(s.top_speed_cm_s), &speed(d.top_speed_cm_s));
     moves(out, s, &d.moves);
+    let jumps = |s: &SceneSpec| text(if s.client_jumps { "clients" } else { "logic" });
+    out.key(&keys::JUMPS, &jumps(s), &jumps(d));
     let band = |v: i32| if v == 0 { text("auto") } else { cm(v) };
     out.key(&keys::BAND, &band(s.band_cm), &band(d.band_cm));
     out.key(&keys::LINES, &s.lines, &d.lines);

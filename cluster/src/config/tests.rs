@@ -58,6 +58,7 @@ fn a_scene_of_every_key_is_read_and_printed_back() {
         layer = [{ name = "people", patch = "16m" }, { name = "beasts", patch = "32m" }]
         kind = [{ name = "player", speed = "6m/s" }, { name = "dragon", layer = "beasts" }]
         moves = "judged"
+        jumps = "logic"
         movement = { tile = "50cm", word = "400ms", grace = "200ms", leash = "800ms", allowance = "900ms", climb_up = "60cm", climb_down = "2m" }
         range = ["near", "far"]
         view_cap = 7
@@ -95,6 +96,7 @@ fn a_scene_of_every_key_is_read_and_printed_back() {
         climb: Some(Climb { up_cm: 60, down_cm: 200 }),
     };
     assert_eq!(scene.moves, moves);
+    assert!(!scene.client_jumps && config.scenes[1].spec.client_jumps);
     assert_eq!(scene.default_range, RangeSet::NEAR.or(RangeSet::FAR));
     let bonds = BondSpec {
         kinds: vec!["raid".into(), "fight".into()],

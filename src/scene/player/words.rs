@@ -75,6 +75,8 @@ pub enum Problem {
     UnknownScene(String),
     #[error("no line of the scene has room")]
     NoRoom,
+    #[error("only the server's logic says where players of scene {0:?} appear and jump to")]
+    MayNotJump(String),
     #[error("a jump is under way: wait for its joined message")]
     Jumping,
     #[error("the region refused: {0:?}")]

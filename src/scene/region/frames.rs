@@ -30,11 +30,14 @@ const COURSE_BYTES: usize = 1 + 9 + 5 + 1 + 1 + 16 + 2 + Steps::MAX + 5;
 
 const NOT_TOLD: (u32, u32) = (u32::MAX, 0);
 
+/// Marks the index of a course. No batch has as many pieces.
+const COURSE: u32 = 1 << 31;
+
 /// Where the pieces of each slot are in this tick's batch: tick and index.
 #[derive(Debug, Clone, Copy)]
 struct Told {
     entering: (u32, u32),
-    /// Its place or its course, whichever it has.
+    /// Its place or, marked by [`COURSE`], its course.
     moving: (u32, u32),
 }
 
@@ -93,21 +96,31 @@ impl Assembly {
     }
 
     /// Adds the piece of where an entity is, or of what it does.
+    #[inline]
     fn moving(&mut self, tick: u32, bodies: &Bodies, slot: u32) {
-        let told = &mut self.told[slot as usize].moving;
-        let body = &bodies.hot[slot as usize];
-        let Some(track) = bodies.tracks.get(slot) else {
-            if told.0 != tick {
-                *told = (tick, self.batch.moving.len() as u32);
-                self.batch.moving.push((body.id, body.pos));
-            }
-            return self.moves.push(told.1);
-        };
+        let mut told = self.told[slot as usize].moving;
         if told.0 != tick {
-            *told = (tick, self.batch.coursing.len() as u32);
-            self.batch.coursing.push((body.id, track.course));
+            told = (tick, self.new_piece(bodies, slot));
+            self.told[slot as usize].moving = told;
         }
-        self.courses.push(told.1);
+        match told.1 & COURSE {
+            0 => self.moves.push(told.1),
+            _ => self.courses.push(told.1 & !COURSE),
+        }
+    }
+
+    fn new_piece(&mut self, bodies: &Bodies, slot: u32) -> u32 {
+        let body = &bodies.hot[slot as usize];
+        match bodies.tracks.get(slot) {
+            Some(track) => {
+                self.batch.coursing.push((body.id, track.course));
+                (self.batch.coursing.len() - 1) as u32 | COURSE
+            }
+            None => {
+                self.batch.moving.push((body.id, body.pos));
+                (self.batch.moving.len() - 1) as u32
+            }
+        }
     }
 
     fn acts_of(&mut self, slot: u32) {
