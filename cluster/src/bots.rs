@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::cli::CommonArgs;
 use crate::crowd::{Order, Progress, Server, gather};
 use crate::oracle::Options;
 use crate::report::Report;
@@ -39,20 +40,32 @@ pub enum Pattern {
     Border,
     /// As walk, with a teleport now and then, some to another plane
     Jump,
+    /// Not at all as they should: the trial of cheats, with honest bots beside them
+    Cheat,
 }
 
 /// Load a server with bots and judge what every one is shown
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview bots --connect ws://127.0.0.1:7711/ --count 500 --for 5m\n  \
+    purview bots --pattern cheat\n  \
+    purview bots --pattern cheat --config deploy/trial.toml --connect ws://127.0.0.1:7711/\n\n\
+    The trial of cheats starts a server in this process unless --connect names one; that one must run \
+    the configuration that is given here. It exits with 1 when a cheat gained too much or an honest bot \
+    was refused.")]
 pub struct BotsArgs {
-    /// The server: ws://host:port/ or tcp://host:port
+    /// File, overrides and log level of the server that the trial of cheats is held on.
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// The server: ws://host:port/ or tcp://host:port; only the trial of cheats can do without
     #[arg(long, value_name = "URL")]
-    pub connect: String,
-    /// How many bots
-    #[arg(long, default_value_t = 100)]
-    pub count: u32,
-    /// For how long, for example 30s, 5m or 500ms
-    #[arg(long = "for", default_value = "30s", value_parser = duration)]
-    pub length: Duration,
+    pub connect: Option<String>,
+    /// How many bots; default: 100, in the trial of cheats 20 honest ones beside the others
+    #[arg(long)]
+    pub count: Option<u32>,
+    /// For how long, for example 30s, 5m or 500ms; default: 30s, the trial of cheats a minute
+    #[arg(long = "for", value_parser = duration)]
+    pub length: Option<Duration>,
     /// How they move
     #[arg(long, value_enum, default_value_t = Pattern::Walk)]
     pub pattern: Pattern,
@@ -65,9 +78,9 @@ pub struct BotsArgs {
     /// Distance between the borders to cross, metres (pattern border); default: the middle lines
     #[arg(long, value_name = "METRES", value_parser = crate::replay::positive)]
     pub border_every: Option<f64>,
-    /// The scene to join
-    #[arg(long, default_value = "meadow")]
-    pub scene_name: String,
+    /// The scene to join; default: meadow, in the trial of cheats the first one of the configuration
+    #[arg(long)]
+    pub scene_name: Option<String>,
     /// A file with the token that lets bots in
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
@@ -107,13 +120,13 @@ impl BotsArgs {
     pub fn options(&self) -> BotsOptions {
         let cm = |m: f64| (m * 100.0) as i32;
         BotsOptions {
-            count: self.count,
-            length: self.length,
+            count: self.count.unwrap_or(100),
+            length: self.length.unwrap_or(Duration::from_secs(30)),
             pattern: self.pattern,
             seed: self.seed,
             area_cm: self.area.map(cm),
             border_every_cm: self.border_every.map(|m| cm(m).max(1)),
-            scene: self.scene_name.clone(),
+            scene: self.scene_name.clone().unwrap_or_else(|| "meadow".into()),
             oracle: Options::default(),
             map: None,
         }
@@ -241,7 +254,7 @@ impl Bot {
             self.low[i] + share * (self.high[i] - self.low[i])
         });
         let goal = match self.pattern {
-            Pattern::Walk | Pattern::Jump => anywhere,
+            Pattern::Walk | Pattern::Jump | Pattern::Cheat => anywhere,
             Pattern::Crowd => [0, 1].map(|i| {
                 let middle = (self.low[i] + self.high[i]) / 2.0;
                 middle + CROWD_SIGMA_CM * self.random.normal()

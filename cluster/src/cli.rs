@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::bench::scene::BenchSceneArgs;
 use crate::bench::views::BenchViewsArgs;
-use crate::bots::BotsArgs;
+use crate::bots::{BotsArgs, Pattern};
 use crate::commands;
 use crate::config::{Config, ConfigErrors, Override};
 use crate::ctl::{self, CtlCommand};
@@ -116,6 +116,17 @@ impl CommonArgs {
         Config::load_onto(&own, environment(), &set)
     }
 
+    /// As [`CommonArgs::load`], onto `base` where no file is named.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load_or(&self, base: &Config) -> Result<Config, ConfigErrors> {
+        match self.file {
+            Some(_) => self.load(),
+            None => Config::load_onto(base, environment(), &self.overrides()),
+        }
+    }
+
     fn overrides(&self) -> Vec<Override> {
         let log = self.log.iter().map(|l| Override { path: "log.level".into(), value: l.clone() });
         self.set.iter().cloned().chain(log).collect()
@@ -203,7 +214,11 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Config(args) => config(&args),
         Command::Dev(args) => ended(crate::dev::dev(&args)),
         Command::Replay(args) => ended(commands::run_replay(&args)),
-        Command::Bots(args) => ended(commands::run_bots(&args)),
+        Command::Bots(args) if args.pattern == Pattern::Cheat => ended(commands::run_trial(&args)),
+        Command::Bots(args) => match &args.connect {
+            Some(url) => ended(commands::run_bots(&args, url)),
+            None => Err(CliError::Usage("bots want a server: --connect ws://host:port/".into())),
+        },
         Command::Bench(BenchCommand::Scene(args)) => ended(commands::run_bench_scene(&args)),
         Command::Bench(BenchCommand::Views(args)) => ended(commands::run_bench_views(&args)),
         Command::Ctl(command) => ended(ctl::run(&command)),

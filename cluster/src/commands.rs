@@ -15,6 +15,7 @@ use crate::admin;
 use crate::bench::scene::{BenchSceneArgs, bench_scene};
 use crate::bench::views::{BenchViewsArgs, bench_views};
 use crate::bots::{BotsArgs, bots};
+use crate::cheat::{Field, TrialOptions, trial};
 use crate::config::Config;
 use crate::crowd::{Progress, read_token};
 use crate::gateway::Tokens;
@@ -141,12 +142,52 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
 ///
 /// # Errors
 /// The token cannot be read or the system gives no threads.
-pub fn run_bots(args: &BotsArgs) -> anyhow::Result<u8> {
+pub fn run_bots(args: &BotsArgs, url: &str) -> anyhow::Result<u8> {
     let token = token(args.token_file.as_deref())?;
-    runtime()?.block_on(knock(&args.connect, &token))?;
-    let report =
-        runtime()?.block_on(bots(&args.connect, &token, args.options(), Progress::Stderr))?;
+    runtime()?.block_on(knock(url, &token))?;
+    let report = runtime()?.block_on(bots(url, &token, args.options(), Progress::Stderr))?;
     finish(report, args.admin.as_deref(), args.json)
+}
+
+/// Runs the trial of cheats to its end; the exit code says whether it was passed.
+///
+/// # Errors
+/// The scene has no room for it, or no server can be started.
+pub fn run_trial(args: &BotsArgs) -> anyhow::Result<u8> {
+    let mut config = args.common.load_or(&Field::built_in()?)?;
+    let mut options = TrialOptions { seed: args.seed, ..TrialOptions::default() };
+    options.honest = args.count.unwrap_or(options.honest);
+    options.length = args.length.unwrap_or(options.length);
+    let scenes = config.build_scenes()?;
+    let named = |name: &String| scenes.iter().find(|scene| scene.spec.name == *name);
+    let scene = match &args.scene_name {
+        Some(name) => named(name).with_context(|| format!("there is no scene {name:?}"))?,
+        None => scenes.first().context("there is a scene")?,
+    };
+    let field = Field::find(scene, options.length)?;
+    crate::logs::init(&config.log)?;
+    let mut server = None;
+    let (url, token) = match &args.connect {
+        Some(url) => {
+            let token = token(args.token_file.as_deref())?;
+            runtime()?.block_on(knock(url, &token))?;
+            (url.clone(), token)
+        }
+        None => {
+            config.gateway.ws.set_port(0);
+            config.gateway.tcp = None;
+            config.console.listen = None;
+            let tokens = tokens(&config)?;
+            let token = tokens.mint("trial", None)?;
+            let started = server.insert(Background::start(config, tokens)?);
+            (started.reach().url().context("clients can connect")?, token)
+        }
+    };
+    eprintln!("everybody joins, then walks for {} s", options.length.as_secs_f64());
+    let trial = runtime()?.block_on(trial(&url, &token, field, &options))?;
+    drop(server);
+    trial.print(args.json);
+    Ok(trial.exit_code())
 }
 
 fn finish(mut report: Report, admin: Option<&str>, json: bool) -> anyhow::Result<u8> {

@@ -4,6 +4,7 @@
 pub mod admin;
 pub mod bench;
 pub mod bots;
+pub mod cheat;
 pub mod cli;
 pub mod commands;
 pub mod config;

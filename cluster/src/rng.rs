@@ -11,6 +11,11 @@ impl Rng {
         Rng(seed)
     }
 
+    /// A seed for another generator.
+    pub fn seed(&mut self) -> u64 {
+        self.next()
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

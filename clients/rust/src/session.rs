@@ -302,7 +302,12 @@ impl Sender {
         self.last
     }
 
-    async fn send(&mut self, message: impl Into<ClientMsg>) -> Result<(), ClientError> {
+    /// Sends a message as it is, legal or not, with the number that it carries. It does not count as an
+    /// input.
+    ///
+    /// # Errors
+    /// The network failed; the session is over.
+    pub async fn send(&mut self, message: impl Into<ClientMsg>) -> Result<(), ClientError> {
         self.writer.send(message.into().encode()).await
     }
 }

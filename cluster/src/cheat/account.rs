@@ -1,0 +1,164 @@
+//! What a cheater knows of itself, and how it says things.
+
+use std::collections::VecDeque;
+
+use purview::scene::movement::{ClientMs, Go, Move, MoveOrder, Path, Steps, Vector};
+use purview::scene::{Pos, Seq};
+use purview::wire::Frame;
+use purview::wire::client::Joined;
+
+use super::field::Heading;
+use super::session::{Mind, Moment, Say};
+use super::tricks::Trick;
+
+/// Words that a cheater remembers, to say them again.
+const REMEMBERED: usize = 16;
+
+/// A cheater's account of itself, which is the server's as long as nothing is refused.
+#[derive(Debug)]
+pub struct Account {
+    /// The number of the last ruling that it admits to have heard of.
+    pub ruling: u32,
+    /// The clock that it states, milliseconds.
+    pub clock: f64,
+    /// That clock at its last word.
+    pub said: f64,
+    course: Move,
+    /// The clock when the course began.
+    since: f64,
+    tile_cm: i32,
+    heading: Heading,
+    /// Milliseconds after its last word at which it stands, where moves are judged.
+    reach_ms: u64,
+    turn: i64,
+    words: VecDeque<MoveOrder>,
+}
+
+impl Account {
+    /// One that stands where it has joined.
+    pub fn new(joined: &Joined, heading: Heading) -> Account {
+        let pos = joined.pos;
+        let (tile_cm, reach_ms) = match &joined.rules.movement {
+            Some(rules) => (rules.tile_cm, u64::from(rules.word_ms) + u64::from(rules.grace_ms)),
+            None => (100, u64::MAX),
+        };
+        // A clock may go back below where it began.
+        let clock = 100_000.0;
+        let (course, words) = (Move::stand(pos), VecDeque::new());
+        Account {
+            ruling: 0,
+            clock,
+            said: clock,
+            course,
+            since: clock,
+            tile_cm,
+            heading,
+            reach_ms,
+            turn: i64::MIN,
+            words,
+        }
+    }
+
+    /// Its clock goes on, `rate` times as fast as time.
+    pub fn pass(&mut self, now: &Moment, rate: f64) {
+        self.clock += now.passed_ms * rate;
+    }
+
+    /// Where it has come to by its own account.
+    pub fn here(&self) -> Pos {
+        let until = (self.clock as u64).min((self.said as u64).saturating_add(self.reach_ms));
+        let passed = until.saturating_sub(self.since as u64);
+        self.course.position(u32::try_from(passed).unwrap_or(u32::MAX))
+    }
+
+    /// Whether it walks by its own account.
+    pub fn is_walking(&self) -> bool {
+        let silent_ms = (self.clock as u64).saturating_sub(self.said as u64);
+        !self.course.is_standing() && silent_ms < self.reach_ms
+    }
+
+    /// The number of the present stretch of `ms` since everybody set out, once in each; negative before.
+    pub fn each(&mut self, now: &Moment, ms: i64) -> Option<i64> {
+        let turn = now.ms.div_euclid(ms);
+        let new = turn > self.turn;
+        self.turn = self.turn.max(turn);
+        new.then_some(turn)
+    }
+
+    /// Says that it does something from now on.
+    pub fn order(&mut self, go: Go) -> Say {
+        self.said = self.clock;
+        if let Go::Walk(course) = go {
+            (self.course, self.since) = (course, self.clock);
+        }
+        let order = MoveOrder { ruling: self.ruling, at: ClientMs(self.clock as u64), go };
+        self.words.push_front(order);
+        self.words.truncate(REMEMBERED);
+        Say::Word(order)
+    }
+
+    /// Walks on from `ahead_cm` before where it is.
+    pub fn forth(&mut self, ahead_cm: i32, speed_cm_s: f64) -> Say {
+        let start = self.ahead(ahead_cm);
+        let vx_mm_s = (speed_cm_s * 10.0) as i32 * self.heading.sign();
+        self.order(Go::Walk(Vector { vx_mm_s, ..Vector::stand(start) }.into()))
+    }
+
+    /// Walks on by so many steps, at most as many as a path may have.
+    pub fn forth_by(&mut self, steps: usize, speed_cm_s: u32) -> Say {
+        let steps: Steps = self.heading.step().repeat(steps).parse().unwrap_or_default();
+        let path = Path::new(self.here(), steps, speed_cm_s, self.tile_cm);
+        self.order(Go::Walk(path.into()))
+    }
+
+    /// A place so many centimetres before where it is.
+    pub fn ahead(&self, cm: i32) -> Pos {
+        let here = self.here();
+        Pos { x: here.x.saturating_add(cm * self.heading.sign()), ..here }
+    }
+
+    /// What it said `ago` words before the last one, with the last ruling's number.
+    pub fn word_again(&self, ago: usize) -> Option<Say> {
+        let word = self.words.get(ago)?;
+        Some(Say::Word(MoveOrder { ruling: self.ruling, ..*word }))
+    }
+
+    fn ruled(&mut self, number: u32, course: Move) {
+        self.ruling = number;
+        (self.course, self.since, self.said) = (course, self.clock, self.clock);
+    }
+}
+
+/// A client with a trick, which has no library's honesty.
+pub struct Cheater {
+    account: Account,
+    trick: Trick,
+    /// The last ruling that it was told, whatever it admits.
+    told: u32,
+}
+
+impl Cheater {
+    /// One that stands where it has joined.
+    pub fn new(joined: &Joined, heading: Heading, trick: Trick) -> Cheater {
+        Cheater { account: Account::new(joined, heading), trick, told: 0 }
+    }
+}
+
+impl Mind for Cheater {
+    fn hear(&mut self, _: &Moment, frame: &Frame) {
+        let own = frame.own.as_ref().filter(|own| own.ruling > self.told);
+        if let Some(own) = own {
+            self.told = own.ruling;
+            let course = own.course.on_tiles(self.account.tile_cm).course;
+            self.account.ruled(own.ruling, course);
+        }
+    }
+
+    fn say(&mut self, now: &Moment, _: Seq) -> Vec<Say> {
+        (self.trick)(&mut self.account, now)
+    }
+
+    fn here(&self, _: &Moment) -> Pos {
+        self.account.here()
+    }
+}

@@ -1,0 +1,319 @@
+//! The trial of cheats: `purview bots --pattern cheat` tries every class of them on a running server, over real
+//! sockets, beside honest players.
+//!
+//! ```text
+//!   cheater ----------------------- gateway        each cheat once on this machine's own network,
+//!   cheater ----- bad network ----- gateway        once on a bad one;
+//!   pacer   ----- of both kinds --- gateway        honest, straight on at top speed: what is compared;
+//!   roamer  ----- bad network ----- gateway        honest: never to be refused
+//! ```
+//!
+//! Where a client is says the server (its own course in its frames, which is what viewers are told), never the
+//! client. All are measured from when everybody sets out to the same moment of the server's clock.
+
+mod account;
+mod field;
+mod honest;
+mod link;
+mod report;
+mod session;
+mod tricks;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use purview::scene::Pos;
+use purview::scene::movement::ServerMs;
+use purview_client::{Client, ClientError, Clock, Event, Walker};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+pub use field::{Field, FieldError, Heading};
+pub use link::{Relay, Weather};
+pub use report::{Codes, GAIN_MAX_PERCENT, Honest, Net, Pace, Row, Trial};
+pub use tricks::Class;
+
+use account::Cheater;
+use honest::Errand;
+use session::{Mind, Played, Schedule, Seat};
+use tricks::Cheat;
+
+use crate::rng::Rng;
+
+/// For how long everybody stands before they set out, which cheaters may use.
+const IDLE: Duration = Duration::from_secs(3);
+/// Clients that may be connecting at once.
+const JOINING_MAX: usize = 24;
+/// Honest players at top speed on each network.
+const PACERS: usize = 5;
+/// Pings by which the server's clock is learned, and the time between them.
+const PINGS: u32 = 12;
+const PING_EVERY: Duration = Duration::from_millis(50);
+/// How long to wait for an answer to one.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How to hold a trial.
+#[derive(Debug, Clone)]
+pub struct TrialOptions {
+    /// For how long everybody walks.
+    pub length: Duration,
+    /// How many honest players roam on the bad network.
+    pub honest: u32,
+    /// The networks on which each cheat is tried.
+    pub nets: Vec<Net>,
+    /// The bad network.
+    pub bad: Weather,
+    /// The same seed makes the bad network and honest players do the same.
+    pub seed: u64,
+}
+
+impl Default for TrialOptions {
+    /// A minute on both networks, with twenty honest players.
+    fn default() -> Self {
+        TrialOptions {
+            length: Duration::from_secs(60),
+            honest: 20,
+            nets: vec![Net::Direct, Net::Bad],
+            bad: Weather::BAD,
+            seed: 1,
+        }
+    }
+}
+
+/// Why a trial cannot be held.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// The bad network cannot be set up.
+    #[error("cannot relay: {0}")]
+    Relay(#[from] std::io::Error),
+    /// The server does not tell the time.
+    #[error("the server's clock is not known: {0}")]
+    Clock(#[from] ClientError),
+}
+
+/// What a client of the trial is there for.
+#[derive(Clone)]
+enum Part {
+    Paces,
+    Roams,
+    Cheats(Cheat),
+}
+
+#[derive(Clone)]
+struct Role {
+    part: Part,
+    net: Net,
+    at: Pos,
+    heading: Heading,
+    seed: u64,
+}
+
+impl Role {
+    fn new(part: Part, net: Net, at: Pos, seed: u64) -> Role {
+        let through = matches!(&part, Part::Cheats(cheat) if cheat.class == Class::Wall);
+        let heading = if through { Heading::West } else { Heading::East };
+        Role { part, net, at, heading, seed }
+    }
+
+    fn name(&self) -> String {
+        let what = match &self.part {
+            Part::Paces => "honest, at top speed".into(),
+            Part::Roams => "honest".into(),
+            Part::Cheats(cheat) => format!("{}, {}", cheat.class.word(), cheat.name),
+        };
+        format!("{what}, {}", self.net.word())
+    }
+
+    /// Who plays it, sitting where the server has put it.
+    fn mind(&self, seat: &Seat, field: &Field) -> Box<dyn Mind> {
+        let (joined, now) = (seat.joined(), seat.now());
+        let errand = match &self.part {
+            Part::Cheats(cheat) => {
+                let trick = cheat.trick.clone();
+                return Box::new(Cheater::new(joined, self.heading, trick));
+            }
+            Part::Paces => Errand::Pace,
+            Part::Roams => Errand::Roam,
+        };
+        match Walker::on(now, joined, field.ground.clone()) {
+            Some(walker) => Box::new(honest::Honest::new(walker, errand, self.seed)),
+            None => {
+                // Places are trusted: there is no library to be honest with.
+                let trick = tricks::honest(field.speed_cm_s.into());
+                Box::new(Cheater::new(joined, self.heading, trick))
+            }
+        }
+    }
+}
+
+fn roles(field: &Field, options: &TrialOptions) -> Vec<Role> {
+    let mut random = Rng::new(options.seed);
+    let mut roles = Vec::new();
+    for net in &options.nets {
+        for cheat in tricks::cheats(field.speed_cm_s, field.jumps_are_cheats()) {
+            let at = match cheat.class {
+                Class::Wall => field.wall(),
+                _ => field.track(roles.len()),
+            };
+            roles.push(Role::new(Part::Cheats(cheat), *net, at, random.seed()));
+        }
+        for _ in 0..PACERS {
+            let at = field.track(roles.len());
+            roles.push(Role::new(Part::Paces, *net, at, random.seed()));
+        }
+    }
+    for _ in 0..options.honest {
+        let at = field.place(roles.len(), random.unit());
+        roles.push(Role::new(Part::Roams, Net::Bad, at, random.seed()));
+    }
+    roles
+}
+
+/// Holds a trial on the server at `url`, which lets clients in with `token` and runs the scene of `field`.
+///
+/// # Errors
+/// What makes it impossible. What goes wrong for single clients is in the report.
+pub async fn trial(
+    url: &str,
+    token: &str,
+    field: Field,
+    options: &TrialOptions,
+) -> Result<Trial, TrialError> {
+    let relay = Relay::open(url, options.bad, options.seed).await?;
+    let mut trial = Trial::new(options.length.as_secs_f64(), field.speed_cm_s, options.bad);
+    let field = Arc::new(field);
+    let urls = [url.to_owned(), relay.url().to_owned()];
+    let seats = join(roles(&field, options), urls, token, &field, &mut trial).await;
+    let clock = server_clock(url, token).await?;
+    let Some(server_now) = clock.server() else {
+        return Err(ClientError::Io(std::io::ErrorKind::TimedOut.into()).into());
+    };
+    let start = Instant::now() + IDLE;
+    let server_end = ServerMs(server_now.0).plus((IDLE + options.length).as_millis() as u64);
+    let schedule = Schedule { start, end: start + options.length, server_end };
+    let mut playing = JoinSet::new();
+    for (n, role, seat) in seats {
+        let field = field.clone();
+        playing.spawn(async move {
+            let mut mind = role.mind(&seat, &field);
+            let played = seat.play(&mut *mind, role.heading, schedule).await;
+            (n, role, played)
+        });
+    }
+    let mut played = playing.join_all().await;
+    played.sort_by_key(|(n, ..)| *n);
+    let played = played.into_iter().map(|(_, role, played)| (role, played)).collect();
+    tell(&mut trial, played, &field);
+    Ok(trial)
+}
+
+/// Has everybody join; who is not let in is a failure.
+async fn join(
+    roles: Vec<Role>,
+    urls: [String; 2],
+    token: &str,
+    field: &Field,
+    trial: &mut Trial,
+) -> Vec<(usize, Role, Seat)> {
+    let (doors, mut joining) = (Arc::new(Semaphore::new(JOINING_MAX)), JoinSet::new());
+    for (n, role) in roles.into_iter().enumerate() {
+        let (doors, token, scene) = (doors.clone(), token.to_owned(), field.scene.clone());
+        let at = field.join_at(role.at);
+        let url = urls[role.net as usize].clone();
+        joining.spawn(async move {
+            let _door = doors.acquire_owned().await;
+            let seat = Seat::take(&url, &token, &scene, at).await;
+            (n, role, seat)
+        });
+    }
+    let mut seats = Vec::new();
+    for (n, role, seat) in joining.join_all().await {
+        match seat {
+            Ok(seat) => seats.push((n, role, seat)),
+            Err(e) => trial.failures.push(format!("{}: {e}", role.name())),
+        }
+    }
+    seats
+}
+
+/// The server's clock, as well as it can be known on the direct network.
+async fn server_clock(url: &str, token: &str) -> Result<Clock, ClientError> {
+    let late = |_| ClientError::Io(std::io::ErrorKind::TimedOut.into());
+    let mut client = timeout(PATIENCE, Client::connect(url, token)).await.map_err(late)??;
+    let mut clock = Clock::new();
+    for _ in 0..PINGS {
+        client.ping(clock.nonce()).await?;
+        loop {
+            match timeout(PATIENCE, client.next()).await.map_err(late)?? {
+                Event::Pong(pong) => {
+                    clock.pong(&pong);
+                    break;
+                }
+                Event::Closed { code, detail } => {
+                    return Err(ClientError::Closed { code, detail });
+                }
+                Event::Frame(_) | Event::Joined(_) | Event::Refused(_) | Event::Left(_) => {}
+            }
+        }
+        sleep(PING_EVERY).await;
+    }
+    Ok(clock)
+}
+
+/// Draws up the report.
+fn tell(trial: &mut Trial, played: Vec<(Role, Played)>, field: &Field) {
+    for net in [Net::Direct, Net::Bad] {
+        let paces =
+            |(role, _): &&(Role, Played)| matches!(role.part, Part::Paces) && role.net == net;
+        let ways: Vec<f64> = played.iter().filter(paces).map(|(_, p)| p.way_cm.into()).collect();
+        if !ways.is_empty() {
+            let way_cm = ways.iter().sum::<f64>() / ways.len() as f64;
+            trial.pace.push(Pace { net, players: ways.len() as u64, way_cm });
+        }
+    }
+    for (role, played) in played {
+        let is_honest = !matches!(role.part, Part::Cheats(_));
+        // A cheater whose session the server closes has been dealt with; an honest player has not.
+        if let Some(code) = played.closed.filter(|_| is_honest) {
+            trial.failures.push(format!("{}: closed by the server, {code}", role.name()));
+        }
+        if let Some(why) = &played.failed {
+            trial.failures.push(format!("{}: {why}", role.name()));
+        }
+        let way_cm = played.way_cm;
+        match role.part {
+            Part::Paces | Part::Roams => {
+                let honest = &mut trial.honest;
+                honest.players += 1;
+                honest.on_bad += u64::from(role.net == Net::Bad);
+                honest.said += played.said;
+                honest.overruled += u64::from(played.rulings);
+                for (code, n) in played.refused {
+                    *honest.refused.entry(code).or_default() += n;
+                }
+            }
+            Part::Cheats(cheat) => {
+                let paced = trial.pace.iter().find(|p| p.net == role.net).map(|p| p.way_cm);
+                let honest_cm = match cheat.class {
+                    Class::Wall => f64::from(field.to_wall_cm()),
+                    _ => paced.unwrap_or_default(),
+                };
+                let row = Row {
+                    class: cheat.class,
+                    cheat: cheat.name,
+                    net: role.net,
+                    said: played.said,
+                    refused: played.refused,
+                    way_cm,
+                    honest_cm,
+                    gain_percent: 0.0,
+                    gained_too_much: false,
+                    closed: played.closed.map(|code| code.word()),
+                };
+                let row = trial.judge(row);
+                trial.cheats.push(row);
+            }
+        }
+    }
+}

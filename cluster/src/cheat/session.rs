@@ -1,0 +1,461 @@
+//! A client of the trial at its socket: what it says goes out, and what the server says of it is noted.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use purview::scene::movement::{ClientMs, Course, Go, MoveOrder, ServerMs};
+use purview::scene::{Pos, Seq, Tick};
+use purview::wire::client::{ClientMsg, Join, Joined, Jump, Move, Walk};
+use purview::wire::{CloseCode, Form, Frame};
+use purview_client::{Client, ClientError, Event, Receiver, Sender, join_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+use super::field::Heading;
+
+/// Between two frames of a client's game.
+const FRAME: Duration = Duration::from_millis(20);
+/// Between two pings, which tell what the server's time is.
+const PING: Duration = Duration::from_millis(500);
+/// How long a client waits to be let in, and after the end for word of it.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Ticks after which a region's frames are told that a pong has not overtaken.
+const OVERTAKEN: u64 = 20;
+/// Inputs that a client remembers, to send them again.
+const REMEMBERED: usize = 16;
+/// Of the messages that a server takes per second a client sends at most so many of a hundred in its frames.
+const RATE_PERCENT: u64 = 70;
+
+/// The time of a trial by this process's clock and by the server's.
+#[derive(Debug, Clone, Copy)]
+pub struct Schedule {
+    /// When everybody sets out.
+    pub start: Instant,
+    /// When all is over.
+    pub end: Instant,
+    /// The end by the server's clock.
+    pub server_end: ServerMs,
+}
+
+/// A frame of a client's game.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// Milliseconds since everybody set out; negative before.
+    pub ms: i64,
+    /// Milliseconds since the frame before.
+    pub passed_ms: f64,
+    /// The client's clock.
+    pub client: ClientMs,
+}
+
+/// Something to be said.
+#[derive(Debug, Clone, Copy)]
+pub enum Say {
+    /// A word about its movement, under the next number.
+    Word(MoveOrder),
+    /// A place, as if places were trusted, under the next number.
+    Place(Pos),
+    /// A jump, under a number that is used again: a jump that is refused does not use it up.
+    Jump(Pos),
+    /// The input that was sent so many before the last one, under its old number.
+    Again(usize),
+}
+
+/// Who decides what a client says.
+pub trait Mind: Send {
+    /// Takes in what a frame says of it.
+    fn hear(&mut self, now: &Moment, frame: &Frame);
+
+    /// What it says now; its next input has number `seq`.
+    fn say(&mut self, now: &Moment, seq: Seq) -> Vec<Say>;
+
+    /// Where it is by its own account, which is what it says where places are trusted.
+    fn here(&self, now: &Moment) -> Pos;
+}
+
+/// How a client fared, by what the server said of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Played {
+    /// Inputs sent, those sent again among them.
+    pub said: u64,
+    /// Inputs refused, by code.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// The number of the last ruling: how often it was overruled.
+    pub rulings: u32,
+    /// The farthest that it was ever shown, centimetres from where it began.
+    pub way_cm: i32,
+    /// Why its session ended before its time, if the server closed it.
+    pub closed: Option<CloseCode>,
+    /// What else ended it before its time.
+    pub failed: Option<String>,
+}
+
+/// Where a client is, by its own frames: where viewers are shown it, too.
+#[derive(Debug)]
+struct Track {
+    tile_cm: i32,
+    tick_ms: u64,
+    end: ServerMs,
+    /// Where moves are judged.
+    course: Option<Course>,
+    /// Where places are trusted: the last one that was acknowledged, and those after it.
+    place: Pos,
+    said: VecDeque<(Seq, Pos)>,
+    /// From where it began, and which way.
+    start: Pos,
+    heading: Heading,
+    way_cm: i32,
+    /// Whether all of it is known.
+    over: bool,
+}
+
+impl Track {
+    fn new(joined: &Joined, heading: Heading, tick_ms: u32, end: ServerMs) -> Track {
+        let tile_cm = joined.rules.movement.as_ref().map_or(1, |m| m.tile_cm);
+        let (start, place, way_cm) = (joined.pos, joined.pos, 0);
+        let course = joined.own.as_ref().map(|own| own.course.on_tiles(tile_cm));
+        let (tick_ms, said) = (tick_ms.into(), VecDeque::new());
+        Track { tile_cm, tick_ms, end, course, place, said, start, heading, way_cm, over: false }
+    }
+
+    fn time_of(&self, tick: Tick) -> ServerMs {
+        ServerMs(tick.0.saturating_mul(self.tick_ms))
+    }
+
+    fn look(&mut self, at: ServerMs) {
+        let here = self.course.map_or(self.place, |course| course.position(at));
+        self.way_cm = self.way_cm.max((here.x - self.start.x) * self.heading.sign());
+    }
+
+    fn frame(&mut self, frame: &Frame) {
+        let at = self.time_of(frame.tick);
+        // Nothing was told in between: what held before held until the tick before this one.
+        self.look(ServerMs(at.0.saturating_sub(self.tick_ms)).min(self.end));
+        if at > self.end {
+            self.over = true;
+            return;
+        }
+        if let Some(own) = &frame.own {
+            self.course = Some(own.course.on_tiles(self.tile_cm));
+        }
+        while let Some((seq, pos)) = self.said.front().copied().filter(|s| s.0 <= frame.ack) {
+            self.said.pop_front();
+            if frame.refused.iter().all(|r| r.seq != seq) {
+                self.place = pos;
+            }
+        }
+        self.look(at);
+    }
+
+    /// The server has come to `tick`; its frames may be a little behind.
+    fn pong(&mut self, tick: Tick) {
+        if self.time_of(Tick(tick.0.saturating_sub(OVERTAKEN))) > self.end && !self.over {
+            self.look(self.end);
+            self.over = true;
+        }
+    }
+}
+
+/// A client that has joined.
+pub struct Seat {
+    sender: Sender,
+    receiver: Receiver,
+    joined: Joined,
+    tick_ms: u32,
+    frame: Duration,
+    since: Instant,
+    /// The last inputs, the newest first.
+    sent: VecDeque<ClientMsg>,
+}
+
+impl Seat {
+    /// Connects to a server and joins a scene at `pos`, or where the scene has players appear.
+    ///
+    /// # Errors
+    /// The server does not let it in, or not in time.
+    pub async fn take(
+        url: &str,
+        token: &str,
+        scene: &str,
+        pos: Option<Pos>,
+    ) -> Result<Seat, ClientError> {
+        let enter = async {
+            let mut client = Client::connect(url, token).await?;
+            let welcome = client.welcome();
+            let (tick_ms, rate) = (welcome.tick_ms, u64::from(welcome.rate_limit.max(1)));
+            let join = Join { pos, ..join_at(scene, Pos::default()) };
+            let joined = client.join(join).await?;
+            Ok::<_, ClientError>((client, joined, tick_ms, rate))
+        };
+        let late = |_| ClientError::Io(std::io::ErrorKind::TimedOut.into());
+        let (client, joined, tick_ms, rate) = timeout(PATIENCE, enter).await.map_err(late)??;
+        let (sender, receiver) = client.split();
+        let frame = FRAME.max(Duration::from_millis(100_000 / RATE_PERCENT / rate));
+        let (since, sent) = (Instant::now(), VecDeque::new());
+        Ok(Seat { sender, receiver, joined, tick_ms, frame, since, sent })
+    }
+
+    /// What the server said when it let the client in.
+    pub fn joined(&self) -> &Joined {
+        &self.joined
+    }
+
+    /// The client's clock now.
+    pub fn now(&self) -> ClientMs {
+        ClientMs(self.since.elapsed().as_millis() as u64)
+    }
+
+    /// Plays until the end and tells how it went; how far it came counts in one direction.
+    pub async fn play(
+        mut self,
+        mind: &mut dyn Mind,
+        heading: Heading,
+        schedule: Schedule,
+    ) -> Played {
+        let mut track = Track::new(&self.joined, heading, self.tick_ms, schedule.server_end);
+        let mut played = Played::default();
+        match self.run(mind, schedule, &mut track, &mut played).await {
+            Ok(()) => {}
+            Err(ClientError::Closed { code: Some(code), .. }) => played.closed = Some(code),
+            Err(e) => played.failed = Some(e.to_string()),
+        }
+        // It is at the end already; a server that does not hear of it will notice.
+        if let Err(e) = self.sender.leave().await {
+            tracing::debug!(error = %e, "leaving after the trial");
+        }
+        played.way_cm = track.way_cm;
+        played
+    }
+
+    async fn run(
+        &mut self,
+        mind: &mut dyn Mind,
+        schedule: Schedule,
+        track: &mut Track,
+        played: &mut Played,
+    ) -> Result<(), ClientError> {
+        let mut frames = interval(self.frame);
+        frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut last, mut pinged) = (Instant::now(), self.since);
+        while !track.over {
+            tokio::select! {
+                told = self.receiver.next() => {
+                    let now = self.moment(schedule, last);
+                    self.hear(told?, &now, mind, track, played)?;
+                }
+                _ = frames.tick() => {
+                    let now = self.moment(schedule, last);
+                    last = Instant::now();
+                    if last < schedule.end {
+                        self.say(&now, mind, track, played).await?;
+                    } else if last > schedule.end + PATIENCE {
+                        return Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into());
+                    }
+                    if last >= pinged + PING {
+                        pinged = last;
+                        self.sender.ping(0).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn moment(&self, schedule: Schedule, last: Instant) -> Moment {
+        let now = Instant::now();
+        let ms = match now.checked_duration_since(schedule.start) {
+            Some(since) => since.as_millis() as i64,
+            None => -((schedule.start - now).as_micros().div_ceil(1_000) as i64),
+        };
+        let passed_ms = (now - last).as_secs_f64() * 1_000.0;
+        Moment { ms, passed_ms, client: self.now() }
+    }
+
+    fn hear(
+        &mut self,
+        told: Event,
+        now: &Moment,
+        mind: &mut dyn Mind,
+        track: &mut Track,
+        played: &mut Played,
+    ) -> Result<(), ClientError> {
+        match told {
+            Event::Frame(frame) => {
+                track.frame(&frame);
+                mind.hear(now, &frame);
+                for refused in &frame.refused {
+                    *played.refused.entry(refused.code.word()).or_default() += 1;
+                }
+                if let Some(own) = &frame.own {
+                    played.rulings = played.rulings.max(own.ruling);
+                }
+            }
+            Event::Refused(refused) => {
+                *played.refused.entry(refused.code.word()).or_default() += 1;
+            }
+            Event::Pong(pong) => track.pong(pong.tick),
+            Event::Joined(_) | Event::Left(_) => {}
+            Event::Closed { code, detail } => return Err(ClientError::Closed { code, detail }),
+        }
+        Ok(())
+    }
+
+    async fn say(
+        &mut self,
+        now: &Moment,
+        mind: &mut dyn Mind,
+        track: &mut Track,
+        played: &mut Played,
+    ) -> Result<(), ClientError> {
+        let trusted = self.joined.rules.movement.is_none();
+        for say in mind.say(now, self.sender.next_seq()) {
+            match say {
+                // Who is believed says where it has come to.
+                Say::Word(_) if trusted => {}
+                Say::Word(order) => {
+                    let seq = self.sender.send_walk(&order).await?;
+                    self.remember(walk(seq, &order));
+                    played.said += 1;
+                }
+                Say::Place(pos) => self.place(pos, track, played).await?,
+                Say::Jump(pos) => {
+                    let seq = self.sender.next_seq();
+                    self.sender.send(Jump { seq, scene: None, plane: None, pos }).await?;
+                    played.said += 1;
+                }
+                Say::Again(ago) => {
+                    if let Some(message) = self.sent.get(ago).cloned() {
+                        self.sender.send(message).await?;
+                        played.said += 1;
+                    }
+                }
+            }
+        }
+        if trusted && now.ms >= 0 {
+            let size = self.joined.rules.size_cm;
+            let here = mind.here(now);
+            let here = Pos { x: here.x.clamp(0, size[0] - 1), ..here };
+            self.place(here, track, played).await?;
+        }
+        Ok(())
+    }
+
+    async fn place(
+        &mut self,
+        pos: Pos,
+        track: &mut Track,
+        played: &mut Played,
+    ) -> Result<(), ClientError> {
+        let seq = self.sender.send_move(pos).await?;
+        self.remember(Move { seq, pos }.into());
+        if self.joined.rules.movement.is_none() {
+            track.said.push_back((seq, pos));
+        }
+        played.said += 1;
+        Ok(())
+    }
+
+    fn remember(&mut self, message: ClientMsg) {
+        self.sent.push_front(message);
+        self.sent.truncate(REMEMBERED);
+    }
+}
+
+/// A word as it is sent.
+fn walk(seq: Seq, order: &MoveOrder) -> ClientMsg {
+    let form = match &order.go {
+        Go::On => None,
+        Go::Walk(course) => Some(Form::from(course)),
+    };
+    Walk { seq, ruling: order.ruling, at_ms: order.at, form }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use purview::scene::movement::{Flags, Vector};
+    use purview::scene::{EntityId, Epoch, Plane, RangeSet, Visibility};
+    use purview::wire::{Going, JoinRules, OwnMove};
+
+    use super::*;
+
+    const START: Pos = Pos { x: 1_000, y: 0, z: 50 };
+
+    /// East at 5 m/s from `x` at `start_ms`, for `lasts_ms`.
+    fn own(x: i32, start_ms: u64, lasts_ms: Option<u32>) -> OwnMove {
+        let vector = Vector { vx_mm_s: 5_000, ..Vector::stand(Pos { x, ..START }) };
+        let course = Going { start_ms, lasts_ms, form: Form::Vector(vector) };
+        OwnMove { ruling: 0, course, speed: 500, flags: Flags::NONE, grants: Vec::new() }
+    }
+
+    fn joined() -> Joined {
+        Joined {
+            id: EntityId(1),
+            scene: "trial".into(),
+            plane: Plane(0),
+            pos: START,
+            tick: Tick(1),
+            rules: JoinRules {
+                visibility: Visibility::All,
+                range: RangeSet::FULL,
+                patch_cm: 400,
+                view_cap: 60,
+                view_margin_cm: 0,
+                rates: [1; 3],
+                size_cm: [10_000, 10_000],
+                movement: None,
+            },
+            own: None,
+        }
+    }
+
+    fn frame(tick: u64, ack: u32, own: Option<OwnMove>) -> Frame {
+        Frame {
+            tick: Tick(tick),
+            ack: Seq(ack),
+            epoch: Epoch(1),
+            resync: false,
+            enters: vec![],
+            leaves: vec![],
+            moves: vec![],
+            courses: vec![],
+            acts: vec![],
+            refused: vec![],
+            own,
+        }
+    }
+
+    #[test]
+    fn what_was_shown_between_two_frames_and_at_the_end_counts() {
+        let mut track = Track::new(&joined(), Heading::East, 100, ServerMs(10_000));
+        track.frame(&frame(10, 0, Some(own(1_000, 1_000, None))));
+        assert_eq!((track.way_cm, track.over), (0, false));
+        // It is brought back; viewers had been shown it to walk until then.
+        track.frame(&frame(51, 0, Some(own(1_000, 5_100, Some(0)))));
+        assert_eq!(track.way_cm, 2_000);
+        track.frame(&frame(60, 0, Some(own(2_500, 6_000, None))));
+        // What comes after the end does not count, what was shown until then does.
+        track.frame(&frame(130, 0, Some(own(90_000, 13_000, None))));
+        assert_eq!((track.way_cm, track.over), (1_500 + 2_000, true));
+    }
+
+    #[test]
+    fn a_pong_ends_what_has_no_more_frames() {
+        let mut track = Track::new(&joined(), Heading::East, 100, ServerMs(10_000));
+        track.frame(&frame(10, 0, Some(own(1_000, 1_000, Some(2_000)))));
+        track.pong(Tick(110));
+        assert!(!track.over, "its frame may still come");
+        track.pong(Tick(121));
+        assert_eq!((track.way_cm, track.over), (1_000, true));
+    }
+
+    #[test]
+    fn a_place_counts_when_it_is_acknowledged() {
+        let mut track = Track::new(&joined(), Heading::East, 100, ServerMs(10_000));
+        track
+            .said
+            .extend([(Seq(1), Pos { x: 5_000, ..START }), (Seq(2), Pos { x: 9_000, ..START })]);
+        track.frame(&frame(2, 0, None));
+        assert_eq!(track.way_cm, 0);
+        track.frame(&frame(3, 1, None));
+        assert_eq!(track.way_cm, 4_000);
+    }
+}

@@ -1,0 +1,363 @@
+//! The cheats, each class in several forms. All stand until everybody sets out, and then walk straight on.
+
+use std::sync::Arc;
+
+use purview::scene::movement::{Go, Move};
+use serde::Serialize;
+
+use super::account::Account;
+use super::session::{Moment, Say};
+
+/// What a cheater does in a frame of its game: its clock goes on, and it may say things.
+pub type Trick = Arc<dyn Fn(&mut Account, &Moment) -> Vec<Say> + Send + Sync>;
+
+/// A class of cheats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// To be elsewhere at once.
+    Teleport,
+    /// To walk faster than it may.
+    Speed,
+    /// To walk through a wall.
+    Wall,
+    /// To state a clock that is not the true one.
+    Clock,
+    /// To send many small moves.
+    Flood,
+    /// To send again what was sent before.
+    Replay,
+    /// To pretend not to have heard of a ruling, or to have heard of one that was not made.
+    Ruling,
+}
+
+impl Class {
+    /// Every class.
+    pub const ALL: [Class; 7] = [
+        Class::Teleport,
+        Class::Speed,
+        Class::Wall,
+        Class::Clock,
+        Class::Flood,
+        Class::Replay,
+        Class::Ruling,
+    ];
+
+    /// The class's name, as in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Class::Teleport => "teleport",
+            Class::Speed => "speed",
+            Class::Wall => "wall",
+            Class::Clock => "clock",
+            Class::Flood => "flood",
+            Class::Replay => "replay",
+            Class::Ruling => "ruling",
+        }
+    }
+}
+
+/// A cheat.
+#[derive(Clone)]
+pub struct Cheat {
+    /// Its class.
+    pub class: Class,
+    /// What it does, in a few words.
+    pub name: String,
+    /// Doing it.
+    pub trick: Trick,
+}
+
+/// The way of honest players: their clock is the true one, and they set out when everybody does.
+pub fn honest(top: f64) -> Trick {
+    Arc::new(move |a, now| {
+        a.pass(now, 1.0);
+        walk_on(a, now, top)
+    })
+}
+
+/// Every cheat, for players whose top speed is `speed_cm_s`; jumps only where `jumps` are a cheat.
+pub fn cheats(speed_cm_s: u32, jumps: bool) -> Vec<Cheat> {
+    let top = f64::from(speed_cm_s);
+    let mut all = Vec::new();
+    teleports(top, &mut all);
+    if jumps {
+        add(&mut all, Class::Teleport, "jumps", move |a, now| {
+            a.pass(now, 1.0);
+            let mut said = walk_on(a, now, top);
+            if a.each(now, 1_000).is_some_and(|n| n >= 0) {
+                said.push(Say::Jump(a.ahead(5_000)));
+            }
+            said
+        });
+    }
+    speeds(top, &mut all);
+    walls(top, &mut all);
+    clocks(top, &mut all);
+    clocks_that_leap(top, &mut all);
+    floods(top, &mut all);
+    replays(top, &mut all);
+    rulings(top, &mut all);
+    all
+}
+
+fn add(
+    all: &mut Vec<Cheat>,
+    class: Class,
+    name: impl Into<String>,
+    trick: impl Fn(&mut Account, &Moment) -> Vec<Say> + Send + Sync + 'static,
+) {
+    all.push(Cheat { class, name: name.into(), trick: Arc::new(trick) });
+}
+
+/// Centimetres in so many seconds at a speed.
+fn cm(speed_cm_s: f64, s: f64) -> i32 {
+    (speed_cm_s * s) as i32
+}
+
+/// Sets out with everybody, says every half second of its clock that it goes on, and sets out again after a
+/// ruling.
+fn walk_on(a: &mut Account, now: &Moment, speed_cm_s: f64) -> Vec<Say> {
+    if now.ms < 0 {
+        return Vec::new();
+    }
+    if !a.is_walking() {
+        return vec![a.forth(0, speed_cm_s)];
+    }
+    if a.clock - a.said >= 480.0 { vec![a.order(Go::On)] } else { Vec::new() }
+}
+
+/// Whether a cheater that says a new move every 0.4 s of its clock is due.
+fn is_due(a: &Account, now: &Moment) -> bool {
+    now.ms >= 0 && (!a.is_walking() || a.clock - a.said >= 400.0)
+}
+
+fn teleports(top: f64, all: &mut Vec<Cheat>) {
+    for cm in [cm(top, 0.06), 1_000, 5_000] {
+        add(all, Class::Teleport, format!("{cm} cm on every second"), move |a, now| {
+            a.pass(now, 1.0);
+            match a.each(now, 1_000) {
+                Some(n) if n >= 0 => vec![a.forth(cm, top)],
+                _ => walk_on(a, now, top),
+            }
+        });
+    }
+    add(all, Class::Teleport, "places instead of moves", move |a, now| {
+        a.pass(now, 1.0);
+        let mut said = walk_on(a, now, top);
+        if a.each(now, 1_000).is_some_and(|n| n >= 0) {
+            said.push(Say::Place(a.ahead(1_000)));
+        }
+        said
+    });
+}
+
+fn speeds(top: f64, all: &mut Vec<Cheat>) {
+    for factor in [1.05, 1.2, 1.5, 2.0, 5.0, 10.0] {
+        add(all, Class::Speed, format!("x {factor}, stated"), move |a, now| {
+            a.pass(now, 1.0);
+            walk_on(a, now, top * factor)
+        });
+    }
+    for factor in [1.05, 2.0, 10.0] {
+        add(all, Class::Speed, format!("x {factor}, by paths"), move |a, now| {
+            a.pass(now, 1.0);
+            match is_due(a, now) {
+                true => vec![a.forth_by(8, (top * factor) as u32)],
+                false => Vec::new(),
+            }
+        });
+        add(all, Class::Speed, format!("x {factor}, unstated"), move |a, now| {
+            a.pass(now, 1.0);
+            if !is_due(a, now) {
+                return Vec::new();
+            }
+            let ahead = if a.is_walking() { cm(top * (factor - 1.0), 0.4) } else { 0 };
+            vec![a.forth(ahead, top)]
+        });
+    }
+}
+
+fn walls(top: f64, all: &mut Vec<Cheat>) {
+    add(all, Class::Wall, "straight on", move |a, now| {
+        a.pass(now, 1.0);
+        match a.each(now, 2_000) {
+            Some(n) if n > 0 => vec![a.forth(0, top)],
+            _ => walk_on(a, now, top),
+        }
+    });
+    add(all, Class::Wall, "by paths", move |a, now| {
+        a.pass(now, 1.0);
+        match a.each(now, 200) {
+            Some(0..) => vec![a.forth_by(2, top as u32)],
+            _ => Vec::new(),
+        }
+    });
+    add(all, Class::Wall, "by hops", move |a, now| {
+        a.pass(now, 1.0);
+        match a.each(now, 1_000) {
+            Some(0..) => vec![a.forth(cm(top, 0.048), top)],
+            _ => walk_on(a, now, top),
+        }
+    });
+    add(all, Class::Wall, "by teleports", move |a, now| {
+        a.pass(now, 1.0);
+        match a.each(now, 1_000) {
+            Some(0..) => vec![a.forth(300, 0.0)],
+            _ => walk_on(a, now, top),
+        }
+    });
+}
+
+fn clocks(top: f64, all: &mut Vec<Cheat>) {
+    for rate in [1.05, 1.2, 1.5, 2.0, 5.0, 10.0] {
+        add(all, Class::Clock, format!("x {rate}"), move |a, now| {
+            a.pass(now, if now.ms < 0 { 1.0 } else { rate });
+            walk_on(a, now, top)
+        });
+    }
+    add(all, Class::Clock, "x 0.5", move |a, now| {
+        a.pass(now, 0.5);
+        walk_on(a, now, top)
+    });
+    add(all, Class::Clock, "stands, then x 2", move |a, now| {
+        a.pass(now, if now.ms < 0 { 0.0 } else { 2.0 });
+        match a.each(now, 500) {
+            // It has its words heard at a time that does not pass.
+            Some(..0) => {
+                let here = Move::stand(a.here());
+                vec![a.order(Go::Walk(here))]
+            }
+            _ => walk_on(a, now, top),
+        }
+    });
+}
+
+fn clocks_that_leap(top: f64, all: &mut Vec<Cheat>) {
+    add(all, Class::Clock, "a second back every 3 s", move |a, now| {
+        a.pass(now, 1.0);
+        if a.each(now, 3_000).is_some_and(|n| n > 0) && a.is_walking() {
+            a.clock -= 1_000.0;
+            return vec![a.order(Go::On)];
+        }
+        walk_on(a, now, top)
+    });
+    add(all, Class::Clock, "a second on every 3 s", move |a, now| {
+        a.pass(now, 1.0);
+        let mut said = walk_on(a, now, top);
+        if a.each(now, 3_000).is_some_and(|n| n > 0) {
+            // Step by step: who says nothing for so long stands.
+            for _ in 0..4 {
+                a.clock += 250.0;
+                said.extend(walk_on(a, now, top));
+            }
+        }
+        said
+    });
+    for silent_s in [1, 3] {
+        let name = format!("silent, then {silent_s} s at once");
+        add(all, Class::Clock, name, move |a, now| silent(a, now, silent_s * 1_000, top));
+    }
+    add(all, Class::Clock, "all that passes, at once", move |a, now| {
+        // A thousandth more time, most of the allowance, most of what moves may begin ahead, and what time pays of it.
+        a.pass(now, if now.ms < 0 { 1.0 } else { 1.001 });
+        let Some(n) = a.each(now, 400).filter(|n| *n >= 0) else { return Vec::new() };
+        if (5..=15).contains(&n) && n % 5 == 0 {
+            a.clock += 260.0;
+        }
+        let ahead = match n {
+            3 | 8 => cm(top, 0.04),
+            _ if n % 4 == 0 => 1,
+            _ => 0,
+        };
+        vec![a.forth(ahead, top)]
+    });
+}
+
+/// Says nothing for so long, and then that it has walked all the while.
+fn silent(a: &mut Account, now: &Moment, silent_ms: i64, top: f64) -> Vec<Say> {
+    a.pass(now, 1.0);
+    if a.each(now, silent_ms).is_none_or(|n| n < 0) {
+        return Vec::new();
+    }
+    let then = a.clock;
+    a.clock = a.said.max(then - silent_ms as f64);
+    let mut all = vec![a.forth(0, top)];
+    while a.clock + 400.0 < then {
+        a.clock += 400.0;
+        all.push(a.order(Go::On));
+    }
+    a.clock = then;
+    all.push(a.order(Go::On));
+    all
+}
+
+fn floods(top: f64, all: &mut Vec<Cheat>) {
+    for ahead in [1, 5, cm(top, 0.048)] {
+        add(all, Class::Flood, format!("{ahead} cm on in each frame"), move |a, now| {
+            a.pass(now, 1.0);
+            if now.ms < 0 { Vec::new() } else { vec![a.forth(ahead, top)] }
+        });
+    }
+    add(all, Class::Flood, "a millisecond on in each frame", move |a, now| {
+        a.pass(now, 1.0);
+        if now.ms < 0 {
+            return Vec::new();
+        }
+        a.clock += 1.0;
+        vec![a.forth(0, top)]
+    });
+}
+
+fn replays(top: f64, all: &mut Vec<Cheat>) {
+    add(all, Class::Replay, "each number three times", move |a, now| {
+        a.pass(now, 1.0);
+        let said = walk_on(a, now, top);
+        said.into_iter().flat_map(|word| [word, Say::Again(0), Say::Again(0)]).collect()
+    });
+    add(all, Class::Replay, "numbers of long ago", move |a, now| {
+        a.pass(now, 1.0);
+        let mut said = walk_on(a, now, top);
+        if !said.is_empty() {
+            said.extend([2, 4, 8].map(Say::Again));
+        }
+        said
+    });
+    add(all, Class::Replay, "old moves, new numbers", move |a, now| {
+        a.pass(now, 1.0);
+        let mut said = walk_on(a, now, top);
+        if a.each(now, 1_000).is_some_and(|n| n > 0) {
+            said.extend(a.word_again(1));
+        }
+        said
+    });
+}
+
+fn rulings(top: f64, all: &mut Vec<Cheat>) {
+    add(all, Class::Ruling, "deaf", move |a, now| {
+        a.pass(now, 1.0);
+        a.ruling = 0;
+        match a.each(now, 400) {
+            Some(0..) => vec![a.forth(cm(top, 0.06), top)],
+            _ => Vec::new(),
+        }
+    });
+    add(all, Class::Ruling, "refused every second, for rest", move |a, now| {
+        a.pass(now, 1.0);
+        let said = walk_on(a, now, top);
+        match a.each(now, 1_000) {
+            Some(1..) => vec![a.forth(9_999, top)],
+            _ => said,
+        }
+    });
+    add(all, Class::Ruling, "answers to none that was made", move |a, now| {
+        a.pass(now, 1.0);
+        let ruling = a.ruling;
+        if a.each(now, 2_000).is_some_and(|n| n > 0) {
+            a.ruling += 7;
+        }
+        let said = if a.ruling > ruling { vec![a.order(Go::On)] } else { walk_on(a, now, top) };
+        a.ruling = ruling;
+        said
+    });
+}
