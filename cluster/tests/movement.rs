@@ -245,6 +245,7 @@ async fn where_only_logic_makes_players_jump_clients_do_not() {
     let joined = client.join(Join { pos: None, ..join_at("keep", SQUARE) }).await.expect("let in");
     let far = Pos { x: joined.pos.x + 3_000, ..joined.pos };
     client.jump(None, None, far).await.expect("a session");
+    client.act(b"behind a jump that is refused".to_vec()).await.expect("a session");
     let code = loop {
         match client.next().await.expect("the session goes on") {
             Event::Refused(refused) => break refused.code,
@@ -252,6 +253,15 @@ async fn where_only_logic_makes_players_jump_clients_do_not() {
         }
     };
     assert_eq!(code, ErrorCode::MayNotJump);
+    // The number of the jump is used again.
+    let seq = client.act(b"hello".to_vec()).await.expect("a session");
+    assert_eq!(seq, Seq(1));
+    loop {
+        match client.next().await.expect("the session goes on") {
+            Event::Frame(frame) if frame.ack >= seq => break,
+            _ => continue,
+        }
+    }
     assert_eq!(
         place(reach, joined.id).await,
         joined.own.expect("judged").course.on_tiles(200).course.start()

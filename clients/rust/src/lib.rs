@@ -34,6 +34,7 @@
 //! server's, which [`Clock`] estimates.
 
 mod clock;
+mod numbers;
 mod session;
 mod transport;
 mod view;

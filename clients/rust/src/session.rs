@@ -14,9 +14,10 @@ use purview::wire::client::{
     Act, ClientMsg, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, ServerMsg,
     Walk, Welcome,
 };
-use purview::wire::{CloseCode, Frame, PROTOCOL_VERSION};
+use purview::wire::{CloseCode, ErrorCode, Frame, PROTOCOL_VERSION};
 
 use crate::ClientError;
+use crate::numbers::Numbers;
 use crate::transport::{self, Incoming, Reader, Writer};
 use crate::walker::{Walker, form_of};
 
@@ -76,7 +77,7 @@ impl Client {
     /// in [`ClientError::Closed`]).
     pub async fn connect(url: &str, token: &str) -> Result<Client, ClientError> {
         let (writer, reader) = transport::open(url).await?;
-        let mut sender = Sender { writer, last: Seq(0) };
+        let mut sender = Sender { writer, numbers: Numbers::default() };
         let mut receiver =
             Receiver { reader, early: VecDeque::new(), closed: None, bytes: 0, messages: 0 };
         let hello = Hello { version: PROTOCOL_VERSION, token: token.into() };
@@ -174,20 +175,32 @@ impl Client {
     /// # Errors
     /// The network failed, or the server broke the protocol.
     pub async fn next(&mut self) -> Result<Event, ClientError> {
-        self.receiver.next().await
+        let event = self.receiver.next().await?;
+        if let Event::Refused(refused) = &event {
+            self.sender.note_refused(refused);
+        }
+        Ok(event)
     }
 }
 
 /// The sending half of a session. Numbers inputs from 1, without gaps.
 pub struct Sender {
     writer: Writer,
-    last: Seq,
+    numbers: Numbers,
 }
 
 impl Sender {
     /// The number that the next input will carry.
     pub fn next_seq(&self) -> Seq {
-        self.last.next()
+        self.numbers.next()
+    }
+
+    /// Takes note of a refusal that the receiving half brought: the session did not use up the number of
+    /// that input, so the next one carries it again. [`Client::next`] does this by itself.
+    pub fn note_refused(&mut self, refused: &Refused) {
+        if let Some(seq) = refused.seq {
+            self.numbers.refused(seq, refused.code == ErrorCode::OutOfOrder);
+        }
     }
 
     /// Asks to enter a scene; the answer is [`Event::Joined`] or [`Event::Refused`].
@@ -198,8 +211,8 @@ impl Sender {
         self.send(join).await
     }
 
-    /// Is at `pos` (centimetres) from now on, in a scene in which places are trusted. Returns the input's number, which a frame's `ack` reaches once
-    /// it was applied.
+    /// Is at `pos` (centimetres) from now on, in a scene in which places are trusted. Returns the
+    /// input's number, which a frame's `ack` reaches once it was applied.
     ///
     /// # Errors
     /// The network failed; the session is over.
@@ -298,8 +311,7 @@ impl Sender {
     }
 
     fn take_seq(&mut self) -> Seq {
-        self.last = self.last.next();
-        self.last
+        self.numbers.take()
     }
 
     /// Sends a message as it is, legal or not, with the number that it carries. It does not count as an

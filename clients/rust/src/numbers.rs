@@ -1,0 +1,73 @@
+//! Numbers of inputs, without gaps: one that the session refuses is not used up, and what was sent after
+//! it is refused with it.
+
+use purview::scene::Seq;
+
+/// Counts a session's inputs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    last: Seq,
+    /// Inputs under way that were sent after one that was refused: each brings a refusal of its own.
+    void: u32,
+}
+
+impl Numbers {
+    /// The number that the next input will carry.
+    pub(crate) fn next(self) -> Seq {
+        self.last.next()
+    }
+
+    /// The number of an input that is sent now.
+    pub(crate) fn take(&mut self) -> Seq {
+        self.last = self.last.next();
+        self.last
+    }
+
+    /// The session has refused the input `seq`: the next one carries its number again. `out_of_order`:
+    /// for the sake of one before it, or because it was never this count's to give.
+    pub(crate) fn refused(&mut self, seq: Seq, out_of_order: bool) {
+        if self.void > 0 {
+            self.void -= 1;
+        } else if seq.0 > 0 && seq <= self.last && !out_of_order {
+            self.void = self.last.0 - seq.0;
+            self.last = Seq(seq.0 - 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_numbered_from_one() {
+        let mut n = Numbers::default();
+        assert_eq!([n.take(), n.take()], [Seq(1), Seq(2)]);
+        assert_eq!(n.next(), Seq(3));
+    }
+
+    #[test]
+    fn a_refused_number_is_used_again_and_what_was_under_way_behind_it_is_void() {
+        let mut n = Numbers::default();
+        (0..4).for_each(|_| _ = n.take());
+        // The server refuses 2, and for it 3 and 4, while two new ones go out in between.
+        n.refused(Seq(2), false);
+        assert_eq!(n.take(), Seq(2));
+        n.refused(Seq(3), true);
+        assert_eq!(n.take(), Seq(3));
+        n.refused(Seq(4), true);
+        assert_eq!(n.next(), Seq(4));
+        n.refused(Seq(3), false);
+        assert_eq!(n.next(), Seq(3), "a new one can be refused, too");
+    }
+
+    #[test]
+    fn what_was_never_sent_changes_nothing() {
+        let mut n = Numbers::default();
+        n.take();
+        n.refused(Seq(7), false);
+        n.refused(Seq(0), false);
+        n.refused(Seq(1), true);
+        assert_eq!(n.next(), Seq(2));
+    }
+}
