@@ -44,7 +44,7 @@ pub struct BenchSceneArgs {
     /// How fast all walk, m/s.
     #[arg(long, value_name = "M_S", default_value_t = 5.0, value_parser = positive)]
     pub speed: f64,
-    /// Ticks that are measured, after a tenth as many to warm up.
+    /// Ticks that are measured, after a tenth as many, and at least 20, to warm up.
     #[arg(long, default_value_t = 200)]
     pub ticks: u64,
     /// Who is in range: `patches` (5 x 5 of 32 m) or `circle` (80 m in, 85 m out).
@@ -330,7 +330,8 @@ pub fn bench_scene(
     let memory = crate::report::peak_rss_bytes().unwrap_or(0);
     let mut run = Run::new(args)?;
     run.enter();
-    let warm = args.ticks / 10 + 1;
+    // By then entities are in memory as they are on a server that has run for a while.
+    let warm = (args.ticks / 10).max(20);
     (0..warm).for_each(|_| run.step());
     let before = run.region.counts().updates;
     (run.us_scene, run.us_frames, run.bytes, run.moves) = (0.0, 0.0, 0, 0);
