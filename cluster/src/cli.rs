@@ -217,7 +217,9 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Bots(args) if args.pattern == Pattern::Cheat => ended(commands::run_trial(&args)),
         Command::Bots(args) => match &args.connect {
             Some(url) => ended(commands::run_bots(&args, url)),
-            None => Err(CliError::Usage("bots want a server: --connect ws://host:port/".into())),
+            None => Err(CliError::Usage(
+                "bots want a server: --connect <URL>, for example ws://localhost:7000/".into(),
+            )),
         },
         Command::Bench(BenchCommand::Scene(args)) => ended(commands::run_bench_scene(&args)),
         Command::Bench(BenchCommand::Views(args)) => ended(commands::run_bench_views(&args)),

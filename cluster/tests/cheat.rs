@@ -173,5 +173,5 @@ fn the_command_tells_machines_in_one_object_and_people_in_a_table() {
 fn bots_want_a_server_save_for_the_trial() {
     let (code, stdout, stderr) = bots(&["--pattern", "walk"]);
     assert_eq!((code, stdout.as_str()), (2, ""));
-    assert!(stderr.contains("--connect ws://host:port/"), "{stderr}");
+    assert!(stderr.contains("--connect <URL>"), "{stderr}");
 }
