@@ -212,6 +212,7 @@ impl Region {
 
     fn install(&mut self, handoff: Handoff) {
         let id = handoff.state.id;
+        self.still = false;
         // What its old owner said of it while it was a ghost here comes first.
         self.catch_up(Tick(handoff.tick.0.min(self.tick.0.saturating_sub(1))));
         let known = self.bodies.slot(id);

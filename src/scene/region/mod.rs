@@ -147,6 +147,8 @@ pub struct Region {
     mail: Mail,
     /// The tick whose views were evaluated last.
     view_tick: u32,
+    /// Everybody is where it was when views were evaluated.
+    still: bool,
     scratch: scan::Scratch,
     frames: frames::Assembly,
     counts: Counts,
@@ -179,6 +181,7 @@ impl Region {
             outbound: Outbound::new(&neighbours),
             mail: Mail::default(),
             view_tick: 0,
+            still: false,
             scratch: scan::Scratch::default(),
             frames: frames::Assembly::default(),
             counts: Counts::default(),
@@ -258,6 +261,7 @@ impl Region {
         self.tick = now;
         self.bodies.now = now;
         self.phase = Phase::Open;
+        self.still = false;
         self.acts.clear();
         self.turn_doors();
         self.mail.forget_reaches();
@@ -328,6 +332,7 @@ impl Region {
         self.apply_reaches();
         self.send_done(fx);
         self.send_handoffs(fx);
+        self.still = false;
         self.phase = Phase::Closed;
         self.counts.ghosts = self.bodies.len() as u64 - self.counts.reals;
     }

@@ -137,7 +137,7 @@ impl Region {
             for slot in dirty {
                 let ix = self.bodies.hot[slot as usize].viewer as usize;
                 if self.viewers.get(ix).is_some_and(|v| v.dirty && v.slot == slot) {
-                    self.evaluate(ix, false);
+                    self.evaluate_again(ix);
                     self.carry_letters();
                 }
             }

@@ -37,6 +37,18 @@ impl Region {
             self.seek_together();
         }
         self.bodies.reuse_slots();
+        self.still = true;
+    }
+
+    /// Has somebody who lost a link look for another one.
+    pub(super) fn evaluate_again(&mut self, ix: usize) {
+        if !self.still {
+            return self.evaluate(ix, false);
+        }
+        // Nobody has moved since it looked around in this tick.
+        self.viewers[ix].dirty = false;
+        let tally = self.recount(ix);
+        self.seek(ix, &tally);
     }
 
     /// Asks for all players whom they would rather see than what they have, the best pair first. In a
@@ -71,10 +83,14 @@ impl Region {
             let ix = self.bodies.hot[*slot as usize].viewer as usize;
             let other = &self.bodies.hot[c.slot as usize];
             let theirs = self.viewers.get(other.viewer as usize).is_none_or(|v| c.key < v.thr);
+            let lives_here = other.viewer != u32::MAX;
             if theirs && c.key < self.viewers[ix].thr {
                 self.ask(ix, c);
-                self.viewers[ix].thr = self.viewers[ix].registers.thr(&self.rules);
-                self.bodies.set_thr(&self.rules, *slot, self.viewers[ix].thr.rank);
+                if !lives_here {
+                    self.viewers[ix].thr = self.viewers[ix].registers.thr(&self.rules);
+                    self.bodies.set_thr(&self.rules, *slot, self.viewers[ix].thr.rank);
+                }
+                // Who lives here answers at once, and the answer sets the threshold.
                 self.carry_letters();
             }
         }

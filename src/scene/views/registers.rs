@@ -69,6 +69,8 @@ pub struct Registers {
     peers: Vec<Peer>,
     /// Of each peer, in the same order.
     words: Vec<Words>,
+    /// How many of them are asked or linked.
+    said: u32,
     /// A link may have come or gone since the tick began.
     stirred: bool,
     /// The tick that has begun.
@@ -91,6 +93,7 @@ impl Registers {
             (w.mine, w.seen) = (s.mine, s.seen.max(s.his));
             p.sent = s.sent.0 as u32;
             p.set_said(s.mine != 0);
+            registers.said += u32::from(s.mine != 0);
             p.set_wanted(s.his != 0);
             p.set_owed(s.owed);
             p.set_shown(s.shown);
@@ -176,6 +179,7 @@ impl Registers {
 
     /// Forgets the peer at `ix`, in whose place the last one comes.
     pub fn swap_remove(&mut self, ix: usize) -> (Words, Peer) {
+        self.note_said(ix, false);
         (self.words.swap_remove(ix), self.peers.swap_remove(ix))
     }
 
@@ -239,7 +243,18 @@ impl Registers {
     /// The key that a pair must beat: that of the cap-th best of links and requests (a request
     /// reserves its place); [`Key::WORST`] while there is room.
     pub fn thr(&self, rules: &ViewRules) -> Key {
+        if (self.said as usize) < rules.cap {
+            return Key::WORST;
+        }
         self.thr_of(rules, &self.tally(rules))
+    }
+
+    /// Notes whether my YES to the peer at `ix` stands.
+    #[inline]
+    fn note_said(&mut self, ix: usize, said: bool) {
+        let peer = &mut self.peers[ix];
+        self.said = self.said + u32::from(said) - u32::from(peer.said());
+        peer.set_said(said);
     }
 
     /// The same, of those who are counted already.
@@ -269,9 +284,9 @@ impl Registers {
     pub fn ask(&mut self, ix: usize, mut say: impl FnMut(Addressee, Say)) {
         self.counter += 1;
         self.stirred = true;
+        self.note_said(ix, true);
         let (p, w) = (&mut self.peers[ix], &mut self.words[ix]);
         w.mine = self.counter;
-        p.set_said(true);
         p.set_owed(false);
         say(Addressee { id: w.id, slot: p.slot }, Say::Yes(w.mine));
     }
@@ -279,9 +294,9 @@ impl Registers {
     /// Says NO to the peer at `ix`: the next YES is this side's to say.
     pub fn refuse(&mut self, ix: usize, mut say: impl FnMut(Addressee, Say)) {
         self.stirred = true;
+        self.note_said(ix, false);
         let (p, w) = (&mut self.peers[ix], &mut self.words[ix]);
         w.mine = 0;
-        p.set_said(false);
         p.set_wanted(false);
         p.set_owed(false);
         say(Addressee { id: w.id, slot: p.slot }, Say::No { echo: w.seen, at: self.counter });
@@ -362,13 +377,13 @@ impl Registers {
     pub fn hear_no(&mut self, ix: usize, echo: u32, at: u32) -> Heard {
         self.stirred = true;
         let his = self.his(ix);
-        let (p, w) = (&mut self.peers[ix], &mut self.words[ix]);
-        let cancels = w.mine != 0 && w.mine == echo;
-        let was_linked = p.linked();
+        let was_linked = self.peers[ix].linked();
+        let cancels = self.words[ix].mine != 0 && self.words[ix].mine == echo;
         if cancels {
-            w.mine = 0;
-            p.set_said(false);
+            self.words[ix].mine = 0;
+            self.note_said(ix, false);
         }
+        let (p, w) = (&mut self.peers[ix], &mut self.words[ix]);
         if his > at {
             return if cancels { Heard::Overtaken } else { Heard::NothingLost };
         }
