@@ -12,6 +12,7 @@ pub mod console;
 pub mod crowd;
 pub mod ctl;
 pub mod dev;
+pub mod engine;
 pub mod fauna;
 pub mod gateway;
 pub mod http;

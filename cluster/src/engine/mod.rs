@@ -1,0 +1,27 @@
+//! What the cluster's nodes agree on and what is kept: leases, the owners of regions, the leader,
+//! a few versioned values, and checkpoints.
+//!
+//! ```text
+//! node ── dyn Leases ──────┬─ in process                who is there, who owns what, who leads
+//!                          └─ etcd
+//!      ── dyn Checkpoints ─┬─ redb, one file            snapshots of regions, players' last places
+//!                          └─ PostgreSQL
+//!      ── Authority                                     asked before every tick: may I still act?
+//! ```
+//!
+//! Every request may be asked again after [`LeaseError::Unreachable`] or
+//! [`CheckpointError::Unreachable`]: whether the first one was done makes no difference then.
+
+pub mod authority;
+pub mod checkpoints;
+pub mod error;
+pub mod leases;
+pub mod names;
+pub mod view;
+
+pub use authority::Authority;
+pub use checkpoints::{Checkpoints, Kept, PlayerPlace, PlayersSaved, Saved, Snapshot};
+pub use error::{CheckpointError, LeaseError};
+pub use leases::{Claim, Grant, Leadership, Leases, Loss, Membership, Put, Refusal, Released};
+pub use names::{Incarnation, NodeInfo, Owner, RegionKey, Revision, Value};
+pub use view::{Change, Event, Leader, View, Watch, What};

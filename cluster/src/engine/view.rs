@@ -1,0 +1,133 @@
+//! What the store holds, as one watches it: everything first, then every change in order.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use tokio::sync::mpsc;
+
+use super::{Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value};
+
+/// Who leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leader {
+    /// The node's name.
+    pub node: String,
+    /// Which join of that node.
+    pub incarnation: Incarnation,
+    /// The revision at which it began to lead.
+    pub revision: Revision,
+}
+
+/// Everything that the store holds, at one revision.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct View {
+    /// The revision of its last change.
+    pub revision: Revision,
+    /// The nodes that are there.
+    pub nodes: BTreeMap<Incarnation, NodeInfo>,
+    /// The owners of the regions that have one.
+    pub owners: BTreeMap<RegionKey, Owner>,
+    /// The leader, if there is one.
+    pub leader: Option<Leader>,
+    /// The values, by key.
+    pub values: BTreeMap<String, Value>,
+}
+
+impl View {
+    /// Brings the view from its revision to the change's. What is not newer changes nothing.
+    pub fn apply(&mut self, change: &Change) {
+        if change.revision <= self.revision {
+            return;
+        }
+        self.revision = change.revision;
+        for what in &change.what {
+            match what.clone() {
+                What::Joined(incarnation, node) => {
+                    self.nodes.insert(incarnation, node);
+                }
+                What::Gone(incarnation) => {
+                    self.nodes.remove(&incarnation);
+                }
+                What::Owned(key, owner) => {
+                    self.owners.insert(key, owner);
+                }
+                What::Freed(key) => {
+                    self.owners.remove(&key);
+                }
+                What::Leads(leader) => self.leader = Some(leader),
+                What::LeadsNoMore => self.leader = None,
+                What::Set(key, value) => {
+                    self.values.insert(key, value);
+                }
+                What::Unset(key) => {
+                    self.values.remove(&key);
+                }
+            }
+        }
+    }
+}
+
+/// All that changed at one revision: a lease that ends takes the node and all it owned in one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Higher than that of every event before.
+    pub revision: Revision,
+    /// What changed, each key once.
+    pub what: Vec<What>,
+}
+
+/// One thing that changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A node came.
+    Joined(Incarnation, NodeInfo),
+    /// A node's lease ended.
+    Gone(Incarnation),
+    /// A region has this owner now.
+    Owned(RegionKey, Owner),
+    /// A region has no owner now.
+    Freed(RegionKey),
+    /// A node leads.
+    Leads(Leader),
+    /// Nobody leads.
+    LeadsNoMore,
+    /// A value was set.
+    Set(String, Value),
+    /// A value was taken away.
+    Unset(String),
+}
+
+/// What a watch tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Everything, at a revision higher than that of any event before: first, and again when the
+    /// store no longer knows the changes in between.
+    Snapshot(View),
+    /// One step from the state before.
+    Change(Change),
+}
+
+/// A stream that never goes back and never ends by itself. It outlives outages of the store: an
+/// error is told once when one begins (or for each key that nobody can read), and the changes that
+/// were missed follow when the store is back.
+#[derive(Debug)]
+pub struct Watch {
+    pub(super) events: mpsc::Receiver<Result<Event, LeaseError>>,
+}
+
+impl Watch {
+    /// The next event. None: the engine was dropped.
+    pub async fn next(&mut self) -> Option<Result<Event, LeaseError>> {
+        self.events.recv().await
+    }
+}
+
+impl Stream for Watch {
+    type Item = Result<Event, LeaseError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().events.poll_recv(cx)
+    }
+}
