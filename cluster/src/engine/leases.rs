@@ -16,6 +16,7 @@ use futures::future::BoxFuture;
 use purview::scene::Epoch;
 use tokio::sync::watch;
 
+use super::store::Lease;
 use super::{
     Authority, Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value, Watch,
 };
@@ -48,7 +49,8 @@ pub trait Leases: Send + Sync {
     ) -> BoxFuture<'a, Result<Claim, LeaseError>>;
 
     /// A planned move: takes the region from whoever owns it under exactly the epoch `expected`
-    /// (which may be the asker itself, who then gets a higher epoch).
+    /// (which may be the asker itself, who then gets a higher epoch). Who owns it under a higher
+    /// one already, by a take-over whose answer was lost, gets that grant again.
     ///
     /// # Errors
     /// [`LeaseError`]; that it has another epoch or no owner is none.
@@ -166,7 +168,7 @@ pub enum Released {
         /// Under which epoch.
         epoch: Epoch,
     },
-    /// It is not owned under that epoch (any more). Nothing changed.
+    /// The asker does not own it under that epoch (any more). Nothing changed.
     Not(Refusal),
 }
 
@@ -209,15 +211,6 @@ pub struct Membership {
     pub(super) authority: Authority,
     pub(super) lost: watch::Receiver<Option<Loss>>,
     pub(super) lease: Arc<dyn Lease>,
-}
-
-/// What a store has for a lease that it keeps alive: dropping it ends the keeping.
-pub(super) trait Lease: Send + Sync {
-    /// The store's own number of it.
-    fn id(&self) -> i64;
-
-    /// Ends the lease, and the keeping.
-    fn leave(&self) -> BoxFuture<'_, Result<(), LeaseError>>;
 }
 
 impl Membership {

@@ -14,9 +14,14 @@
 
 pub mod authority;
 pub mod checkpoints;
+pub mod embedded;
 pub mod error;
+pub mod etcd;
+mod keys;
 pub mod leases;
 pub mod names;
+mod over_store;
+mod store;
 pub mod view;
 
 pub use authority::Authority;

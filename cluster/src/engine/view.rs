@@ -1,12 +1,14 @@
 //! What the store holds, as one watches it: everything first, then every change in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures::Stream;
-use tokio::sync::mpsc;
 
+use super::keys::Reader;
+use super::store::{Follower, Told};
 use super::{Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value};
 
 /// Who leads.
@@ -43,27 +45,31 @@ impl View {
         }
         self.revision = change.revision;
         for what in &change.what {
-            match what.clone() {
-                What::Joined(incarnation, node) => {
-                    self.nodes.insert(incarnation, node);
-                }
-                What::Gone(incarnation) => {
-                    self.nodes.remove(&incarnation);
-                }
-                What::Owned(key, owner) => {
-                    self.owners.insert(key, owner);
-                }
-                What::Freed(key) => {
-                    self.owners.remove(&key);
-                }
-                What::Leads(leader) => self.leader = Some(leader),
-                What::LeadsNoMore => self.leader = None,
-                What::Set(key, value) => {
-                    self.values.insert(key, value);
-                }
-                What::Unset(key) => {
-                    self.values.remove(&key);
-                }
+            self.take(what.clone());
+        }
+    }
+
+    pub(super) fn take(&mut self, what: What) {
+        match what {
+            What::Joined(incarnation, node) => {
+                self.nodes.insert(incarnation, node);
+            }
+            What::Gone(incarnation) => {
+                self.nodes.remove(&incarnation);
+            }
+            What::Owned(key, owner) => {
+                self.owners.insert(key, owner);
+            }
+            What::Freed(key) => {
+                self.owners.remove(&key);
+            }
+            What::Leads(leader) => self.leader = Some(leader),
+            What::LeadsNoMore => self.leader = None,
+            What::Set(key, value) => {
+                self.values.insert(key, value);
+            }
+            What::Unset(key) => {
+                self.values.remove(&key);
             }
         }
     }
@@ -114,13 +120,46 @@ pub enum Event {
 /// were missed follow when the store is back.
 #[derive(Debug)]
 pub struct Watch {
-    pub(super) events: mpsc::Receiver<Result<Event, LeaseError>>,
+    told: Follower,
+    reader: Reader,
+    /// Events of what was told last that have not been taken.
+    ready: VecDeque<Result<Event, LeaseError>>,
 }
 
 impl Watch {
+    pub(super) fn new(told: Follower, epochs_above: u64) -> Watch {
+        Watch { told, reader: Reader::new(epochs_above), ready: VecDeque::new() }
+    }
+
     /// The next event. None: the engine was dropped.
     pub async fn next(&mut self) -> Option<Result<Event, LeaseError>> {
-        self.events.recv().await
+        poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, LeaseError>>> {
+        while self.ready.is_empty() {
+            match ready!(self.told.poll_recv(cx)) {
+                Some(told) => self.read(told),
+                None => return Poll::Ready(None),
+            }
+        }
+        Poll::Ready(self.ready.pop_front())
+    }
+
+    fn read(&mut self, told: Result<Told, LeaseError>) {
+        let (event, errors) = match told {
+            Ok(Told::All(listing)) => {
+                let (view, errors) = self.reader.view(listing);
+                (Ok(Event::Snapshot(view)), errors)
+            }
+            Ok(Told::Step(step)) => {
+                let (change, errors) = self.reader.change(step);
+                (Ok(Event::Change(change)), errors)
+            }
+            Err(e) => (Err(e), Vec::new()),
+        };
+        self.ready.extend(errors.into_iter().map(Err));
+        self.ready.push_back(event);
     }
 }
 
@@ -128,6 +167,6 @@ impl Stream for Watch {
     type Item = Result<Event, LeaseError>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.get_mut().events.poll_recv(cx)
+        self.get_mut().poll_event(cx)
     }
 }

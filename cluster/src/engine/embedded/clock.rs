@@ -1,0 +1,61 @@
+//! The time by which leases run out: the machine's, or one that a test brings forward.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+/// A monotonic clock.
+#[derive(Debug, Clone)]
+pub enum Clock {
+    /// The machine's.
+    Monotonic,
+    /// A test's.
+    Manual(ManualClock),
+}
+
+impl Clock {
+    /// The time now.
+    pub fn now(&self) -> Instant {
+        match self {
+            Clock::Monotonic => Instant::now(),
+            Clock::Manual(clock) => clock.now(),
+        }
+    }
+
+    pub(super) async fn sleep_until(&self, time: Instant) {
+        match self {
+            Clock::Monotonic => tokio::time::sleep_until(time.into()).await,
+            Clock::Manual(clock) => {
+                let mut passed = clock.passed.subscribe();
+                let wait = time.saturating_duration_since(clock.origin);
+                // It cannot end while this clock has its sender.
+                let _there = passed.wait_for(|passed| *passed >= wait).await.is_ok();
+            }
+        }
+    }
+}
+
+/// A clock that stands still until it is brought forward. Clones show the same time.
+#[derive(Debug, Clone)]
+pub struct ManualClock {
+    origin: Instant,
+    passed: watch::Sender<Duration>,
+}
+
+impl Default for ManualClock {
+    fn default() -> ManualClock {
+        ManualClock { origin: Instant::now(), passed: watch::Sender::new(Duration::ZERO) }
+    }
+}
+
+impl ManualClock {
+    /// The time now.
+    pub fn now(&self) -> Instant {
+        self.origin + *self.passed.borrow()
+    }
+
+    /// Brings it forward.
+    pub fn advance(&self, by: Duration) {
+        self.passed.send_modify(|passed| *passed += by);
+    }
+}

@@ -1,0 +1,204 @@
+//! The keys and leases of the store of a single process, and the steps that led here: pure, each
+//! change is made whole or not at all.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use crate::engine::Authority;
+use crate::engine::leases::Loss;
+use crate::engine::store::{Entry, Guard, Listing, Step, Swap, Swapped, Write};
+
+/// How many steps are remembered for those who follow.
+const STEPS_MAX: usize = 10_000;
+
+/// Everything that the store holds.
+#[derive(Default)]
+pub struct State {
+    revision: u64,
+    entries: BTreeMap<String, Entry>,
+    leases: BTreeMap<i64, Granted>,
+    last_lease: i64,
+    steps: VecDeque<Step>,
+    /// Leases that ended while the way to their holders was cut: by way.
+    unheard: Vec<(i64, watch::Sender<Option<Loss>>)>,
+}
+
+struct Granted {
+    ttl: Duration,
+    /// The way by which it was taken.
+    way: i64,
+    cut: bool,
+    /// When it ends; none: not by time.
+    ends: Option<Instant>,
+    authority: Authority,
+    lost: watch::Sender<Option<Loss>>,
+}
+
+/// What somebody who follows from a revision has missed.
+pub enum Missed {
+    Nothing,
+    Steps(Vec<Step>),
+    /// More than is remembered.
+    TooMuch,
+}
+
+impl State {
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub fn grant(
+        &mut self,
+        ttl: Duration,
+        way: i64,
+        now: Instant,
+    ) -> (i64, Authority, watch::Receiver<Option<Loss>>) {
+        self.last_lease += 1;
+        let authority = Authority::new(now, ttl);
+        authority.always();
+        let (lost, lost_told) = watch::channel(None);
+        let granted =
+            Granted { ttl, way, cut: false, ends: None, authority: authority.clone(), lost };
+        self.leases.insert(self.last_lease, granted);
+        (self.last_lease, authority, lost_told)
+    }
+
+    /// Ends a lease and all its keys; false: there is none.
+    pub fn end(&mut self, lease: i64, loss: Loss) -> bool {
+        let Some(granted) = self.leases.remove(&lease) else { return false };
+        let theirs = |(key, entry): (&String, &Entry)| (entry.lease == lease).then(|| key.clone());
+        let keys: Vec<String> = self.entries.iter().filter_map(theirs).collect();
+        for key in &keys {
+            self.entries.remove(key);
+        }
+        if !keys.is_empty() {
+            self.step(keys.into_iter().map(|key| (key, None)).collect());
+        }
+        if granted.cut {
+            // The holder's own clock has ended its authority; the news waits.
+            self.unheard.push((granted.way, granted.lost));
+        } else {
+            granted.authority.end();
+            granted.lost.send_replace(Some(loss));
+        }
+        true
+    }
+
+    /// Lets a lease run out that nobody holds any more.
+    pub fn run_out(&mut self, lease: i64, now: Instant) {
+        if let Some(granted) = self.leases.get_mut(&lease) {
+            granted.stop(now);
+        }
+    }
+
+    pub fn cut(&mut self, way: i64, now: Instant) {
+        for granted in self.leases.values_mut().filter(|granted| granted.way == way) {
+            granted.cut = true;
+            granted.stop(now);
+        }
+    }
+
+    pub fn mend(&mut self, way: i64) {
+        for granted in self.leases.values_mut().filter(|granted| granted.way == way) {
+            if std::mem::take(&mut granted.cut) {
+                granted.ends = None;
+                granted.authority.always();
+            }
+        }
+        self.unheard.retain(|(of, lost)| {
+            if *of == way {
+                lost.send_replace(Some(Loss::Gone));
+            }
+            *of != way
+        });
+    }
+
+    /// Ends the leases whose time is over.
+    pub fn expire(&mut self, now: Instant) {
+        let over = |(lease, granted): (&i64, &Granted)| {
+            granted.ends.is_some_and(|ends| ends <= now).then_some(*lease)
+        };
+        let over: Vec<i64> = self.leases.iter().filter_map(over).collect();
+        for lease in over {
+            self.end(lease, Loss::Gone);
+        }
+    }
+
+    /// When the next lease ends by time.
+    pub fn next_end(&self) -> Option<Instant> {
+        self.leases.values().filter_map(|granted| granted.ends).min()
+    }
+
+    pub fn swap(&mut self, swap: &Swap) -> Swapped {
+        let found = self.entries.get(&swap.key);
+        let met = match swap.guard {
+            Guard::Absent => found.is_none(),
+            Guard::At(revision) => found.is_some_and(|entry| entry.changed == revision),
+        };
+        if !met {
+            return Swapped::Refused { found: found.cloned(), again: false };
+        }
+        let entry = match &swap.write {
+            Write::Put { lease, .. } if *lease != 0 && !self.leases.contains_key(lease) => {
+                return Swapped::NoLease;
+            }
+            Write::Put { data, lease } => {
+                let changed = self.revision + 1;
+                let created = found.map_or(changed, |entry| entry.created);
+                let (key, data) = (swap.key.clone(), data.clone());
+                Some(Entry { key, data, created, changed, lease: *lease })
+            }
+            Write::Delete => None,
+        };
+        match &entry {
+            Some(entry) => self.entries.insert(swap.key.clone(), entry.clone()),
+            None => self.entries.remove(&swap.key),
+        };
+        self.step(vec![(swap.key.clone(), entry)]);
+        Swapped::Done(self.revision)
+    }
+
+    pub fn list(&self, prefix: &str) -> Listing {
+        let from = self.entries.range(prefix.to_owned()..);
+        let below = from.take_while(|(key, _)| key.starts_with(prefix));
+        let entries = below.map(|(_, entry)| entry.clone()).collect();
+        Listing { revision: self.revision, entries }
+    }
+
+    /// The steps after `revision`.
+    pub fn missed(&self, revision: u64) -> Missed {
+        if revision >= self.revision {
+            return Missed::Nothing;
+        }
+        let first = self.steps.front().map_or(self.revision + 1, |step| step.revision);
+        if first > revision + 1 {
+            return Missed::TooMuch;
+        }
+        let after = self.steps.iter().filter(|step| step.revision > revision);
+        Missed::Steps(after.cloned().collect())
+    }
+
+    pub fn compact(&mut self) {
+        self.steps.clear();
+    }
+
+    fn step(&mut self, keys: Vec<(String, Option<Entry>)>) {
+        self.revision += 1;
+        self.steps.push_back(Step { revision: self.revision, keys });
+        if self.steps.len() > STEPS_MAX {
+            self.steps.pop_front();
+        }
+    }
+}
+
+impl Granted {
+    /// Renewed no more from now on.
+    fn stop(&mut self, now: Instant) {
+        if self.ends.is_none() {
+            self.ends = Some(now + self.ttl);
+            self.authority.always_no_more(now, self.ttl);
+        }
+    }
+}
