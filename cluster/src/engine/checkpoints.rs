@@ -1,5 +1,7 @@
 //! Snapshots of regions and players' last places, kept for when nobody else knows them.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use purview::scene::{Epoch, Tick};
@@ -47,7 +49,7 @@ pub trait Checkpoints: Send + Sync {
     fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>>;
 
     /// Keeps players' last places, all or none of them. What has a lower epoch than what is kept of
-    /// that player is passed over; of two of one name the later counts. At most 10,000 at a time.
+    /// that player is passed over; of two of one player the newer counts. At most 10,000 at a time.
     ///
     /// # Errors
     /// [`CheckpointError`].
@@ -90,9 +92,9 @@ pub enum Saved {
 /// The answer to saving players' places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlayersSaved {
-    /// How many are kept.
+    /// Of how many players a place is kept by this.
     pub kept: usize,
-    /// Of how many a newer place was kept already.
+    /// Of how many a newer one was kept already.
     pub fenced: usize,
 }
 
@@ -126,4 +128,80 @@ pub struct PlayerPlace {
     pub epoch: Epoch,
     /// What was saved, at most 64 KiB.
     pub place: Bytes,
+}
+
+/// Refuses what no store can keep.
+pub(super) fn check_state(
+    key: &RegionKey,
+    epoch: Epoch,
+    tick: Tick,
+    state: &[u8],
+) -> Result<(), CheckpointError> {
+    check_name("a scene's name", &key.scene, super::names::NAME_MAX)?;
+    check_number("a region's epoch", epoch.0)?;
+    check_number("a region's tick", tick.0)?;
+    check_size(&format!("the snapshot of region {key}"), state.len(), STATE_MAX)
+}
+
+/// Refuses what no store can keep.
+pub(super) fn check_places(places: &[PlayerPlace]) -> Result<(), CheckpointError> {
+    if places.len() > PLAYERS_MAX {
+        let found = format!("{} players", places.len());
+        let rule = format!("must be at most {PLAYERS_MAX} at a time");
+        return Err(illegal("what is to be saved", found, rule));
+    }
+    for PlayerPlace { name, epoch, place } in places {
+        check_player(name)?;
+        check_number("a player's epoch", epoch.0)?;
+        check_size(&format!("the place of player {name:?}"), place.len(), PLACE_MAX)?;
+    }
+    Ok(())
+}
+
+/// Refuses names that no player has.
+pub(super) fn check_player(name: &str) -> Result<(), CheckpointError> {
+    check_name("a player's name", name, PLAYER_NAME_MAX)
+}
+
+/// Of the places of each player the one that counts, ordered by name: the highest epoch, and of
+/// these the last.
+pub(super) fn newest_of_each(places: Vec<PlayerPlace>) -> impl Iterator<Item = PlayerPlace> {
+    let mut newest: BTreeMap<String, PlayerPlace> = BTreeMap::new();
+    for place in places {
+        if newest.get(&place.name).is_none_or(|now| now.epoch <= place.epoch) {
+            newest.insert(place.name.clone(), place);
+        }
+    }
+    newest.into_values()
+}
+
+fn check_name(what: &str, name: &str, max: usize) -> Result<(), CheckpointError> {
+    let rule = if !(1..=max).contains(&name.len()) {
+        format!("must have 1 to {max} bytes")
+    } else if name.contains('\0') {
+        "must have no zero byte".into()
+    } else {
+        return Ok(());
+    };
+    Err(illegal(what, format!("{} bytes", name.len()), rule))
+}
+
+fn check_size(what: &str, size: usize, max: usize) -> Result<(), CheckpointError> {
+    if size <= max {
+        return Ok(());
+    }
+    Err(illegal(what, format!("{size} bytes"), format!("must have at most {max} bytes")))
+}
+
+/// Databases count to half of what we could.
+fn check_number(what: &str, number: u64) -> Result<(), CheckpointError> {
+    let max = i64::MAX;
+    if i64::try_from(number).is_ok() {
+        return Ok(());
+    }
+    Err(illegal(what, number.to_string(), format!("must be at most {max}")))
+}
+
+fn illegal(what: &str, found: String, rule: String) -> CheckpointError {
+    CheckpointError::Illegal { what: what.into(), found, rule }
 }

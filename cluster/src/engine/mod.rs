@@ -21,6 +21,9 @@ mod keys;
 pub mod leases;
 pub mod names;
 mod over_store;
+pub mod postgres;
+pub mod redb;
+pub mod servers;
 mod store;
 pub mod view;
 
