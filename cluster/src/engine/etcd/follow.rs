@@ -21,7 +21,7 @@ use crate::engine::LeaseError;
 use crate::engine::store::{Entry, FOLLOWER_QUEUE, Follower, Step, Told};
 
 /// How long a watch may be silent before it is asked whether it is alive.
-const QUIET: Duration = Duration::from_secs(2);
+const QUIET: Duration = Duration::from_secs(1);
 
 /// How many times in a row it may stay silent.
 const QUIET_MAX: u32 = 3;

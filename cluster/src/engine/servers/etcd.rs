@@ -90,6 +90,11 @@ impl EtcdServer {
         self.running.pid()
     }
 
+    /// Where its data and what it says are.
+    pub fn dir(&self) -> &Path {
+        self.setup.place.path()
+    }
+
     /// Ends it at once, as a power cut would.
     pub fn kill(&self) {
         self.running.kill();

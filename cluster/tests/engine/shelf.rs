@@ -1,0 +1,37 @@
+//! A place for checkpoints under test, which can be closed and opened again.
+
+use std::sync::Arc;
+
+use purview_cluster::engine::Checkpoints;
+use purview_cluster::engine::postgres::Postgres;
+use purview_cluster::engine::redb::Redb;
+use purview_cluster::engine::servers::PostgresServer;
+
+pub enum Shelf {
+    Redb { dir: tempfile::TempDir },
+    Postgres { server: PostgresServer },
+}
+
+impl Shelf {
+    pub async fn redb() -> Shelf {
+        Shelf::Redb { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub async fn postgres() -> Shelf {
+        let server = tokio::task::spawn_blocking(|| PostgresServer::start(None)).await.unwrap();
+        Shelf::Postgres { server: server.unwrap_or_else(|e| panic!("{e}")) }
+    }
+
+    /// What is kept; of redb there can be one at a time.
+    pub async fn open(&self) -> Arc<dyn Checkpoints> {
+        match self {
+            Shelf::Redb { dir } => {
+                Arc::new(Redb::open(dir.path()).unwrap_or_else(|e| panic!("{e}")))
+            }
+            Shelf::Postgres { server } => {
+                let opened = Postgres::connect(&server.url(), "test").await;
+                Arc::new(opened.unwrap_or_else(|e| panic!("{e}")))
+            }
+        }
+    }
+}
