@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Every request may be asked again after [`LeaseError::Unreachable`] or
-//! [`CheckpointError::Unreachable`]: whether the first one was done makes no difference then.
+//! [`CheckpointError::Unreachable`]: nothing is done twice, and where the first one was done after
+//! all the answer is the same, or a refusal that shows what is there.
 
 pub mod authority;
 pub mod checkpoints;

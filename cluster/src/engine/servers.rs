@@ -81,6 +81,11 @@ impl Place {
         }
     }
 
+    /// Whether it stays when the server is gone.
+    fn stays(&self) -> bool {
+        matches!(self, Place::Given(_))
+    }
+
     fn path(&self) -> &Path {
         match self {
             Place::Given(path) => path,

@@ -21,8 +21,8 @@ pub struct Running {
     program: &'static str,
     pid: Pid,
     log: PathBuf,
-    /// What asks it to end.
     end: Signal,
+    crash: Signal,
     ended: Arc<Ended>,
 }
 
@@ -41,6 +41,9 @@ pub struct Run<'a> {
     pub log: PathBuf,
     /// What asks it to end.
     pub end: Signal,
+    /// What ends it at once, with all that it started, and the name of that signal: also what the
+    /// system sends when this process is gone.
+    pub crash: (Signal, &'static str),
     /// Variables of the environment that begin so are kept from it.
     pub hidden: &'static str,
     /// Who it runs as, if not as who runs this.
@@ -51,7 +54,7 @@ impl Run<'_> {
     /// The command, which the system ends when the thread ends that started it.
     pub fn command(&self) -> Result<Command, ServerError> {
         let mut command = Command::new(find::program("setpriv", "util-linux")?);
-        command.args(["--pdeathsig", "KILL"]);
+        command.args(["--pdeathsig", self.crash.1]);
         if let Some(user) = self.user {
             command.args([&format!("--reuid={user}"), &format!("--regid={user}"), "--init-groups"]);
         }
@@ -80,7 +83,8 @@ impl Run<'_> {
             .map_err(system("a thread"))?;
         let started = told.recv().unwrap_or_else(|e| Err(std::io::Error::other(e)));
         let pid = started.map_err(system(format!("starting {}", self.file.display())))?;
-        Ok(Running { program: self.program, pid, log: self.log, end: self.end, ended })
+        let (program, log, end, crash) = (self.program, self.log, self.end, self.crash.0);
+        Ok(Running { program, pid, log, end, crash, ended })
     }
 }
 
@@ -163,14 +167,18 @@ impl Running {
         self.signal(Signal::CONT);
         self.signal(self.end);
         if self.ended.wait(END_LIMIT).is_none() {
-            self.kill();
+            self.crash();
         }
     }
 
     /// Ends it at once, without a word.
-    pub fn kill(&self) {
-        self.signal(Signal::KILL);
-        self.ended.wait(END_LIMIT);
+    pub fn crash(&self) {
+        self.signal(Signal::CONT);
+        self.signal(self.crash);
+        if self.ended.wait(END_LIMIT).is_none() {
+            self.signal(Signal::KILL);
+            self.ended.wait(END_LIMIT);
+        }
     }
 }
 

@@ -97,7 +97,7 @@ impl EtcdServer {
 
     /// Ends it at once, as a power cut would.
     pub fn kill(&self) {
-        self.running.kill();
+        self.running.crash();
     }
 
     /// Stops it without ending it: connections to it stay and nothing is answered.
@@ -115,7 +115,7 @@ impl EtcdServer {
     /// # Errors
     /// [`ServerError`].
     pub fn restart(&mut self) -> Result<(), ServerError> {
-        self.running.kill();
+        self.running.crash();
         self.running = self.setup.run()?;
         self.wait_ready()
     }
@@ -172,7 +172,8 @@ impl Setup {
             file: &self.file,
             args: flags.map(|(flag, value)| format!("--{flag}={value}")).into(),
             log: self.place.path().join("etcd.log"),
-            end: Signal::TERM,
+            end: if self.place.stays() { Signal::TERM } else { Signal::KILL },
+            crash: (Signal::KILL, "KILL"),
             hidden: "ETCD_",
             user: None,
         }

@@ -25,8 +25,6 @@ pub struct PostgresServer {
 
 struct Setup {
     place: Place,
-    /// Whether what was saved must outlive a power cut.
-    durable: bool,
     port: u16,
     user: Option<&'static str>,
     password: String,
@@ -70,7 +68,7 @@ impl PostgresServer {
 
     /// Ends it at once, as a power cut would.
     pub fn kill(&self) {
-        self.running.kill();
+        self.running.crash();
     }
 
     /// Stops it without ending it: whoever connects is not answered. Connections that it has
@@ -89,7 +87,7 @@ impl PostgresServer {
     /// # Errors
     /// [`ServerError`].
     pub fn restart(&mut self) -> Result<(), ServerError> {
-        self.running.kill();
+        self.running.crash();
         self.running = self.setup.run()?;
         Ok(())
     }
@@ -100,7 +98,6 @@ impl Setup {
         let root = rustix::process::geteuid().is_root();
         let mut setup = Setup {
             place: Place::new(dir)?,
-            durable: dir.is_some(),
             port: 0,
             user: root.then_some(USER),
             password: String::new(),
@@ -161,7 +158,7 @@ impl Setup {
             "--encoding=UTF8".into(),
             "--no-locale".into(),
         ];
-        if !self.durable {
+        if !self.place.stays() {
             args.push("--no-sync".into());
         }
         let output = self.command("initdb", &file, args).command()?.output();
@@ -180,7 +177,7 @@ impl Setup {
             format!("port={}", self.port),
             // Its sockets would lie in folders that only Debian's own server may write to.
             "unix_socket_directories=".into(),
-            format!("fsync={}", if self.durable { "on" } else { "off" }),
+            format!("fsync={}", if self.place.stays() { "on" } else { "off" }),
             "shared_buffers=32MB".into(),
         ];
         let mut args = vec!["-D".to_owned(), self.data().display().to_string()];
@@ -203,8 +200,10 @@ impl Setup {
             file,
             args,
             log: self.place.path().join("postgres.log"),
-            // It ends its sessions and writes everything down.
-            end: Signal::INT,
+            // It ends its sessions, and writes everything down if that is worth it.
+            end: if self.place.stays() { Signal::INT } else { Signal::QUIT },
+            // Killed alone it would leave its sessions behind.
+            crash: (Signal::QUIT, "QUIT"),
             hidden: "PG",
             user: self.user,
         }
