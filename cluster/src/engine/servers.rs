@@ -12,7 +12,7 @@ mod postgres;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use etcd::EtcdServer;
+pub use etcd::{EtcdServer, EtcdTls};
 pub use postgres::PostgresServer;
 
 /// How long a server may take to come up.

@@ -23,12 +23,26 @@ pub struct EtcdServer {
     setup: Setup,
 }
 
+/// Who may ask an etcd: whoever has a certificate of that authority.
+#[derive(Debug, Clone)]
+pub struct EtcdTls {
+    /// The authority's certificate.
+    pub authority: PathBuf,
+    /// The server's own, for 127.0.0.1.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
 /// How one etcd is started, again and again under the same ports.
 struct Setup {
     file: PathBuf,
     name: String,
     client_port: u16,
     peer_port: u16,
+    /// Health and figures, never encrypted.
+    metrics_port: u16,
+    tls: Option<EtcdTls>,
     place: Place,
     /// All members: `name=url`, parted by commas.
     members: String,
@@ -40,9 +54,22 @@ impl EtcdServer {
     /// # Errors
     /// [`ServerError`].
     pub fn start(dir: Option<&Path>) -> Result<EtcdServer, ServerError> {
+        EtcdServer::start_one(dir, None)
+    }
+
+    /// The same for clients that have a certificate.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub fn start_secured(dir: Option<&Path>, tls: EtcdTls) -> Result<EtcdServer, ServerError> {
+        EtcdServer::start_one(dir, Some(tls))
+    }
+
+    fn start_one(dir: Option<&Path>, tls: Option<EtcdTls>) -> Result<EtcdServer, ServerError> {
         let mut tries = 1;
         loop {
-            let server = EtcdServer::spawn(vec![Setup::new(0, Place::new(dir)?)?]);
+            let setup = Setup { tls: tls.clone(), ..Setup::new(0, Place::new(dir)?)? };
+            let server = EtcdServer::spawn(vec![setup]);
             match server.map(|mut servers| servers.pop()) {
                 Ok(Some(server)) => return Ok(server),
                 Err(ServerError::NotUp { .. }) if tries < STARTS_MAX => tries += 1,
@@ -80,9 +107,9 @@ impl EtcdServer {
         Ok(servers)
     }
 
-    /// Where it is reached: `http://127.0.0.1:port`.
+    /// Where it is reached: `http://127.0.0.1:port`, or `https` if it is secured.
     pub fn url(&self) -> String {
-        url(self.setup.client_port)
+        self.setup.client_url()
     }
 
     /// Its process.
@@ -122,13 +149,13 @@ impl EtcdServer {
 
     /// Whether it is the leader of its cluster.
     pub fn leads(&self) -> bool {
-        let metrics = get(self.setup.client_port, "/metrics");
+        let metrics = get(self.setup.metrics_port, "/metrics");
         metrics.is_some_and(|text| text.lines().any(|line| line == "etcd_server_is_leader 1"))
     }
 
     fn wait_ready(&self) -> Result<(), ServerError> {
         self.running.wait_ready(|| {
-            let health = get(self.setup.client_port, "/health");
+            let health = get(self.setup.metrics_port, "/health");
             health.is_some_and(|text| text.contains(r#""health":"true""#))
         })
     }
@@ -141,6 +168,8 @@ impl Setup {
             name: format!("m{i}"),
             client_port: free_port()?,
             peer_port: free_port()?,
+            metrics_port: free_port()?,
+            tls: None,
             place,
             members: String::new(),
         })
@@ -150,10 +179,15 @@ impl Setup {
         format!("{}={}", self.name, url(self.peer_port))
     }
 
+    fn client_url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://127.0.0.1:{}", self.client_port)
+    }
+
     fn run(&self) -> Result<Running, ServerError> {
-        let (client, peer) = (url(self.client_port), url(self.peer_port));
+        let (client, peer) = (self.client_url(), url(self.peer_port));
         let data = self.place.path().join("etcd");
-        let flags = [
+        let mut flags = vec![
             ("name", self.name.clone()),
             ("data-dir", data.display().to_string()),
             ("listen-client-urls", client.clone()),
@@ -161,16 +195,23 @@ impl Setup {
             ("listen-peer-urls", peer.clone()),
             ("initial-advertise-peer-urls", peer),
             ("initial-cluster", self.members.clone()),
+            ("listen-metrics-urls", url(self.metrics_port)),
             ("heartbeat-interval", HEARTBEAT_MS.to_string()),
             ("election-timeout", ELECTION_MS.to_string()),
             ("auto-compaction-mode", "periodic".into()),
             ("auto-compaction-retention", "10m".into()),
             ("logger", "zap".into()),
         ];
+        if let Some(EtcdTls { authority, certificate, key }) = &self.tls {
+            flags.push(("client-cert-auth", "true".into()));
+            let files =
+                [("trusted-ca-file", authority), ("cert-file", certificate), ("key-file", key)];
+            flags.extend(files.map(|(flag, file)| (flag, file.display().to_string())));
+        }
         Run {
             program: "etcd",
             file: &self.file,
-            args: flags.map(|(flag, value)| format!("--{flag}={value}")).into(),
+            args: flags.iter().map(|(flag, value)| format!("--{flag}={value}")).collect(),
             log: self.place.path().join("etcd.log"),
             end: if self.place.stays() { Signal::TERM } else { Signal::KILL },
             crash: (Signal::KILL, "KILL"),
