@@ -25,7 +25,7 @@ const STEP: Duration = Duration::from_millis(50);
 /// A store.
 pub enum Bench {
     Embedded { store: Embedded, clock: ManualClock },
-    Etcd { server: EtcdServer },
+    Etcd { server: Box<EtcdServer> },
 }
 
 /// A node's way to the store, which can be cut.
@@ -79,7 +79,7 @@ impl Bench {
 
     pub async fn etcd() -> Bench {
         let server = tokio::task::spawn_blocking(|| EtcdServer::start(None)).await.unwrap();
-        Bench::Etcd { server: server.unwrap_or_else(|e| panic!("{e}")) }
+        Bench::Etcd { server: Box::new(server.unwrap_or_else(|e| panic!("{e}"))) }
     }
 
     /// A new way to the store.
