@@ -273,7 +273,7 @@ async fn where_only_logic_makes_players_jump_clients_do_not() {
     let to = Destination { scene: scene.id, region: to, plane: joined.plane, pos: far };
     let order = Input::Logic { id: joined.id, order: Order::Jump(to) };
     let address = reach.directory.region(region).expect("it runs here");
-    address.send(ToRegion { input: order, client: None }).await.expect("a region");
+    assert!(address.send(ToRegion { input: order, client: None }).await, "it runs");
     let arrived = loop {
         if let Event::Joined(joined) = client.next().await.expect("the session goes on") {
             break joined;

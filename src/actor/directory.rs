@@ -1,25 +1,80 @@
 //! What every actor of a process may look up: scenes, regions' addresses, lines with room, names
 //! not yet used, and the time.
 
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use actix::Recipient;
+use actix::dev::SendError;
 use rustc_hash::FxHashMap;
 
+use super::address::{RegionAddress, SessionEntry};
 use super::messages::ToRegion;
 use crate::scene::lines::Lines;
 use crate::scene::{EntityId, Plane, RegionId, Scene, SceneId, SessionId, Tick};
+
+/// Names that one process gives out: its number, then a count.
+const COUNT_BITS: u32 = 32;
+
+/// Whether a process is still believed to own what it owns (DESIGN, ENGINE: self-fencing).
+pub trait Fence: Debug + Send + Sync {
+    /// Whether its regions may act now. Asked before every tick and before anything is delivered.
+    fn may_act(&self) -> bool;
+}
+
+/// A process that is one of many.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// Its number, of which no two that live at the same time have the same; above 0 and below 2^21,
+    /// so that names stay below 2^53 and every client can count them.
+    pub number: u64,
+    /// The cluster's time when the directory is made.
+    pub clock: Duration,
+    /// Whether its regions may act; `None`: always.
+    pub fence: Option<Arc<dyn Fence>>,
+}
+
+/// Where a region was last known to be.
+#[derive(Debug, Default)]
+struct Routes {
+    regions: FxHashMap<RegionId, RegionAddress>,
+    /// Every region that there is has its address here.
+    whole: bool,
+    /// What must arrive at regions whose address is not known.
+    kept: FxHashMap<RegionId, Vec<ToRegion>>,
+}
+
+/// Most messages that are kept for one region whose address is not known. Each is an entity on its way
+/// or something for one; more of them are under way at once only if the region is lost for long.
+const MAX_KEPT: usize = 65_536;
+
+/// What became of a region that was looked up.
+#[derive(Debug, Clone)]
+pub enum Lookup {
+    /// It can be reached.
+    At(RegionAddress),
+    /// Its address is not known now: it is starting, moving or waits for an owner.
+    Nowhere,
+    /// There is no such region.
+    Gone,
+}
 
 /// The directory of one process. Shared; lookups never wait for an actor.
 #[derive(Debug)]
 pub struct Directory {
     scenes: Vec<(Arc<Scene>, Mutex<Lines>)>,
-    regions: OnceLock<FxHashMap<RegionId, Recipient<ToRegion>>>,
+    routes: RwLock<Routes>,
     started: Instant,
+    /// The server's clock at `started`.
+    before: Duration,
+    process: u64,
+    fence: Option<Arc<dyn Fence>>,
+    /// Sessions of this process, where regions of others may look for them.
+    sessions: Option<Mutex<FxHashMap<SessionId, SessionEntry>>>,
     entities: AtomicU64,
-    sessions: AtomicU64,
+    session_names: AtomicU64,
     door_versions: AtomicU64,
 }
 
@@ -35,19 +90,127 @@ impl Directory {
             .collect();
         Directory {
             scenes,
-            regions: OnceLock::new(),
+            routes: RwLock::default(),
             started: Instant::now(),
+            before: Duration::ZERO,
+            process: 0,
+            fence: None,
+            sessions: None,
             entities: AtomicU64::new(1),
-            sessions: AtomicU64::new(1),
+            session_names: AtomicU64::new(1),
             door_versions: AtomicU64::new(1),
         }
     }
 
-    /// Tells the regions' addresses, once; later calls change nothing.
-    pub fn set_regions(&self, regions: FxHashMap<RegionId, Recipient<ToRegion>>) {
-        if self.regions.set(regions).is_err() {
-            tracing::error!("the regions' addresses were told twice");
+    /// The directory of one process of many: names are unique among all of them, and the clock is the
+    /// cluster's.
+    pub fn of_process(scenes: Vec<Arc<Scene>>, process: Process) -> Directory {
+        let first = (process.number << COUNT_BITS) + 1;
+        Directory {
+            before: process.clock,
+            process: process.number,
+            fence: process.fence,
+            sessions: Some(Mutex::default()),
+            entities: AtomicU64::new(first),
+            session_names: AtomicU64::new(first),
+            // Later orders are those that are given later, whoever gives them.
+            door_versions: AtomicU64::new(process.clock.as_micros() as u64),
+            ..Directory::new(scenes)
         }
+    }
+
+    /// The process's number; 0 where it is alone.
+    pub fn process(&self) -> u64 {
+        self.process
+    }
+
+    /// The number of the process that gave a session its name.
+    pub fn process_of(session: SessionId) -> u64 {
+        session.0 >> COUNT_BITS
+    }
+
+    /// Whether regions of this process may act now.
+    pub fn may_act(&self) -> bool {
+        self.fence.as_ref().is_none_or(|fence| fence.may_act())
+    }
+
+    /// Tells the addresses of all regions that there are, once; later calls change nothing.
+    pub fn set_regions(&self, regions: FxHashMap<RegionId, Recipient<ToRegion>>) {
+        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
+        if routes.whole {
+            return tracing::error!("the regions' addresses were told twice");
+        }
+        let regions = regions.into_iter().map(|(id, address)| (id, address.into())).collect();
+        *routes = Routes { regions, whole: true, ..Routes::default() };
+    }
+
+    /// Tells where a region is from now on; `None`: it is not known. What was kept for it is sent.
+    pub fn set_region(&self, id: RegionId, address: Option<RegionAddress>) {
+        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(address) = address else {
+            routes.regions.remove(&id);
+            return;
+        };
+        let mut kept = routes.kept.remove(&id).unwrap_or_default();
+        while let Some(msg) = kept.pop() {
+            if let Err(SendError::Full(msg) | SendError::Closed(msg)) = address.try_send(msg) {
+                kept.push(msg);
+                break;
+            }
+        }
+        if !kept.is_empty() {
+            routes.kept.insert(id, kept);
+        }
+        routes.regions.insert(id, address);
+    }
+
+    /// Keeps a message that has come to the wrong place until the region's address is told anew. In
+    /// what order such messages arrive is not said. Beyond 65,536 for one region it is lost.
+    pub fn keep(&self, id: RegionId, msg: ToRegion) {
+        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
+        let kept = routes.kept.entry(id).or_default();
+        match kept.len() < MAX_KEPT {
+            true => kept.push(msg),
+            false => tracing::error!(region = %id, "too much waits for a region that is nowhere"),
+        }
+    }
+
+    /// What is known of where a region is.
+    pub fn look_up(&self, id: RegionId) -> Lookup {
+        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        match routes.regions.get(&id) {
+            Some(address) => Lookup::At(address.clone()),
+            None if routes.whole => Lookup::Gone,
+            None => Lookup::Nowhere,
+        }
+    }
+
+    /// The address of a region, where it is known.
+    pub fn region(&self, id: RegionId) -> Option<RegionAddress> {
+        match self.look_up(id) {
+            Lookup::At(address) => Some(address),
+            Lookup::Nowhere | Lookup::Gone => None,
+        }
+    }
+
+    /// Makes a session known to regions of other processes.
+    pub(super) fn register(&self, session: SessionId, entry: SessionEntry) {
+        if let Some(sessions) = &self.sessions {
+            sessions.lock().unwrap_or_else(PoisonError::into_inner).insert(session, entry);
+        }
+    }
+
+    /// A session of this process is no more.
+    pub(super) fn unregister(&self, session: SessionId) {
+        if let Some(sessions) = &self.sessions {
+            sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
+        }
+    }
+
+    /// A session of this process, where it is one of many.
+    pub fn session(&self, session: SessionId) -> Option<SessionEntry> {
+        let sessions = self.sessions.as_ref()?;
+        sessions.lock().unwrap_or_else(PoisonError::into_inner).get(&session).cloned()
     }
 
     /// All scenes.
@@ -63,12 +226,6 @@ impl Directory {
     /// The scene with this name.
     pub fn scene_named(&self, name: &str) -> Option<&Arc<Scene>> {
         self.scenes().find(|s| s.spec.name == name)
-    }
-
-    /// The address of a region; `None` for a region that is not of this process, and until
-    /// [`Directory::set_regions`].
-    pub fn region(&self, id: RegionId) -> Option<&Recipient<ToRegion>> {
-        self.regions.get()?.get(&id)
     }
 
     /// Takes a place for a player in a scene; see [`Lines::take`]. Give it back with
@@ -96,17 +253,22 @@ impl Directory {
 
     /// A name for a new session.
     pub fn new_session(&self) -> SessionId {
-        SessionId(self.sessions.fetch_add(1, Ordering::Relaxed))
+        SessionId(self.session_names.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The version of a new order about a door: greater than that of every earlier one.
+    /// The version of a new order about a door: greater than that of every earlier one of this
+    /// process, and than those that others gave before it.
     pub(super) fn new_door_version(&self) -> u64 {
+        if self.process > 0 {
+            let now = self.uptime().as_micros() as u64;
+            self.door_versions.fetch_max(now, Ordering::Relaxed);
+        }
         self.door_versions.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Time since this process's start: the server's clock.
+    /// The server's clock: time since this process's start, or since the cluster's.
     pub fn uptime(&self) -> Duration {
-        self.started.elapsed()
+        self.before + self.started.elapsed()
     }
 
     /// The tick that is due now, where ticks are `tick_ms` long.
@@ -116,7 +278,8 @@ impl Directory {
 
     /// When `tick` begins.
     pub fn begin_of(&self, tick: Tick, tick_ms: u32) -> Instant {
-        self.started + Duration::from_millis(tick.0 * u64::from(tick_ms))
+        let at = Duration::from_millis(tick.0 * u64::from(tick_ms));
+        self.started + at.saturating_sub(self.before)
     }
 
     fn lines(&self, scene: SceneId) -> Option<MutexGuard<'_, Lines>> {

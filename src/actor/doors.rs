@@ -22,7 +22,7 @@ pub enum SwitchError {
     /// The scene's map has no such door. No region was told.
     #[error(transparent)]
     Door(#[from] DoorError),
-    /// A region of the scene is not of this process, or none was started yet. No region was told.
+    /// Where a region of the scene is, is not known now. No region was told.
     #[error("region {0} cannot be told: its address is not known here")]
     NoAddress(RegionId),
     /// Regions have ended. The others were told.
@@ -96,7 +96,7 @@ impl Directory {
             (id, address.send(message).await)
         });
         let told = join_all(told).await;
-        let ended: Vec<_> = told.iter().filter(|(_, r)| r.is_err()).map(|(id, _)| *id).collect();
+        let ended: Vec<_> = told.iter().filter(|(_, sent)| !sent).map(|(id, _)| *id).collect();
         if ended.is_empty() { Ok(at) } else { Err(SwitchError::Ended(ended)) }
     }
 }

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use actix::{Message, Recipient};
+use actix::Message;
 
+use super::address::SessionAddress;
 use crate::scene::effects::{Input, Notice};
 use crate::wire::EncodedBatch;
 
@@ -18,7 +19,7 @@ pub struct ToRegion {
     /// The input.
     pub input: Input,
     /// With [`Input::Enter`] and [`Input::Handoff`] of a player: where its session's deliveries go.
-    pub client: Option<Recipient<Delivery>>,
+    pub client: Option<SessionAddress>,
 }
 
 /// Something for a player's session. When the player's mailbox is full the frame is lost and the
@@ -45,6 +46,11 @@ pub struct Inspect {
 #[derive(Message, Debug, Clone, Copy)]
 #[rtype(result = "Option<crate::scene::inspect::Resident>")]
 pub struct InspectEntity(pub crate::scene::EntityId);
+
+/// Ends a region's actor. What it holds is another's by now, or nobody's.
+#[derive(Message, Debug, Clone, Copy)]
+#[rtype(result = "()")]
+pub struct Halt;
 
 /// Opens a tick of a region whose clock is manual (tests, benchmarks); one that is not newer than the
 /// last changes nothing.

@@ -1,6 +1,7 @@
 //! Thin shells around the pure scene: region actors, player actors, and the one place where effects
 //! become deliveries.
 
+pub mod address;
 pub mod directory;
 pub mod doors;
 pub mod messages;
@@ -8,3 +9,4 @@ pub mod metrics;
 pub mod player;
 pub mod region;
 pub mod sink;
+mod turns;

@@ -3,15 +3,17 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix::dev::SendError;
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, Recipient};
 use bytes::Bytes;
 
+use super::address::SessionEntry;
 use super::directory::Directory;
 use super::messages::{Delivery, ToRegion};
 use super::sink::{ClientSink, QueueFull};
+use super::turns::Turns;
 use crate::scene::effects::{Deed, Destination, Input, Order};
 use crate::scene::movement::{Go, MoveOrder};
 use crate::scene::player::{
@@ -84,6 +86,8 @@ pub struct PlayerActor {
     config: PlayerConfig,
     check_every: Duration,
     effects: Vec<PlayerEffect>,
+    /// In what order regions of several processes are heard; of no use where there is one.
+    turns: Option<Turns>,
 }
 
 impl PlayerActor {
@@ -93,7 +97,9 @@ impl PlayerActor {
         let now_ms = directory.uptime().as_millis() as u64;
         let player =
             Player::new(now_ms, directory.new_session(), directory.new_entity(), config.clone());
-        PlayerActor { player, directory, sink, tokens, config, check_every, effects: Vec::new() }
+        let turns = (directory.process() > 0).then(Turns::default);
+        let effects = Vec::new();
+        PlayerActor { player, directory, sink, tokens, config, check_every, effects, turns }
     }
 
     /// Hands the machine what happened and does what it wants done.
@@ -132,7 +138,7 @@ impl PlayerActor {
         match effect {
             PlayerEffect::ToRegion(region, input) => {
                 let client = matches!(input, Input::Enter(_))
-                    .then(|| Recipient::<Delivery>::from(ctx.address()));
+                    .then(|| Recipient::<Delivery>::from(ctx.address()).into());
                 let Some(region) = self.directory.region(region) else {
                     return Some(PlayerInput::Undelivered(input));
                 };
@@ -381,10 +387,21 @@ impl Actor for PlayerActor {
 
     fn started(&mut self, ctx: &mut Context<Self>) {
         ctx.set_mailbox_capacity(MAILBOX);
+        let entry = SessionEntry { entity: self.player.id(), to: ctx.address().recipient() };
+        self.directory.register(self.player.session(), entry);
         ctx.run_interval(self.check_every, |actor, ctx| {
             let queued = actor.sink.queued();
             actor.handle(PlayerInput::Timer { queued }, None, ctx);
+            if let Some(turns) = actor.turns.as_mut().filter(|turns| turns.is_waiting()) {
+                let mut due = Vec::new();
+                turns.look(Instant::now(), &mut due);
+                due.into_iter().for_each(|delivery| actor.deliver(delivery, ctx));
+            }
         });
+    }
+
+    fn stopped(&mut self, _: &mut Context<Self>) {
+        self.directory.unregister(self.player.session());
     }
 }
 
@@ -409,6 +426,15 @@ impl Handler<Delivery> for PlayerActor {
     type Result = ();
 
     fn handle(&mut self, msg: Delivery, ctx: &mut Context<Self>) {
+        let Some(turns) = &mut self.turns else { return self.deliver(msg, ctx) };
+        let mut due = Vec::new();
+        turns.take(Instant::now(), msg, &mut due);
+        due.into_iter().for_each(|delivery| self.deliver(delivery, ctx));
+    }
+}
+
+impl PlayerActor {
+    fn deliver(&mut self, msg: Delivery, ctx: &mut Context<Self>) {
         match msg {
             Delivery::Frame(encoded, index) => {
                 let index = index as usize;

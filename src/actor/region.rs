@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 use actix::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::directory::Directory;
-use super::messages::{Delivery, Inspect, InspectEntity, RunTick, ToRegion};
+use super::address::{AwayError, AwayGateway, SessionAddress};
+use super::directory::{Directory, Lookup};
+use super::messages::{Delivery, Halt, Inspect, InspectEntity, RunTick, ToRegion};
 use super::metrics::RegionMetrics;
 use crate::scene::effects::{Effect, Input, Notice};
 use crate::scene::frames::FrameBatch;
@@ -51,7 +52,7 @@ pub enum Clock {
 #[derive(Debug)]
 struct Client {
     entity: EntityId,
-    to: Recipient<Delivery>,
+    to: SessionAddress,
 }
 
 /// A region's actor.
@@ -158,6 +159,9 @@ impl RegionActor {
 
     fn run_tick(&mut self, now: Tick) {
         self.due = self.due.max(now);
+        if !self.directory.may_act() {
+            return;
+        }
         let last = self.region.current_tick();
         if now <= last || (!self.region.is_closed() && now.0 < last.0 + PATIENCE) {
             // Not due yet, or the last one waits for a neighbour, who may wait for this one.
@@ -211,6 +215,10 @@ impl RegionActor {
         if let (Some((Some(session), entity)), Some(to)) = (entering, msg.client) {
             self.clients.insert(session, Client { entity, to });
         }
+        if !self.directory.may_act() {
+            // Whoever owns this region next is told again.
+            return;
+        }
         let started = Instant::now();
         self.region.handle(msg.input, &mut self.fx);
         self.deliver();
@@ -259,6 +267,11 @@ impl RegionActor {
     }
 
     fn deliver_frames(&mut self, batch: FrameBatch) {
+        self.deliver_frames_away(&batch);
+        let here = |c: &Client| matches!(c.to, SessionAddress::Here(_));
+        if !batch.sessions.iter().any(|s| self.clients.get(&s.session).is_some_and(here)) {
+            return self.region.recycle(batch);
+        }
         let mut encoded = match self.batches.front_mut().and_then(Arc::get_mut) {
             Some(_) => self.batches.pop_front().unwrap_or_default(),
             None => Arc::default(),
@@ -267,16 +280,20 @@ impl RegionActor {
         let old = inner.replace(batch);
         self.region.recycle(old);
         for (i, frame) in encoded.batch().sessions.iter().enumerate() {
-            let Some(client) = self.clients.get(&frame.session) else { continue };
-            match client.to.try_send(Delivery::Frame(encoded.clone(), i as u32)) {
+            let Some(Client { entity, to: SessionAddress::Here(to) }) =
+                self.clients.get(&frame.session)
+            else {
+                continue;
+            };
+            match to.try_send(Delivery::Frame(encoded.clone(), i as u32)) {
                 Ok(()) => {}
                 Err(SendError::Full(_)) => {
                     self.metrics.frames_lost.fetch_add(1, Relaxed);
                     self.lost.push(frame.session);
-                    self.region.handle(Input::Resync(client.entity), &mut self.fx);
+                    self.region.handle(Input::Resync(*entity), &mut self.fx);
                 }
                 Err(SendError::Closed(_)) => {
-                    self.region.handle(Input::Leave(client.entity), &mut self.fx);
+                    self.region.handle(Input::Leave(*entity), &mut self.fx);
                 }
             }
         }
@@ -285,9 +302,43 @@ impl RegionActor {
         }
     }
 
+    /// Gives each gateway of another process the frames of its sessions, in one piece.
+    fn deliver_frames_away(&mut self, batch: &FrameBatch) {
+        let mut gateways: Vec<(Arc<dyn AwayGateway>, Vec<u32>)> = Vec::new();
+        for (i, frame) in batch.sessions.iter().enumerate() {
+            let Some(Client { to: SessionAddress::Away(gateway), .. }) =
+                self.clients.get(&frame.session)
+            else {
+                continue;
+            };
+            let process = gateway.process();
+            match gateways.iter_mut().find(|(g, _)| g.process() == process) {
+                Some((_, which)) => which.push(i as u32),
+                None => gateways.push((gateway.clone(), vec![i as u32])),
+            }
+        }
+        for (gateway, which) in gateways {
+            match gateway.frames(self.region.id(), batch, &which) {
+                Ok(()) => {}
+                Err(AwayError::Full) => {
+                    self.metrics.frames_lost.fetch_add(which.len() as u64, Relaxed);
+                    for i in which {
+                        let session = batch.sessions[i as usize].session;
+                        self.lost.push(session);
+                        if let Some(client) = self.clients.get(&session) {
+                            self.region.handle(Input::Resync(client.entity), &mut self.fx);
+                        }
+                    }
+                }
+                // What becomes of its sessions is found out by the sweep.
+                Err(AwayError::Closed) => {}
+            }
+        }
+    }
+
     /// Whoever's session is gone leaves.
     fn sweep_clients(&mut self) {
-        for client in self.clients.values().filter(|c| !c.to.connected()) {
+        for (_, client) in self.clients.iter().filter(|(s, c)| !c.to.connected(**s)) {
             self.region.handle(Input::Leave(client.entity), &mut self.fx);
         }
     }
@@ -295,10 +346,8 @@ impl RegionActor {
     fn deliver_notice(&mut self, session: SessionId, notice: Notice) {
         let Some(client) = self.clients.get(&session) else { return };
         let last = matches!(notice, Notice::Left { .. } | Notice::Refused(_));
-        match client.to.try_send(Delivery::Notice(notice)) {
-            Err(SendError::Full(Delivery::Notice(notice))) => {
-                self.notices.push_back((session, notice));
-            }
+        match client.to.notice(session, notice) {
+            Err(SendError::Full(notice)) => self.notices.push_back((session, notice)),
             // Sent; or the session is gone and its entity was told to leave.
             _ if last => drop(self.clients.remove(&session)),
             _ => {}
@@ -330,19 +379,18 @@ impl RegionActor {
         self.must_arrive(to, input, None);
     }
 
-    fn must_arrive(&mut self, to: RegionId, input: Input, client: Option<Recipient<Delivery>>) {
+    fn must_arrive(&mut self, to: RegionId, input: Input, client: Option<SessionAddress>) {
         self.outbox.entry(to).or_default().push_back(ToRegion { input, client });
         self.empty_outbox(to);
     }
 
     fn empty_outbox(&mut self, to: RegionId) {
         let Some(waiting) = self.outbox.get_mut(&to) else { return };
-        let Some(region) = self.directory.region(to) else {
-            // Before addresses are known everything waits; after that there is no such region.
-            if self.directory.region(self.region.id()).is_some() {
-                waiting.drain(..).for_each(|msg| lose(to, msg));
-            }
-            return;
+        let region = match self.directory.look_up(to) {
+            Lookup::At(region) => region,
+            Lookup::Gone => return waiting.drain(..).for_each(|msg| lose(to, msg)),
+            // What regions only say to each other in a tick is said anew to whoever owns it next.
+            Lookup::Nowhere => return waiting.retain(|msg| is_kept(&msg.input)),
         };
         while let Some(msg) = waiting.pop_front() {
             match region.try_send(msg) {
@@ -363,11 +411,17 @@ impl RegionActor {
     }
 }
 
+/// Whether a message outlives the owner of the region that it is for.
+fn is_kept(input: &Input) -> bool {
+    !matches!(input, Input::Border(_) | Input::BorderLost(_) | Input::Settle(_) | Input::View(_))
+}
+
 /// What is for a region that is no more is lost; the session of a player on its way there is told.
 fn lose(to: RegionId, msg: ToRegion) {
     tracing::error!(%to, "a region is gone; what was for it is lost");
     if let (Input::Handoff(handoff), Some(client)) = (&msg.input, msg.client)
-        && client.try_send(Delivery::Notice(Notice::Left { tick: handoff.tick })).is_err()
+        && let Some(session) = handoff.state.session
+        && client.notice(session, Notice::Left { tick: handoff.tick }).is_err()
     {
         tracing::warn!(%to, entity = %handoff.state.id, "its session could not be told");
     }
@@ -397,6 +451,14 @@ impl Handler<RunTick> for RegionActor {
 
     fn handle(&mut self, msg: RunTick, _: &mut Self::Context) {
         self.run_tick(msg.0);
+    }
+}
+
+impl Handler<Halt> for RegionActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Halt, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }
 

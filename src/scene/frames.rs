@@ -32,7 +32,7 @@ pub struct InputRefused {
 }
 
 /// Somebody as those are told who begin to see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entering {
     /// Who.
     pub id: EntityId,
@@ -47,7 +47,7 @@ pub struct Entering {
 }
 
 /// Where one session's part of a [`FrameBatch`] lies. Counts and starts, in entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SessionFrame {
     /// Whose frame this is.
     pub session: SessionId,
@@ -82,7 +82,7 @@ pub struct SessionFrame {
 }
 
 /// All frames of a region and tick.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameBatch {
     /// The tick whose state this is.
     pub tick: Tick,
@@ -119,6 +119,56 @@ impl FrameBatch {
         self.leaves.clear();
         self.refused.clear();
         self.sessions.clear();
+    }
+
+    /// The frames of the sessions at these places alone, with only what they tell.
+    pub fn subset(&self, which: &[u32]) -> FrameBatch {
+        let mut out = FrameBatch { tick: self.tick, ..FrameBatch::default() };
+        let lens = [self.entering.len(), self.moving.len(), self.coursing.len(), self.acting.len()];
+        // Where each piece is in the new batch; `u32::MAX`: it is not.
+        let mut places = lens.map(|len| vec![u32::MAX; len]);
+        for s in which.iter().filter_map(|i| self.sessions.get(*i as usize)) {
+            let refs_at = out.refs.len() as u32;
+            for (list, (refs, places)) in self.refs_of(s).into_iter().zip(&mut places).enumerate() {
+                for &r in refs {
+                    let place = &mut places[r as usize];
+                    if *place == u32::MAX {
+                        *place = self.copy_piece(list, r as usize, &mut out);
+                    }
+                    out.refs.push(*place);
+                }
+            }
+            let (leaves_at, refused_at) = (out.leaves.len() as u32, out.refused.len() as u32);
+            let own_at = out.owns.len() as u32;
+            out.leaves.extend(self.leaves_of(s));
+            out.refused.extend(self.refused_of(s));
+            out.owns.extend(self.own_of(s));
+            out.sessions.push(SessionFrame { refs_at, leaves_at, refused_at, own_at, ..*s });
+        }
+        out
+    }
+
+    /// Copies a piece of one of the four lists to the end of the other batch's, and says where it is.
+    fn copy_piece(&self, list: usize, at: usize, out: &mut FrameBatch) -> u32 {
+        let len = match list {
+            0 => {
+                out.entering.push(self.entering[at].clone());
+                out.entering.len()
+            }
+            1 => {
+                out.moving.push(self.moving[at]);
+                out.moving.len()
+            }
+            2 => {
+                out.coursing.push(self.coursing[at]);
+                out.coursing.len()
+            }
+            _ => {
+                out.acting.push(self.acting[at].clone());
+                out.acting.len()
+            }
+        };
+        len as u32 - 1
     }
 
     /// The lists of a session: indices of its enters, moves, courses and acts.

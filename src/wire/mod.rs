@@ -10,6 +10,7 @@ mod forms;
 pub mod frame;
 pub mod framing;
 pub mod moves;
+pub mod peer;
 mod shape;
 
 pub use client::{ClientMsg, JoinRules, ServerMsg};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use actix::{Actor, Arbiter, AsyncContext, Context, Handler, Recipient};
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
+use purview::actor::address::SessionAddress;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{Delivery, ToRegion};
 use purview::scene::effects::{Input, Notice, Order};
@@ -89,8 +90,11 @@ impl Handler<ToRegion> for FakeRegion {
         match input {
             Input::Enter(spawn) => {
                 self.log.add("enter".into());
+                let Some(SessionAddress::Here(client)) = client else {
+                    panic!("an enter comes with an address of this process");
+                };
                 self.here.push(Resident {
-                    client: client.expect("an enter comes with an address"),
+                    client,
                     session: spawn.session.expect("a player has a session"),
                     id: spawn.id,
                     plane: spawn.plane,

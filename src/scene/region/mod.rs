@@ -189,6 +189,12 @@ impl Region {
         })
     }
 
+    /// The same region under this epoch.
+    pub fn with_epoch(mut self, epoch: Epoch) -> Region {
+        self.epoch = epoch;
+        self
+    }
+
     /// The region's name.
     pub fn id(&self) -> RegionId {
         self.id

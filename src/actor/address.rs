@@ -1,0 +1,154 @@
+//! Where regions and sessions can be reached: in this process, or in another one over what the
+//! server puts behind [`AwayRegion`] and [`AwayGateway`].
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use actix::Recipient;
+use actix::dev::SendError;
+
+use super::messages::{Delivery, ToRegion};
+use crate::scene::effects::Notice;
+use crate::scene::frames::FrameBatch;
+use crate::scene::{EntityId, RegionId, SessionId};
+
+/// A region of another process. What it takes arrives, in order and once, or is given back to the
+/// server when that process is no more.
+pub trait AwayRegion: Debug + Send + Sync {
+    /// Takes a message.
+    ///
+    /// # Errors
+    /// `Full` when too much is under way to that process, `Closed` when the process is no more.
+    fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>>;
+}
+
+/// A gateway of another process: the sessions that it holds.
+pub trait AwayGateway: Debug + Send + Sync {
+    /// The process's number; see [`super::directory::Directory::process`].
+    fn process(&self) -> u64;
+
+    /// Takes the frames of the sessions at these places of [`FrameBatch::sessions`].
+    ///
+    /// # Errors
+    /// `Full` when too much is under way to that process: none of the frames will be shown.
+    fn frames(&self, from: RegionId, batch: &FrameBatch, which: &[u32]) -> Result<(), AwayError>;
+
+    /// Takes news of the entity of one session.
+    ///
+    /// # Errors
+    /// As [`AwayGateway::frames`].
+    fn notice(&self, session: SessionId, notice: &Notice) -> Result<(), AwayError>;
+
+    /// Whether the process is there, and has not said that this session is no more.
+    fn connected(&self, session: SessionId) -> bool;
+}
+
+/// Why a gateway takes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AwayError {
+    /// Too much is under way to it.
+    #[error("too much is under way to the gateway")]
+    Full,
+    /// Its process is no more.
+    #[error("the gateway's process is no more")]
+    Closed,
+}
+
+/// Where a region can be reached.
+#[derive(Debug, Clone)]
+pub enum RegionAddress {
+    /// In this process.
+    Here(Recipient<ToRegion>),
+    /// In another one.
+    Away(Arc<dyn AwayRegion>),
+}
+
+impl RegionAddress {
+    /// Sends without waiting.
+    ///
+    /// # Errors
+    /// `Full` when there is no room for it now, `Closed` when the region is no more; the message is
+    /// given back.
+    pub fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
+        match self {
+            RegionAddress::Here(region) => region.try_send(msg),
+            RegionAddress::Away(region) => region.try_send(msg),
+        }
+    }
+
+    /// Sends as soon as there is room; true when it was sent, false when the region is no more.
+    pub async fn send(&self, mut msg: ToRegion) -> bool {
+        match self {
+            RegionAddress::Here(region) => region.send(msg).await.is_ok(),
+            RegionAddress::Away(region) => loop {
+                msg = match region.try_send(msg) {
+                    Ok(()) => return true,
+                    Err(SendError::Closed(_)) => return false,
+                    Err(SendError::Full(msg)) => msg,
+                };
+                actix_rt::time::sleep(std::time::Duration::from_millis(5)).await;
+            },
+        }
+    }
+}
+
+impl From<Recipient<ToRegion>> for RegionAddress {
+    fn from(region: Recipient<ToRegion>) -> Self {
+        RegionAddress::Here(region)
+    }
+}
+
+/// Where a session can be reached.
+#[derive(Debug, Clone)]
+pub enum SessionAddress {
+    /// In this process.
+    Here(Recipient<Delivery>),
+    /// At a gateway of another one.
+    Away(Arc<dyn AwayGateway>),
+}
+
+impl SessionAddress {
+    /// Tells news of its entity.
+    ///
+    /// # Errors
+    /// As [`RegionAddress::try_send`].
+    pub fn notice(&self, session: SessionId, notice: Notice) -> Result<(), SendError<Notice>> {
+        match self {
+            SessionAddress::Here(to) => {
+                to.try_send(Delivery::Notice(notice.clone())).map_err(|e| match e {
+                    SendError::Full(_) => SendError::Full(notice),
+                    SendError::Closed(_) => SendError::Closed(notice),
+                })
+            }
+            SessionAddress::Away(gateway) => {
+                gateway.notice(session, &notice).map_err(|e| match e {
+                    AwayError::Full => SendError::Full(notice),
+                    AwayError::Closed => SendError::Closed(notice),
+                })
+            }
+        }
+    }
+
+    /// Whether a session is still there.
+    pub fn connected(&self, session: SessionId) -> bool {
+        match self {
+            SessionAddress::Here(to) => to.connected(),
+            SessionAddress::Away(gateway) => gateway.connected(session),
+        }
+    }
+}
+
+impl From<Recipient<Delivery>> for SessionAddress {
+    fn from(to: Recipient<Delivery>) -> Self {
+        SessionAddress::Here(to)
+    }
+}
+
+/// A session of this process, as other processes' regions reach it.
+#[derive(Debug, Clone)]
+pub struct SessionEntry {
+    /// Its entity.
+    pub entity: EntityId,
+    /// Its mailbox.
+    pub to: Recipient<Delivery>,
+}

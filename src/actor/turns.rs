@@ -1,0 +1,209 @@
+//! The order in which a session takes what regions of different processes tell it.
+//!
+//! Regions of one process tell a session everything in order: the last frame of the old owner is in its
+//! mailbox before the new owner knows of the entity. From two processes the two come by different
+//! ways, and the new owner may be first. What it says waits then until the old one's last frame is there,
+//! within bounds.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::messages::Delivery;
+use crate::scene::effects::Notice;
+use crate::scene::{Epoch, Tick};
+
+/// For how long a new owner waits for the last frame of the old one, which may have made none.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Most that waits; what is more is as if patience had ended.
+const MAX_WAITING: usize = 64;
+
+/// What waits for its turn.
+#[derive(Debug, Default)]
+pub struct Turns {
+    /// The tick of the last frame that had its turn.
+    last: Tick,
+    /// The epoch of the newest owner that had its turn.
+    epoch: Epoch,
+    waiting: VecDeque<Delivery>,
+    since: Option<Instant>,
+}
+
+impl Turns {
+    /// Takes something; whatever has its turn now, in order, goes to `out`.
+    pub fn take(&mut self, now: Instant, delivery: Delivery, out: &mut Vec<Delivery>) {
+        let old = self.waiting.front().and_then(epoch_of);
+        match epoch_of(&delivery) {
+            // Of an owner that nobody waits for: its turn is now.
+            Some(epoch) if old.is_some_and(|first| epoch < first) => {
+                self.pass(delivery, out);
+                self.flush_due(out);
+            }
+            _ if old.is_some() => {
+                self.waiting.push_back(delivery);
+                if self.waiting.len() > MAX_WAITING {
+                    self.flush(out);
+                }
+            }
+            Some(_) if self.must_wait(&delivery) => {
+                self.since = Some(now);
+                self.waiting.push_back(delivery);
+            }
+            _ => self.pass(delivery, out),
+        }
+    }
+
+    /// What has waited for too long has its turn.
+    pub fn look(&mut self, now: Instant, out: &mut Vec<Delivery>) {
+        if self.since.is_some_and(|since| now.saturating_duration_since(since) >= PATIENCE) {
+            self.flush(out);
+        }
+    }
+
+    /// Whether anything waits.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether the old owner's last frame is missing before this.
+    fn must_wait(&self, delivery: &Delivery) -> bool {
+        match delivery {
+            Delivery::Notice(Notice::Route { epoch, tick, arrived: false, .. }) => {
+                self.epoch > Epoch(0)
+                    && *epoch > self.epoch
+                    && self.last > Tick(0)
+                    && self.last.next() < *tick
+            }
+            _ => false,
+        }
+    }
+
+    /// Everything up to the next owner before whom something is missing has its turn.
+    fn flush_due(&mut self, out: &mut Vec<Delivery>) {
+        while let Some(first) = self.waiting.pop_front() {
+            if self.must_wait(&first) {
+                return self.waiting.push_front(first);
+            }
+            self.pass(first, out);
+        }
+        self.since = None;
+    }
+
+    fn pass(&mut self, delivery: Delivery, out: &mut Vec<Delivery>) {
+        if let Delivery::Frame(encoded, _) = &delivery {
+            self.last = self.last.max(encoded.batch().tick);
+        }
+        self.epoch = self.epoch.max(epoch_of(&delivery).unwrap_or_default());
+        out.push(delivery);
+    }
+
+    fn flush(&mut self, out: &mut Vec<Delivery>) {
+        self.since = None;
+        for delivery in std::mem::take(&mut self.waiting) {
+            self.pass(delivery, out);
+        }
+    }
+}
+
+/// The entity's epoch under who says it, where that is said.
+fn epoch_of(delivery: &Delivery) -> Option<Epoch> {
+    match delivery {
+        Delivery::Frame(encoded, index) => {
+            encoded.batch().sessions.get(*index as usize).map(|frame| frame.epoch)
+        }
+        Delivery::Notice(Notice::Route { epoch, .. }) => Some(*epoch),
+        Delivery::Notice(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::scene::frames::{FrameBatch, SessionFrame};
+    use crate::scene::{Plane, Pos, RegionId, SceneId, Seq};
+    use crate::wire::EncodedBatch;
+
+    fn frame(tick: u64, epoch: u64) -> Delivery {
+        let session = SessionFrame { epoch: Epoch(epoch), ..SessionFrame::default() };
+        let batch =
+            FrameBatch { tick: Tick(tick), sessions: vec![session], ..FrameBatch::default() };
+        Delivery::Frame(Arc::new(EncodedBatch::new(batch)), 0)
+    }
+
+    fn route(tick: u64, epoch: u64, arrived: bool) -> Delivery {
+        Delivery::Notice(Notice::Route {
+            scene: SceneId(0),
+            region: RegionId(0),
+            epoch: Epoch(epoch),
+            last_applied: Seq(0),
+            tick: Tick(tick),
+            plane: Plane(0),
+            pos: Pos::ground(0, 0),
+            own: None,
+            arrived,
+        })
+    }
+
+    /// What has its turn when these come, in words: `f10@1` is the frame of tick 10 under epoch 1.
+    fn turns(turns: &mut Turns, now: Instant, come: Vec<Delivery>) -> Vec<String> {
+        let mut out = Vec::new();
+        come.into_iter().for_each(|delivery| turns.take(now, delivery, &mut out));
+        turns.look(now, &mut out);
+        words(out)
+    }
+
+    fn words(out: Vec<Delivery>) -> Vec<String> {
+        out.iter()
+            .map(|delivery| match delivery {
+                Delivery::Frame(encoded, _) => {
+                    let batch = encoded.batch();
+                    format!("f{}@{}", batch.tick, batch.sessions[0].epoch)
+                }
+                Delivery::Notice(Notice::Route { epoch, .. }) => format!("r@{epoch}"),
+                Delivery::Notice(_) => "n".into(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_new_owner_that_is_first_waits_for_the_last_frame_of_the_old_one() {
+        let (mut t, now) = (Turns::default(), Instant::now());
+        let first = vec![route(10, 1, true), frame(10, 1), frame(11, 1)];
+        assert_eq!(turns(&mut t, now, first), ["r@1", "f10@1", "f11@1"]);
+        assert_eq!(turns(&mut t, now, vec![route(13, 2, false), frame(13, 2)]), [""; 0]);
+        assert!(t.is_waiting());
+        assert_eq!(turns(&mut t, now, vec![frame(12, 1)]), ["f12@1", "r@2", "f13@2"]);
+        assert_eq!(turns(&mut t, now, vec![frame(14, 2)]), ["f14@2"]);
+    }
+
+    #[test]
+    fn an_owner_whose_last_frame_never_comes_is_not_waited_for_for_long() {
+        let (mut t, now) = (Turns::default(), Instant::now());
+        turns(&mut t, now, vec![route(10, 1, true), frame(10, 1)]);
+        assert_eq!(turns(&mut t, now, vec![route(13, 2, false), frame(13, 2)]), [""; 0]);
+        assert_eq!(turns(&mut t, now + PATIENCE, vec![]), ["r@2", "f13@2"]);
+        let many = (0..100).map(|tick| frame(20 + tick, 3)).collect();
+        assert_eq!(turns(&mut t, now, vec![route(18, 3, false)]), [""; 0]);
+        assert_eq!(turns(&mut t, now, many).len(), 101);
+    }
+
+    #[test]
+    fn what_comes_in_order_or_by_a_jump_waits_for_nothing() {
+        let (mut t, now) = (Turns::default(), Instant::now());
+        turns(&mut t, now, vec![route(10, 1, true), frame(10, 1)]);
+        assert_eq!(turns(&mut t, now, vec![route(11, 2, false), frame(11, 2)]), ["r@2", "f11@2"]);
+        assert_eq!(turns(&mut t, now, vec![route(30, 3, true), frame(30, 3)]), ["r@3", "f30@3"]);
+    }
+
+    #[test]
+    fn two_owners_in_a_row_have_their_turns_in_order() {
+        let (mut t, now) = (Turns::default(), Instant::now());
+        turns(&mut t, now, vec![route(10, 1, true), frame(10, 1)]);
+        let both = vec![route(12, 2, false), route(13, 3, false), frame(13, 3)];
+        assert_eq!(turns(&mut t, now, both), [""; 0]);
+        let late = vec![frame(11, 1), frame(12, 2)];
+        assert_eq!(turns(&mut t, now, late), ["f11@1", "r@2", "f12@2", "r@3", "f13@3"]);
+    }
+}
