@@ -15,6 +15,7 @@ use crate::commands;
 use crate::config::{Config, ConfigErrors, Override};
 use crate::ctl::{self, CtlCommand};
 use crate::dev::DevArgs;
+use crate::node::command::{GatewayArgs, NodeArgs, run_gateway, run_node};
 use crate::replay::ReplayArgs;
 
 /// A seamless scene cluster for massively multiplayer worlds.
@@ -44,7 +45,11 @@ pub enum Command {
     /// Print the whole configuration in force as TOML, each key explained.
     Config(ConfigArgs),
     /// Run everything in one process, with bots that walk and a console to watch them.
-    Dev(DevArgs),
+    Dev(Box<DevArgs>),
+    /// Run one process of a cluster that owns regions.
+    Node(NodeArgs),
+    /// Run one process of a cluster that holds clients' sessions.
+    Gateway(GatewayArgs),
     /// Replay a recording through real clients and judge what every one of them is shown.
     Replay(ReplayArgs),
     /// Load a server with bots and judge what every one of them is shown.
@@ -138,6 +143,16 @@ fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
 }
 
+/// By what the parts of a server agree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// Everything in one process.
+    #[default]
+    Embedded,
+    /// Processes of their own, with an etcd between them; all are started here and end with this.
+    Etcd,
+}
+
 /// `purview check`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -213,6 +228,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Check(args) => check(&args),
         Command::Config(args) => config(&args),
         Command::Dev(args) => ended(crate::dev::dev(&args)),
+        Command::Node(args) => ended(run_node(&args)),
+        Command::Gateway(args) => ended(run_gateway(&args)),
         Command::Replay(args) => ended(commands::run_replay(&args)),
         Command::Bots(args) if args.pattern == Pattern::Cheat => ended(commands::run_trial(&args)),
         Command::Bots(args) => match &args.connect {

@@ -16,9 +16,11 @@ use crate::bench::scene::{BenchSceneArgs, bench_scene};
 use crate::bench::views::{BenchViewsArgs, bench_views};
 use crate::bots::{BotsArgs, bots};
 use crate::cheat::{Field, TrialOptions, trial};
+use crate::cli::Engine;
 use crate::config::Config;
 use crate::crowd::{Progress, read_token};
 use crate::gateway::Tokens;
+use crate::local::{LocalCluster, Parts};
 use crate::replay::{ReplayArgs, replay};
 use crate::report::Report;
 use crate::server::{Background, tokens};
@@ -43,6 +45,14 @@ async fn knock(url: &str, token: &str) -> anyhow::Result<()> {
         Ok(Err(e)) => Err(e).with_context(|| format!("{url} does not let clients in")),
         Err(_) => anyhow::bail!("{url} does not answer within 10 s"),
     }
+}
+
+/// A cluster of this program's processes, with one gateway; says on standard error what it does.
+pub(crate) fn start_cluster(config: &Config, nodes: u16) -> anyhow::Result<LocalCluster> {
+    let program = std::env::current_exe().context("this program cannot be found")?;
+    let parts = Parts { nodes, gateways: 1 };
+    let mut say = |line: String| eprintln!("{line}");
+    LocalCluster::start(&program, config, parts, &mut say).context("the cluster does not come up")
 }
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
@@ -118,11 +128,18 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     crate::logs::init(&config.log)?;
     let mut options = args.options();
     let mut server = None;
+    let mut cluster = None;
     let (url, token) = match &args.connect {
         Some(url) => {
             let token = token(args.token_file.as_deref())?;
             runtime()?.block_on(knock(url, &token))?;
             (url.clone(), token)
+        }
+        None if args.engine == Engine::Etcd => {
+            options.scene.clone_from(&config.scenes[0].spec.name);
+            let token = tokens(&config)?.mint("replay", None)?;
+            let started = cluster.insert(start_cluster(&config, args.nodes)?);
+            (started.url(0)?, token)
         }
         None => {
             options.scene.clone_from(&config.scenes[0].spec.name);
@@ -135,6 +152,7 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     let mut report = runtime()?.block_on(replay(&url, &token, trace, options, Progress::Stderr))?;
     report.tick_ms = server.as_ref().map(|s| s.reach().tick_ms());
     report.server = server.as_ref().map(|s| s.reach().figures());
+    drop(cluster);
     finish(report, args.admin.as_deref(), args.json)
 }
 

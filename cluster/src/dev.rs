@@ -14,6 +14,7 @@ use crate::bots::{BotsOptions, Pattern, bots};
 use crate::cli::CommonArgs;
 use crate::config::Config;
 use crate::crowd::Progress;
+use crate::ends::Ends;
 use crate::fauna::Fauna;
 use crate::oracle::Options;
 use crate::server::{Background, Reach, tokens};
@@ -142,43 +143,6 @@ async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
     report.server = Some(reach.figures());
     report.print(args.json);
     Ok(report.exit_code())
-}
-
-/// How a process is asked to end: Ctrl-C, and SIGTERM as init systems and containers send it.
-#[cfg(unix)]
-struct Ends(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
-
-#[cfg(unix)]
-impl Ends {
-    fn listen() -> std::io::Result<Ends> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Ends(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
-    }
-
-    async fn asked(&mut self) {
-        tokio::select! {
-            _ = self.0.recv() => {}
-            _ = self.1.recv() => {}
-        }
-    }
-}
-
-/// How a process is asked to end: Ctrl-C.
-#[cfg(not(unix))]
-struct Ends;
-
-#[cfg(not(unix))]
-impl Ends {
-    fn listen() -> std::io::Result<Ends> {
-        Ok(Ends)
-    }
-
-    async fn asked(&mut self) {
-        if let Err(e) = tokio::signal::ctrl_c().await {
-            tracing::warn!(error = %e, "cannot listen for Ctrl-C");
-            std::future::pending().await
-        }
-    }
 }
 
 fn greet(reach: &Reach, token: &str, args: &DevArgs) -> std::io::Result<()> {

@@ -10,7 +10,7 @@ use purview::wire::client::Join;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::cli::CommonArgs;
+use crate::cli::{CommonArgs, Engine};
 use crate::crowd::{Crowd, Order, Progress, Server, gather, must_trust};
 use crate::oracle::Options;
 use crate::report::Report;
@@ -49,6 +49,12 @@ pub struct ReplayArgs {
     /// Play only the first so many agents
     #[arg(long)]
     pub agents: Option<usize>,
+    /// What the server is made of that is started
+    #[arg(long, value_enum, default_value_t, conflicts_with = "connect")]
+    pub engine: Engine,
+    /// Nodes of that server, with --engine etcd
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub nodes: u16,
     /// End standard output with the report as one JSON object
     #[arg(long)]
     pub json: bool,

@@ -107,7 +107,7 @@ pub fn tokens(config: &Config) -> Result<Tokens, ServerError> {
     }
 }
 
-fn gateway_config(s: &GatewaySettings) -> GatewayConfig {
+pub(crate) fn gateway_config(s: &GatewaySettings) -> GatewayConfig {
     GatewayConfig {
         ws_addr: Some(s.ws),
         tcp_addr: s.tcp,

@@ -83,6 +83,21 @@ keys! {
 
     LISTEN: "listen", Form::AddressOrOff, "Where the console, metrics and health are served.";
 
+    CLUSTER_NAME: "name", Form::Text("1 to 64 bytes"),
+        "The cluster's name: processes of another one are not talked to, and keep apart in etcd.";
+    NODE: "node", Form::Text("1 to 255 bytes"),
+        "This process's name, unique in the cluster. Default: the machine's name and the peers' port.";
+    PEERS: "listen", Form::Address, "Where the other processes of the cluster connect.";
+    ADVERTISE: "advertise", Form::Text("host:port, for example \"node-3.internal:7790\""),
+        "Where the others find this process. Default: where it listens.";
+    ETCD: "etcd",
+        Form::Text("one or more addresses, parted by commas, such as \"http://127.0.0.1:2379\""),
+        "The etcd by which the cluster agrees.";
+    LEASE: "lease", Form::Quantity(Time, 1_000, 10 * 60_000),
+        "A node of which etcd hears nothing for this long owns nothing any more; whole seconds.";
+    CAPACITY: "capacity", Form::Count(1, 1_000_000),
+        "How much this node carries, against the others: one of 200 gets twice as much as one of 100.";
+
     SECRET_FILE: "secret_file", Form::Text("the path of a file, from this file's folder"),
         "File with the secret, at least 32 bytes, that signs tokens. `dev` makes its own.";
 

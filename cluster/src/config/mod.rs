@@ -38,8 +38,8 @@ use crate::terrain::{self, MapSpec};
 
 pub use error::{ConfigError, ConfigErrors};
 pub use settings::{
-    ConsoleSettings, GatewaySettings, LogFormat, LogSettings, Secret, SecretError, ServerSettings,
-    TokenSettings,
+    ClusterSettings, ConsoleSettings, GatewaySettings, LogFormat, LogSettings, Secret, SecretError,
+    ServerSettings, TokenSettings,
 };
 pub use tree::{Origin, Override, OverrideError};
 
@@ -57,6 +57,8 @@ pub struct Config {
     pub gateway: GatewaySettings,
     /// Console, metrics and health.
     pub console: ConsoleSettings,
+    /// This process among the others of a cluster.
+    pub cluster: ClusterSettings,
     /// How clients prove who they are.
     pub token: TokenSettings,
     /// Logs.
@@ -99,6 +101,7 @@ impl Default for Config {
             server: ServerSettings::default(),
             gateway: GatewaySettings::default(),
             console: ConsoleSettings::default(),
+            cluster: ClusterSettings::default(),
             token: TokenSettings::default(),
             log: LogSettings::default(),
             scenes: vec![SceneSettings::default()],
@@ -226,10 +229,11 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     let server = settings::server(&mut s);
     let gateway = settings::gateway(&mut s);
     let console = settings::console(&mut s);
+    let cluster = settings::cluster(&mut s);
     let token = settings::token(&mut s, folder);
     let log = settings::log(&mut s);
     let scenes = scenes(&mut s, tick_ms, folder).unwrap_or(d.scenes);
-    let config = Config { tick_ms, server, gateway, console, token, log, scenes };
+    let config = Config { tick_ms, server, gateway, console, cluster, token, log, scenes };
     (config, s.finish())
 }
 

@@ -8,7 +8,7 @@ use purview::scene::{RangeSet, SceneSpec, Visibility};
 
 use super::keys::{self, Key};
 use super::units::Quantity;
-use super::{Config, GatewaySettings, LogFormat};
+use super::{ClusterSettings, Config, GatewaySettings, LogFormat};
 use crate::terrain::{DoorSpec, MapSpec, Shade};
 
 /// The text of `config`.
@@ -21,6 +21,7 @@ pub(super) fn print(config: &Config) -> String {
     gateway(&mut out, &config.gateway, &d.gateway);
     out.section("[console]");
     out.key(&keys::LISTEN, &address(config.console.listen), &address(d.console.listen));
+    cluster(&mut out, &config.cluster, &d.cluster);
     out.section("[token]");
     match &config.token.secret_file {
         Some(path) => out.key(&keys::SECRET_FILE, &text(&path.to_string_lossy()), &"none"),
@@ -44,6 +45,18 @@ pub(super) fn print(config: &Config) -> String {
         }
     }
     out.0
+}
+
+fn cluster(out: &mut Page, c: &ClusterSettings, d: &ClusterSettings) {
+    out.section("[cluster]");
+    out.key(&keys::CLUSTER_NAME, &text(&c.name), &text(&d.name));
+    out.key(&keys::NODE, &text(&c.node), &text(&d.node));
+    out.key(&keys::PEERS, &address(Some(c.listen)), &address(Some(d.listen)));
+    out.key(&keys::ADVERTISE, &text(&c.advertise), &text(&d.advertise));
+    out.key(&keys::ETCD, &text(&c.etcd), &text(&d.etcd));
+    let time = |t: Duration| ms(t.as_millis() as i64);
+    out.key(&keys::LEASE, &time(c.lease), &time(d.lease));
+    out.key(&keys::CAPACITY, &c.capacity, &d.capacity);
 }
 
 fn gateway(out: &mut Page, g: &GatewaySettings, d: &GatewaySettings) {

@@ -67,6 +67,39 @@ impl Default for ConsoleSettings {
     }
 }
 
+/// One process among the others of a cluster; of no meaning where everything is one process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterSettings {
+    /// The cluster's name.
+    pub name: String,
+    /// This process's name; empty: made of the machine's name and the peers' port.
+    pub node: String,
+    /// Where the other processes connect.
+    pub listen: SocketAddr,
+    /// Where the others find this process, host:port; empty: where it listens.
+    pub advertise: String,
+    /// The addresses of etcd, parted by commas.
+    pub etcd: String,
+    /// Time to live of this process's lease, whole seconds.
+    pub lease: Duration,
+    /// How much it carries, against the others.
+    pub capacity: u32,
+}
+
+impl Default for ClusterSettings {
+    fn default() -> Self {
+        ClusterSettings {
+            name: "purview".into(),
+            node: String::new(),
+            listen: local(7790),
+            advertise: String::new(),
+            etcd: "http://127.0.0.1:2379".into(),
+            lease: Duration::from_secs(5),
+            capacity: 100,
+        }
+    }
+}
+
 /// How clients prove who they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenSettings {
@@ -194,6 +227,22 @@ pub(super) fn console(root: &mut Section<'_>) -> ConsoleSettings {
     let listen = s.address(&keys::LISTEN, ConsoleSettings::default().listen);
     root.close(s);
     ConsoleSettings { listen }
+}
+
+pub(super) fn cluster(root: &mut Section<'_>) -> ClusterSettings {
+    let mut s = root.section("cluster");
+    let d = ClusterSettings::default();
+    let settings = ClusterSettings {
+        name: s.text(&keys::CLUSTER_NAME, &d.name),
+        node: s.text(&keys::NODE, &d.node),
+        listen: s.address(&keys::PEERS, Some(d.listen)).unwrap_or(d.listen),
+        advertise: s.text(&keys::ADVERTISE, &d.advertise),
+        etcd: s.text(&keys::ETCD, &d.etcd),
+        lease: time(&mut s, &keys::LEASE, d.lease),
+        capacity: s.count(&keys::CAPACITY, d.capacity.into()) as u32,
+    };
+    root.close(s);
+    settings
 }
 
 /// The token section; a file named in the configuration is meant from the folder of that file.

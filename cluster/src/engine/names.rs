@@ -44,6 +44,8 @@ impl std::fmt::Display for Revision {
 pub struct NodeInfo {
     /// Its name, 1 to 255 bytes; unique among the nodes that run at a time.
     pub name: String,
+    /// Its number among all processes that ever were: names that it gives out begin with it.
+    pub process: u64,
     /// Where its peers reach it: `host:port`.
     pub address: String,
     /// Whether it takes regions.

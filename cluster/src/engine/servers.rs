@@ -4,7 +4,7 @@
 //!
 //! Everything here blocks, up to [`READY_LIMIT`].
 
-mod child;
+pub(crate) mod child;
 mod etcd;
 mod find;
 mod postgres;
@@ -12,7 +12,7 @@ mod postgres;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use etcd::{EtcdServer, EtcdTls};
+pub use etcd::EtcdServer;
 pub use postgres::PostgresServer;
 
 /// How long a server may take to come up.

@@ -4,6 +4,7 @@ mod process;
 mod proxy;
 mod trace;
 
+mod cluster;
 mod ctl;
 mod newcomer;
 mod operations;

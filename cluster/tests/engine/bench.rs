@@ -186,6 +186,7 @@ impl Bench {
 pub fn node(name: &str) -> NodeInfo {
     NodeInfo {
         name: name.into(),
+        process: 1,
         address: format!("{name}:7000"),
         regions: true,
         gateway: false,

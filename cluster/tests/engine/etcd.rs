@@ -1,12 +1,10 @@
 //! What only etcd can do: lose its leader, its data, or not be there.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use purview::scene::Epoch;
-use purview_cluster::engine::etcd::{Certificate, Etcd, EtcdOptions, Identity, TlsOptions};
-use purview_cluster::engine::servers::{EtcdServer, EtcdTls};
+use purview_cluster::engine::etcd::{Etcd, EtcdOptions};
+use purview_cluster::engine::servers::EtcdServer;
 use purview_cluster::engine::{LeaseError, Leases};
 
 use crate::bench::{TTL, granted, node, region};
@@ -126,64 +124,4 @@ async fn data_that_nobody_can_read_are_told_by_their_key() {
     let told = watch.next().await.unwrap().unwrap_err();
     assert_eq!(told, error);
     assert!(matches!(watch.next().await, Some(Ok(_))), "the rest is told nevertheless");
-}
-
-fn openssl(dir: &Path, args: &str) {
-    let mut command = Command::new("openssl");
-    command.current_dir(dir).args(args.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
-    let status = command.status().unwrap();
-    assert!(status.success(), "openssl {args}: {status}");
-}
-
-/// `name.crt` and `name.key` in `dir`, by the authority `ca` in it.
-fn certificate(dir: &Path, ca: &str, name: &str) {
-    let new = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
-    if !dir.join(format!("{ca}.crt")).exists() {
-        openssl(
-            dir,
-            &format!("req -x509 {new} -days 2 -subj /CN={ca} -keyout {ca}.key -out {ca}.crt"),
-        );
-    }
-    openssl(dir, &format!("req {new} -subj /CN={name} -keyout {name}.key -out {name}.csr"));
-    std::fs::write(dir.join("names"), "subjectAltName=IP:127.0.0.1").unwrap();
-    let sign = format!("x509 -req -in {name}.csr -CA {ca}.crt -CAkey {ca}.key -CAcreateserial");
-    openssl(dir, &format!("{sign} -days 2 -extfile names -out {name}.crt"));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_secured_store_answers_those_whose_certificates_it_trusts() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = |name: &str| dir.path().join(name);
-    certificate(dir.path(), "ca", "server");
-    certificate(dir.path(), "ca", "node");
-    certificate(dir.path(), "another", "stranger");
-    let tls = EtcdTls {
-        authority: file("ca.crt"),
-        certificate: file("server.crt"),
-        key: file("server.key"),
-    };
-    let start = || EtcdServer::start_secured(None, tls).unwrap_or_else(|e| panic!("{e}"));
-    let server = tokio::task::block_in_place(start);
-    let read = |name: &str| std::fs::read(file(name)).unwrap();
-    let connect = async |ca: &str, identity: Option<&str>| {
-        let mut tls = TlsOptions::new().ca_certificate(Certificate::from_pem(read(ca)));
-        if let Some(name) = identity {
-            let key = read(&format!("{name}.key"));
-            tls = tls.identity(Identity::from_pem(read(&format!("{name}.crt")), key));
-        }
-        let options = options(&server.url(), "test");
-        Etcd::connect(EtcdOptions { tls: Some(tls), ..options }).await
-    };
-    let etcd = connect("ca.crt", Some("node")).await.unwrap();
-    let member = etcd.join(node("a"), TTL).await.unwrap();
-    granted(etcd.claim(&member, &region(1)).await.unwrap());
-    for (ca, identity) in
-        [("ca.crt", None), ("ca.crt", Some("stranger")), ("another.crt", Some("node"))]
-    {
-        let error = connect(ca, identity).await.err().unwrap();
-        assert!(matches!(error, LeaseError::Unreachable { .. }), "{ca} {identity:?}: {error}");
-    }
-    let plain = options(&server.url().replace("https", "http"), "test");
-    let error = Etcd::connect(plain).await.err().unwrap();
-    assert!(matches!(error, LeaseError::Unreachable { .. }), "{error}");
 }

@@ -23,26 +23,12 @@ pub struct EtcdServer {
     setup: Setup,
 }
 
-/// Who may ask an etcd: whoever has a certificate of that authority.
-#[derive(Debug, Clone)]
-pub struct EtcdTls {
-    /// The authority's certificate.
-    pub authority: PathBuf,
-    /// The server's own, for 127.0.0.1.
-    pub certificate: PathBuf,
-    /// Its key.
-    pub key: PathBuf,
-}
-
 /// How one etcd is started, again and again under the same ports.
 struct Setup {
     file: PathBuf,
     name: String,
     client_port: u16,
     peer_port: u16,
-    /// Health and figures, never encrypted.
-    metrics_port: u16,
-    tls: Option<EtcdTls>,
     place: Place,
     /// All members: `name=url`, parted by commas.
     members: String,
@@ -54,22 +40,9 @@ impl EtcdServer {
     /// # Errors
     /// [`ServerError`].
     pub fn start(dir: Option<&Path>) -> Result<EtcdServer, ServerError> {
-        EtcdServer::start_one(dir, None)
-    }
-
-    /// The same for clients that have a certificate.
-    ///
-    /// # Errors
-    /// [`ServerError`].
-    pub fn start_secured(dir: Option<&Path>, tls: EtcdTls) -> Result<EtcdServer, ServerError> {
-        EtcdServer::start_one(dir, Some(tls))
-    }
-
-    fn start_one(dir: Option<&Path>, tls: Option<EtcdTls>) -> Result<EtcdServer, ServerError> {
         let mut tries = 1;
         loop {
-            let setup = Setup { tls: tls.clone(), ..Setup::new(0, Place::new(dir)?)? };
-            let server = EtcdServer::spawn(vec![setup]);
+            let server = EtcdServer::spawn(vec![Setup::new(0, Place::new(dir)?)?]);
             match server.map(|mut servers| servers.pop()) {
                 Ok(Some(server)) => return Ok(server),
                 Err(ServerError::NotUp { .. }) if tries < STARTS_MAX => tries += 1,
@@ -107,9 +80,9 @@ impl EtcdServer {
         Ok(servers)
     }
 
-    /// Where it is reached: `http://127.0.0.1:port`, or `https` if it is secured.
+    /// Where it is reached: `http://127.0.0.1:port`.
     pub fn url(&self) -> String {
-        self.setup.client_url()
+        url(self.setup.client_port)
     }
 
     /// Its process.
@@ -149,13 +122,13 @@ impl EtcdServer {
 
     /// Whether it is the leader of its cluster.
     pub fn leads(&self) -> bool {
-        let metrics = get(self.setup.metrics_port, "/metrics");
+        let metrics = get(self.setup.client_port, "/metrics");
         metrics.is_some_and(|text| text.lines().any(|line| line == "etcd_server_is_leader 1"))
     }
 
     fn wait_ready(&self) -> Result<(), ServerError> {
         self.running.wait_ready(|| {
-            let health = get(self.setup.metrics_port, "/health");
+            let health = get(self.setup.client_port, "/health");
             health.is_some_and(|text| text.contains(r#""health":"true""#))
         })
     }
@@ -168,8 +141,6 @@ impl Setup {
             name: format!("m{i}"),
             client_port: free_port()?,
             peer_port: free_port()?,
-            metrics_port: free_port()?,
-            tls: None,
             place,
             members: String::new(),
         })
@@ -179,15 +150,10 @@ impl Setup {
         format!("{}={}", self.name, url(self.peer_port))
     }
 
-    fn client_url(&self) -> String {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://127.0.0.1:{}", self.client_port)
-    }
-
     fn run(&self) -> Result<Running, ServerError> {
-        let (client, peer) = (self.client_url(), url(self.peer_port));
+        let (client, peer) = (url(self.client_port), url(self.peer_port));
         let data = self.place.path().join("etcd");
-        let mut flags = vec![
+        let flags = [
             ("name", self.name.clone()),
             ("data-dir", data.display().to_string()),
             ("listen-client-urls", client.clone()),
@@ -195,23 +161,16 @@ impl Setup {
             ("listen-peer-urls", peer.clone()),
             ("initial-advertise-peer-urls", peer),
             ("initial-cluster", self.members.clone()),
-            ("listen-metrics-urls", url(self.metrics_port)),
             ("heartbeat-interval", HEARTBEAT_MS.to_string()),
             ("election-timeout", ELECTION_MS.to_string()),
             ("auto-compaction-mode", "periodic".into()),
             ("auto-compaction-retention", "10m".into()),
             ("logger", "zap".into()),
         ];
-        if let Some(EtcdTls { authority, certificate, key }) = &self.tls {
-            flags.push(("client-cert-auth", "true".into()));
-            let files =
-                [("trusted-ca-file", authority), ("cert-file", certificate), ("key-file", key)];
-            flags.extend(files.map(|(flag, file)| (flag, file.display().to_string())));
-        }
         Run {
             program: "etcd",
             file: &self.file,
-            args: flags.iter().map(|(flag, value)| format!("--{flag}={value}")).collect(),
+            args: flags.map(|(flag, value)| format!("--{flag}={value}")).into(),
             log: self.place.path().join("etcd.log"),
             end: if self.place.stays() { Signal::TERM } else { Signal::KILL },
             crash: (Signal::KILL, "KILL"),

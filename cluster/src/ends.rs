@@ -1,0 +1,48 @@
+//! How a process is asked to end.
+
+/// Ctrl-C, and SIGTERM as init systems and containers send it.
+#[cfg(unix)]
+pub struct Ends(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
+
+#[cfg(unix)]
+impl Ends {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// The system does not let it.
+    pub fn listen() -> std::io::Result<Ends> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Ends(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
+    }
+
+    /// Waits until it is asked.
+    pub async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.0.recv() => {}
+            _ = self.1.recv() => {}
+        }
+    }
+}
+
+/// Ctrl-C.
+#[cfg(not(unix))]
+pub struct Ends;
+
+#[cfg(not(unix))]
+impl Ends {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// None.
+    pub fn listen() -> std::io::Result<Ends> {
+        Ok(Ends)
+    }
+
+    /// Waits until it is asked.
+    pub async fn asked(&mut self) {
+        if let Err(e) = tokio::signal::ctrl_c().await {
+            tracing::warn!(error = %e, "cannot listen for Ctrl-C");
+            std::future::pending().await
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Regions and sessions of other processes, as the actors of this one see them.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use actix::dev::SendError;
+use bytes::Bytes;
+use purview::actor::address::{AwayError, AwayGateway, AwayRegion};
+use purview::actor::messages::ToRegion;
+use purview::scene::effects::Notice;
+use purview::scene::frames::FrameBatch;
+use purview::scene::{RegionId, SessionId};
+use purview::wire::peer::{self, PeerMsg, speaker};
+
+use super::NOTHING;
+use super::dial::Lane;
+use super::switch::Switch;
+
+/// Bytes of a message.
+pub(super) fn encoded(message: &PeerMsg) -> Bytes {
+    let mut out = Vec::new();
+    match peer::encode(message, &mut out) {
+        Ok(()) => out.into(),
+        Err(error) => {
+            // None of these types has a value that MessagePack cannot hold.
+            tracing::error!(%error, "a message for a peer cannot be written");
+            NOTHING
+        }
+    }
+}
+
+/// A region of another process.
+#[derive(Debug)]
+pub(super) struct Remote {
+    pub(super) lane: Arc<Lane>,
+    pub(super) switch: Arc<Switch>,
+    pub(super) region: RegionId,
+}
+
+impl AwayRegion for Remote {
+    fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
+        if self.lane.is_ended() {
+            return Err(SendError::Closed(msg));
+        }
+        if !self.lane.has_room() {
+            return Err(SendError::Full(msg));
+        }
+        // Its session is found again at the other end, by its name.
+        let epoch = speaker(&msg.input).map(|region| self.switch.epoch(region)).unwrap_or_default();
+        let message = PeerMsg::Region { to: self.region, epoch, input: msg.input };
+        // Others may have taken the room meanwhile: a lane takes one message more than it has room for.
+        if self.lane.push(encoded(&message)).is_err() {
+            let PeerMsg::Region { input, .. } = message else { return Ok(()) };
+            return Err(SendError::Full(ToRegion { input, client: msg.client }));
+        }
+        Ok(())
+    }
+}
+
+/// The sessions of another process.
+#[derive(Debug)]
+pub(super) struct Gateway {
+    process: u64,
+    lane: Arc<Lane>,
+    /// Sessions that it says are no more.
+    gone: Mutex<HashSet<SessionId>>,
+}
+
+impl Gateway {
+    pub(super) fn new(process: u64, lane: Arc<Lane>) -> Gateway {
+        Gateway { process, lane, gone: Mutex::default() }
+    }
+
+    pub(super) fn are_gone(&self, sessions: &[SessionId]) {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner).extend(sessions);
+    }
+
+    fn push(&self, bytes: Bytes) -> Result<(), AwayError> {
+        self.lane.push(bytes).map_err(|_| AwayError::Full)
+    }
+
+    fn check(&self) -> Result<(), AwayError> {
+        match () {
+            () if self.lane.is_ended() => Err(AwayError::Closed),
+            () if !self.lane.has_room() => Err(AwayError::Full),
+            () => Ok(()),
+        }
+    }
+}
+
+impl AwayGateway for Gateway {
+    fn process(&self) -> u64 {
+        self.process
+    }
+
+    fn frames(&self, from: RegionId, batch: &FrameBatch, which: &[u32]) -> Result<(), AwayError> {
+        self.check()?;
+        let mut out = Vec::new();
+        let written = match which.len() == batch.sessions.len() {
+            true => peer::encode_frames(from, batch, &mut out),
+            false => peer::encode_frames(from, &batch.subset(which), &mut out),
+        };
+        match written {
+            Ok(()) => self.push(out.into()),
+            Err(error) => {
+                tracing::error!(%error, "frames for a peer cannot be written");
+                Err(AwayError::Full)
+            }
+        }
+    }
+
+    fn notice(&self, session: SessionId, notice: &Notice) -> Result<(), AwayError> {
+        self.check()?;
+        self.push(encoded(&PeerMsg::Notice { session, notice: notice.clone() }))
+    }
+
+    fn connected(&self, session: SessionId) -> bool {
+        // Said once; whoever asks takes its entity away.
+        let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
+        !gone && !self.lane.is_ended()
+    }
+}

@@ -1,0 +1,266 @@
+//! What the processes of a cluster say to each other: gRPC streams (tonic) directly from one to the
+//! other, with MessagePack in them (DESIGN, ENGINE).
+//!
+//! ```text
+//!  region ──► AwayRegion ──► Lane: numbered, kept ──► stream ──► Inbox: once, in order ──► Switch ──► region
+//!               (encodes)        ▲                                  │                        └──► session
+//!                                '────────── acknowledgements ◄─────'
+//! ```
+//!
+//! A process calls each other one twice: a lane for regions, a lane for sessions. A lane outlives its
+//! connections; it ends when its peer is no member of the cluster any more. What is said on one arrives
+//! once and in the order in which it was said, as within one process.
+//!
+//! *Absent on purpose:* who owns which region (the module `node` tells), and any judgement of what is said.
+
+mod away;
+mod codec;
+mod dial;
+mod hello;
+mod lane;
+mod serve;
+mod switch;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use purview::actor::address::{AwayGateway, RegionAddress};
+use purview::actor::directory::Directory;
+use purview::scene::effects::Input;
+use purview::scene::{Epoch, RegionId, SessionId};
+use purview::wire::peer::{PEER_VERSION, PeerMsg};
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+
+pub use self::dial::LaneMetrics;
+pub use self::hello::{Hello, Kind, Refused};
+pub use self::lane::{LANE_BYTES, LaneError, LaneFull, Receiving, Sending};
+pub use self::switch::{Switch, SwitchMetrics, follows};
+
+use self::away::{Gateway, Remote, encoded};
+use self::dial::Lane;
+use self::serve::{Inboxes, Peers};
+
+/// Who a process is among the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The cluster's name.
+    pub cluster: String,
+    /// The process's number.
+    pub process: u64,
+}
+
+/// Why a process cannot be called.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The address cannot be listened on.
+    #[error("cannot listen for peers on {addr}: {source}; choose another [cluster] listen")]
+    Listen {
+        /// The address.
+        addr: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// A process that can be called.
+#[derive(Debug)]
+struct Peer {
+    lanes: [Arc<Lane>; 2],
+    gateway: Arc<Gateway>,
+}
+
+impl Peer {
+    fn lane(&self, kind: Kind) -> &Arc<Lane> {
+        &self.lanes[kind as usize]
+    }
+}
+
+#[derive(Debug)]
+struct Inner {
+    identity: Identity,
+    runtime: Handle,
+    peers: RwLock<HashMap<u64, Arc<Peer>>>,
+    switch: Arc<Switch>,
+    inboxes: Arc<Inboxes>,
+    stop: watch::Sender<bool>,
+}
+
+/// The links of a process to all others. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Links(Arc<Inner>);
+
+impl Links {
+    /// Listens on `addr` (port 0: any) and serves peers from tasks of `runtime`, on which it is to be
+    /// called and which must outlive it. Nobody is taken in before [`Links::join`].
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn start(
+        identity: Identity,
+        addr: SocketAddr,
+        directory: Arc<Directory>,
+        runtime: Handle,
+    ) -> Result<(Links, SocketAddr), LinkError> {
+        let error = |source| LinkError::Listen { addr, source };
+        let listener = TcpListener::bind(addr).await.map_err(error)?;
+        let local = listener.local_addr().map_err(error)?;
+        let switch = Arc::new(Switch::default());
+        let inboxes = Inboxes::new(identity.cluster.clone(), identity.process, switch.clone());
+        let inboxes = Arc::new(inboxes);
+        let (stop, mut stopping) = watch::channel(false);
+        let links = Links(Arc::new(Inner {
+            identity,
+            runtime: runtime.clone(),
+            peers: RwLock::default(),
+            switch: switch.clone(),
+            inboxes: inboxes.clone(),
+            stop,
+        }));
+        switch.connect(links.clone(), directory);
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        runtime.spawn(async move {
+            let stopped = async move { drop(stopping.wait_for(|stop| *stop).await) };
+            let server = Server::builder()
+                .http2_keepalive_interval(Some(Duration::from_secs(1)))
+                .http2_keepalive_timeout(Some(Duration::from_secs(2)))
+                .initial_stream_window_size(4 << 20)
+                .initial_connection_window_size(4 << 20);
+            let served = server.serve_with_incoming_shutdown(Peers(inboxes), incoming, stopped);
+            if let Err(error) = served.await {
+                tracing::error!(%error, "peers are not served any more");
+            }
+        });
+        Ok((links, local))
+    }
+
+    /// The process's number.
+    pub fn process(&self) -> u64 {
+        self.0.identity.process
+    }
+
+    /// What takes messages from peers.
+    pub fn switch(&self) -> &Switch {
+        &self.0.switch
+    }
+
+    fn peer(&self, process: u64) -> Option<Arc<Peer>> {
+        self.0.peers.read().unwrap_or_else(PoisonError::into_inner).get(&process).cloned()
+    }
+
+    /// Whether a process is a member of the cluster.
+    pub fn knows(&self, process: u64) -> bool {
+        self.0.peers.read().unwrap_or_else(PoisonError::into_inner).contains_key(&process)
+    }
+
+    /// A process is a member of the cluster, at `address`, host:port. To hear it twice changes nothing.
+    pub fn join(&self, process: u64, address: &str) {
+        if process == self.process() {
+            return;
+        }
+        let mut peers = self.0.peers.write().unwrap_or_else(PoisonError::into_inner);
+        peers.entry(process).or_insert_with(|| {
+            let lanes = Kind::ALL.map(|kind| {
+                let hello = Hello {
+                    cluster: self.0.identity.cluster.clone(),
+                    version: PEER_VERSION,
+                    from: self.process(),
+                    to: process,
+                    kind,
+                };
+                let lane = Arc::new(Lane::new(hello));
+                self.0.runtime.spawn(lane.clone().carry(address.to_owned()));
+                lane
+            });
+            let gateway = Gateway::new(process, lanes[Kind::Sessions as usize].clone());
+            Arc::new(Peer { lanes, gateway: Arc::new(gateway) })
+        });
+    }
+
+    /// A process is no member any more. What it did not acknowledge of what regions and sessions here
+    /// said to it, oldest first.
+    pub fn leave(&self, process: u64) -> Vec<PeerMsg> {
+        let peer = {
+            let mut peers = self.0.peers.write().unwrap_or_else(PoisonError::into_inner);
+            peers.remove(&process)
+        };
+        self.0.inboxes.forget(process);
+        let lanes = peer.iter().flat_map(|peer| &peer.lanes);
+        let unheard = lanes.flat_map(|lane| lane.end());
+        // They are what was encoded here.
+        unheard.filter_map(|bytes| purview::wire::peer::decode(&bytes).ok()).collect()
+    }
+
+    /// The address of a region that a process owns; `None` when the process is not known.
+    pub fn region(&self, process: u64, region: RegionId) -> Option<RegionAddress> {
+        let lane = self.peer(process)?.lane(Kind::Regions).clone();
+        let switch = self.0.switch.clone();
+        Some(RegionAddress::Away(Arc::new(Remote { lane, switch, region })))
+    }
+
+    /// The sessions that a process holds.
+    pub fn gateway(&self, process: u64) -> Option<Arc<dyn AwayGateway>> {
+        Some(self.peer(process)?.gateway.clone())
+    }
+
+    /// Tells a region of a process something that may be lost.
+    fn tell(&self, process: u64, to: RegionId, input: Input) {
+        if let Some(peer) = self.peer(process) {
+            let message = PeerMsg::Region { to, epoch: Epoch::default(), input };
+            // It is said again when the next frame is lost.
+            let _lost = peer.lane(Kind::Regions).push(encoded(&message)).is_err();
+        }
+    }
+
+    /// Tells a process that sessions are no more.
+    fn gone(&self, process: u64, sessions: Vec<SessionId>) {
+        if let Some(peer) = self.peer(process) {
+            // It is said again with the next frame for them.
+            let gone = encoded(&PeerMsg::Gone(sessions));
+            let _lost = peer.lane(Kind::Sessions).push(gone).is_err();
+        }
+    }
+
+    /// A process says that sessions of its own are no more.
+    fn sessions_are_gone(&self, process: u64, sessions: &[SessionId]) {
+        if let Some(peer) = self.peer(process) {
+            peer.gateway.are_gone(sessions);
+        }
+    }
+
+    /// Calls `visit` with each lane: the peer's number, what it carries, what it has done, whether it
+    /// is connected, and the bytes that are not acknowledged.
+    pub fn each_lane(&self, mut visit: impl FnMut(u64, Kind, &LaneMetrics, bool, usize)) {
+        let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
+        for (process, peer) in peers.iter() {
+            for kind in Kind::ALL {
+                let lane = peer.lane(kind);
+                visit(*process, kind, &lane.metrics, lane.is_connected(), lane.waiting_bytes());
+            }
+        }
+    }
+
+    /// Takes no more connections and calls nobody.
+    pub fn stop(&self) {
+        self.0.stop.send_replace(true);
+        let processes: Vec<u64> = {
+            let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
+            peers.keys().copied().collect()
+        };
+        for process in processes {
+            let unheard = self.leave(process).len();
+            if unheard > 0 {
+                tracing::debug!(process, unheard, "links stop with messages not acknowledged");
+            }
+        }
+    }
+}
+
+/// Bytes of nothing, for what cannot be encoded.
+const NOTHING: Bytes = Bytes::new();

@@ -1,0 +1,162 @@
+//! The side that is called: streams are opened to it, and what comes on them is taken once and in order.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
+use purview::wire::peer::{self, MAX_PEER_MSG};
+use tokio::sync::{Mutex as AsyncMutex, watch};
+use tonic::body::Body;
+use tonic::server::{Grpc, StreamingService};
+use tonic::{Request, Response, Status, Streaming};
+use tower_service::Service;
+
+use super::codec::Plain;
+use super::hello::{Hello, Kind, Refused, write_want};
+use super::lane::{FRAME_BYTES, Receiving};
+use super::switch::Switch;
+
+/// The gRPC method by which a lane is opened.
+pub(super) const METHOD: &str = "/purview.Peers/Lane";
+
+/// What was taken of a lane, over all of its connections.
+#[derive(Debug, Default)]
+struct Inbox {
+    receiving: Receiving,
+    /// Which of its connections is the present one.
+    connection: u64,
+}
+
+/// All lanes that lead here.
+#[derive(Debug)]
+pub(super) struct Inboxes {
+    cluster: String,
+    here: u64,
+    switch: Arc<Switch>,
+    lanes: Mutex<HashMap<(u64, Kind), Arc<AsyncMutex<Inbox>>>>,
+}
+
+impl Inboxes {
+    pub(super) fn new(cluster: String, here: u64, switch: Arc<Switch>) -> Inboxes {
+        Inboxes { cluster, here, switch, lanes: Mutex::default() }
+    }
+
+    /// Forgets the lanes of a process that is no more.
+    pub(super) fn forget(&self, process: u64) {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.retain(|(from, _), _| *from != process);
+    }
+
+    fn lane(&self, hello: &Hello) -> Result<Arc<AsyncMutex<Inbox>>, Refused> {
+        hello.check(&self.cluster, self.here)?;
+        if !self.switch.knows(hello.from) {
+            return Err(Refused::Stranger(hello.from));
+        }
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(lanes.entry((hello.from, hello.kind)).or_default().clone())
+    }
+
+    /// Opens a lane's new connection; the one before it says nothing more from now on.
+    async fn open(
+        self: Arc<Self>,
+        request: Request<Streaming<Bytes>>,
+    ) -> Result<Response<BoxStream<'static, Result<Bytes, Status>>>, Status> {
+        let hello = Hello::read(request.metadata())?;
+        let lane = self.lane(&hello)?;
+        let (connection, want) = {
+            let mut inbox = lane.lock().await;
+            inbox.connection += 1;
+            (inbox.connection, inbox.receiving.want())
+        };
+        let (acknowledge, acknowledged) = watch::channel(want - 1);
+        let frames = request.into_inner();
+        tokio::spawn(async move {
+            if let Err(status) = self.take(frames, &hello, lane, connection, &acknowledge).await {
+                tracing::debug!(from = hello.from, %status, "a lane's connection ended");
+            }
+        });
+        let mut response = Response::new(acknowledgements(acknowledged).boxed());
+        write_want(want, response.metadata_mut());
+        Ok(response)
+    }
+
+    async fn take(
+        &self,
+        mut frames: Streaming<Bytes>,
+        hello: &Hello,
+        lane: Arc<AsyncMutex<Inbox>>,
+        connection: u64,
+        acknowledge: &watch::Sender<u64>,
+    ) -> Result<(), Status> {
+        while let Some(frame) = frames.message().await? {
+            let mut inbox = lane.lock().await;
+            if inbox.connection != connection {
+                return Err(Status::aborted("a newer connection took its place"));
+            }
+            let messages = inbox.receiving.take(frame);
+            for message in messages.map_err(|e| Status::data_loss(e.to_string()))? {
+                match peer::decode(&message) {
+                    Ok(message) => self.switch.take(hello.from, message).await,
+                    Err(error) => {
+                        self.switch.refused(hello.from);
+                        tracing::error!(from = hello.from, %error, "a message was left out");
+                    }
+                }
+            }
+            acknowledge.send_replace(inbox.receiving.want() - 1);
+        }
+        Ok(())
+    }
+}
+
+/// How far everything was taken, each time that it has changed.
+fn acknowledgements(taken: watch::Receiver<u64>) -> impl Stream<Item = Result<Bytes, Status>> {
+    futures::stream::unfold(taken, |mut taken| async move {
+        taken.changed().await.ok()?;
+        let upto = *taken.borrow_and_update();
+        Some((Ok(Bytes::copy_from_slice(&upto.to_be_bytes())), taken))
+    })
+}
+
+/// The service as tonic serves it.
+#[derive(Debug, Clone)]
+pub(super) struct Peers(pub(super) Arc<Inboxes>);
+
+impl StreamingService<Bytes> for Peers {
+    type Response = Bytes;
+    type ResponseStream = Pin<Box<dyn Stream<Item = Result<Bytes, Status>> + Send>>;
+    type Future = BoxFuture<'static, Result<Response<Self::ResponseStream>, Status>>;
+
+    fn call(&mut self, request: Request<Streaming<Bytes>>) -> Self::Future {
+        Box::pin(self.0.clone().open(request))
+    }
+}
+
+impl Service<http::Request<Body>> for Peers {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<http::Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let peers = self.clone();
+        Box::pin(async move {
+            if request.uri().path() != METHOD {
+                return Ok(Status::unimplemented("there is only purview.Peers/Lane").into_http());
+            }
+            let mut grpc = Grpc::new(Plain)
+                .max_decoding_message_size(MAX_PEER_MSG + FRAME_BYTES)
+                .max_encoding_message_size(FRAME_BYTES);
+            Ok(grpc.streaming(peers, request).await)
+        })
+    }
+}

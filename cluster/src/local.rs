@@ -1,0 +1,204 @@
+//! A whole cluster on one machine: an etcd, nodes and gateways, each a process of its own, for
+//! `purview dev` and for tests. All of them end with it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+
+use crate::config::Config;
+use crate::engine::servers::child::{Run, Running};
+use crate::engine::servers::{EtcdServer, ServerError};
+use crate::node::command::{READY, Ready};
+
+/// Why a cluster does not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalError {
+    /// A part of it does not.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The system did not do what it was asked.
+    #[error("{what}: {cause}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The system's words.
+        cause: std::io::Error,
+    },
+    /// A process is up but does not say where.
+    #[error("{0} does not say where clients connect")]
+    NoAddress(String),
+}
+
+/// What a cluster is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parts {
+    /// Processes that own regions.
+    pub nodes: u16,
+    /// Processes that hold sessions.
+    pub gateways: u16,
+}
+
+/// A process of the cluster.
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    process: Running,
+    log: PathBuf,
+}
+
+impl Member {
+    /// The process's number.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Ends it at once, without a word.
+    pub fn kill(&self) {
+        self.process.crash();
+    }
+
+    /// Stops it as it is.
+    pub fn pause(&self) {
+        self.process.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.process.signal(Signal::CONT);
+    }
+
+    /// Asks it to end.
+    pub fn terminate(&self) {
+        self.process.end();
+    }
+
+    /// Everything that it has said so far.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    fn ready(&self) -> Option<Ready> {
+        let said = self.said();
+        let line = said.lines().find_map(|line| line.strip_prefix(READY))?;
+        serde_json::from_str(line).ok()
+    }
+}
+
+/// A running cluster.
+pub struct LocalCluster {
+    /// In the order in which they end: what others need ends last.
+    gateways: Vec<Member>,
+    nodes: Vec<Member>,
+    etcd: EtcdServer,
+    program: PathBuf,
+    config: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl LocalCluster {
+    /// Starts everything, with `program` (a `purview`) as its processes, and waits until every
+    /// region can be reached from every gateway. `say` is told each step.
+    ///
+    /// # Errors
+    /// [`LocalError`]; what was started ends again.
+    pub fn start(
+        program: &Path,
+        config: &Config,
+        parts: Parts,
+        say: &mut dyn FnMut(String),
+    ) -> Result<LocalCluster, LocalError> {
+        let system = |what| move |cause| LocalError::System { what, cause };
+        let folder = tempfile::Builder::new().prefix("purview-cluster-").tempdir();
+        let folder = folder.map_err(system("a temporary directory"))?;
+        let etcd = EtcdServer::start(None)?;
+        say(format!("etcd       {}, process {}", etcd.url(), etcd.pid()));
+        let mut config = config.clone();
+        config.cluster.etcd = etcd.url();
+        config.cluster.listen.set_port(0);
+        config.cluster.advertise.clear();
+        config.console.listen = None;
+        let file = folder.path().join("purview.toml");
+        std::fs::File::create(&file)
+            .and_then(|mut out| out.write_all(config.to_toml().as_bytes()))
+            .map_err(system("the cluster's configuration"))?;
+        let program = program.to_owned();
+        let (gateways, nodes) = (Vec::new(), Vec::new());
+        let mut cluster = LocalCluster { gateways, nodes, etcd, program, config: file, folder };
+        for i in 1..=parts.nodes {
+            let node = cluster.run("node", format!("node-{i}"), &[])?;
+            say(format!("{:<10} process {}", node.name, node.pid()));
+            cluster.nodes.push(node);
+        }
+        for i in 1..=parts.gateways {
+            // The first has the addresses of the configuration.
+            let any: &[&str] =
+                if i == 1 { &[] } else { &["gateway.ws=127.0.0.1:0", "gateway.tcp=off"] };
+            let gateway = cluster.run("gateway", format!("gateway-{i}"), any)?;
+            say(format!("{:<10} process {}", gateway.name, gateway.pid()));
+            cluster.gateways.push(gateway);
+        }
+        for member in cluster.nodes.iter().chain(&cluster.gateways) {
+            member.process.wait_ready(|| member.ready().is_some())?;
+        }
+        Ok(cluster)
+    }
+
+    fn run(&self, role: &str, name: String, set: &[&str]) -> Result<Member, LocalError> {
+        let log = self.folder.path().join(format!("{name}.log"));
+        let config = self.config.display().to_string();
+        let mut args = vec![role.to_owned(), "--config".into(), config];
+        let named = format!("cluster.node={name}");
+        for set in set.iter().copied().chain([named.as_str()]) {
+            args.extend(["--set".to_owned(), set.to_owned()]);
+        }
+        let run = Run {
+            program: "purview",
+            file: &self.program,
+            args,
+            log: log.clone(),
+            end: Signal::TERM,
+            crash: (Signal::KILL, "KILL"),
+            hidden: "PURVIEW_",
+            user: None,
+        };
+        Ok(Member { name, process: run.start()?, log })
+    }
+
+    /// Starts one more node, and waits until it is a member.
+    ///
+    /// # Errors
+    /// It does not come up.
+    pub fn add_node(&mut self, name: String) -> Result<(), LocalError> {
+        let node = self.run("node", name, &[])?;
+        node.process.wait_ready(|| node.ready().is_some())?;
+        self.nodes.push(node);
+        Ok(())
+    }
+
+    /// The nodes.
+    pub fn nodes(&self) -> &[Member] {
+        &self.nodes
+    }
+
+    /// The gateways.
+    pub fn gateways(&self) -> &[Member] {
+        &self.gateways
+    }
+
+    /// The etcd.
+    pub fn etcd(&mut self) -> &mut EtcdServer {
+        &mut self.etcd
+    }
+
+    /// The URL for clients of a gateway: WebSocket.
+    ///
+    /// # Errors
+    /// There is no such gateway, or it takes no WebSocket clients.
+    pub fn url(&self, gateway: usize) -> Result<String, LocalError> {
+        let member = self.gateways.get(gateway);
+        let ready = member.and_then(Member::ready).and_then(|ready| ready.ws);
+        let name = member.map_or_else(|| format!("gateway {gateway}"), |m| m.name.clone());
+        Ok(format!("ws://{}/", ready.ok_or(LocalError::NoAddress(name))?))
+    }
+}

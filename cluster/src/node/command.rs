@@ -1,0 +1,112 @@
+//! `purview node` and `purview gateway`: one process of a cluster, until it is asked to end.
+
+use std::io::Write;
+
+use actix::System;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::{Node, Roles};
+use crate::cli::CommonArgs;
+use crate::ends::Ends;
+use crate::server::tokens;
+
+/// `purview node`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview node --config purview.toml\n  \
+    purview node --config purview.toml --set cluster.listen=10.0.0.3:7790 --gateway\n\n\
+    Joins the cluster that the configuration names, by its etcd, takes the regions that are planned \
+    for it, and runs until Ctrl-C or SIGTERM. Prints one line, `ready` and a JSON object, once it is a \
+    member. Exits with 1 when its lease is lost.")]
+pub struct NodeArgs {
+    /// File, overrides and log level.
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// Clients connect here, too: a gateway in the same process.
+    #[arg(long)]
+    pub gateway: bool,
+}
+
+/// `purview gateway`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview gateway --config purview.toml\n  \
+    purview gateway --config purview.toml --set gateway.ws=0.0.0.0:7711\n\n\
+    Holds clients' sessions and owns no region. Prints one line, `ready` and a JSON object, once \
+    every region can be reached.")]
+pub struct GatewayArgs {
+    /// File, overrides and log level.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// What a process says once it is up, after the word `ready`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// Its name.
+    pub name: String,
+    /// Where WebSocket clients connect.
+    pub ws: Option<String>,
+    /// Where TCP clients connect.
+    pub tcp: Option<String>,
+}
+
+/// The word before it.
+pub const READY: &str = "ready ";
+
+/// Runs `purview node` to its end.
+///
+/// # Errors
+/// Why it is no member of its cluster, or is none any more.
+pub fn run_node(args: &NodeArgs) -> anyhow::Result<u8> {
+    run(&args.common, Roles { regions: true, gateway: args.gateway })
+}
+
+/// Runs `purview gateway` to its end.
+///
+/// # Errors
+/// As [`run_node`].
+pub fn run_gateway(args: &GatewayArgs) -> anyhow::Result<u8> {
+    run(&args.common, Roles { regions: false, gateway: true })
+}
+
+fn run(common: &CommonArgs, roles: Roles) -> anyhow::Result<u8> {
+    let config = common.load()?;
+    crate::logs::init(&config.log)?;
+    let tokens = tokens(&config)?;
+    System::new().block_on(async {
+        let mut ends = Ends::listen()?;
+        let node = tokio::select! {
+            node = Node::start(&config, roles, tokens) => node?,
+            () = ends.asked() => return Ok(0),
+        };
+        let mut status = node.status();
+        let up = async {
+            // An error says that the keeper has ended, which the lease tells, too.
+            if roles.gateway && status.wait_for(super::Status::is_whole).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let asked = tokio::select! {
+            () = up => false,
+            () = ends.asked() => true,
+            error = node.lost() => return Err(error.into()),
+        };
+        if !asked {
+            let address = |addr: Option<std::net::SocketAddr>| addr.map(|addr| addr.to_string());
+            let (ws, tcp) = (address(node.ws_addr()), address(node.tcp_addr()));
+            let ready = Ready { name: node.name().to_owned(), ws, tcp };
+            let mut out = std::io::stdout().lock();
+            writeln!(out, "{READY}{}", serde_json::to_string(&ready)?)?;
+            out.flush()?;
+            drop(out);
+            tokio::select! {
+                () = ends.asked() => {}
+                error = node.lost() => return Err(error.into()),
+            }
+        }
+        node.stop().await;
+        Ok(0)
+    })
+}

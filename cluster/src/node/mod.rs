@@ -1,0 +1,379 @@
+//! One process of a cluster: it owns regions, or holds clients' sessions, or both.
+//!
+//! ```text
+//!              etcd: who is there, who owns what, the plan
+//!                │ watch                      ▲ claim, plan (the leader)
+//!                ▼                            │
+//!  Keeper ── joins and leaves ──► Links ◄──► other processes
+//!    │ starts and ends
+//!    ▼
+//!  RegionActors ◄── Directory (where every region is) ──► Gateway, its sessions
+//! ```
+//!
+//! What the store says is followed, never assumed: a region runs here from its grant until the grant, or
+//! the lease, is gone; and no tick begins unless the lease's [`Authority`] holds.
+
+pub mod command;
+mod fence;
+mod keeper;
+mod residents;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use actix::Arbiter;
+use bytes::Bytes;
+use purview::actor::directory::{Directory, Process};
+use purview::scene::Scene;
+use purview::wire::peer::PEER_VERSION;
+use tokio::runtime::Runtime;
+use tokio::sync::{oneshot, watch};
+
+use crate::config::{Config, ConfigErrors};
+use crate::engine::etcd::{Etcd, EtcdOptions};
+use crate::engine::{LeaseError, Leases, Membership, NodeInfo, Put};
+use crate::gateway::{Gateway, GatewayError, Tokens};
+use crate::link::{Identity, LinkError, Links};
+use crate::server::gateway_config;
+
+use self::fence::LeaseFence;
+use self::keeper::Keeper;
+
+pub use self::residents::RegionStatus;
+
+/// The value under which the cluster's clock begins: milliseconds of the time of day.
+const CLOCK: &str = "clock";
+
+/// The value that counts the processes that ever were.
+const PROCESSES: &str = "processes";
+
+/// Above every process's number: see [`Process::number`].
+const MAX_PROCESSES: u64 = 1 << 21;
+
+/// Why a process does not become a member of its cluster, or is none any more.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// The store says no or nothing.
+    #[error(transparent)]
+    Store(#[from] LeaseError),
+    /// Peers cannot connect.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// Clients cannot connect.
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    /// The system gives no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+    /// A value of the store that cannot be what a cluster keeps there.
+    #[error("{key} in the store is {found:?}: want {want}")]
+    Value {
+        /// Which.
+        key: &'static str,
+        /// What stands there.
+        found: String,
+        /// What should.
+        want: &'static str,
+    },
+    /// The lease is gone: others may own by now what this process owned.
+    #[error("the lease is gone ({0:?}): this process owns nothing any more and ends")]
+    Lost(crate::engine::Loss),
+}
+
+/// What a process is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Roles {
+    /// It takes regions.
+    pub regions: bool,
+    /// It holds clients' sessions.
+    pub gateway: bool,
+}
+
+/// A running process of a cluster. It lives inside an actix system.
+#[derive(Debug)]
+pub struct Node {
+    name: String,
+    directory: Arc<Directory>,
+    membership: Membership,
+    links: Links,
+    gateway: Option<Gateway>,
+    arbiters: Vec<Arbiter>,
+    /// Dropped to end the keeper.
+    stop: Option<oneshot::Sender<()>>,
+    keeper: Option<tokio::task::JoinHandle<()>>,
+    status: watch::Receiver<Status>,
+    /// Where links and the store's client live; `None` once it is stopped.
+    background: Option<Runtime>,
+}
+
+/// What a process knows of its cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Other processes that are there.
+    pub peers: usize,
+    /// Regions of all scenes.
+    pub regions: usize,
+    /// Of these, those of which it is known where they run.
+    pub located: usize,
+    /// Of these, those that run here.
+    pub here: usize,
+    /// Whether this process plans for all.
+    pub leads: bool,
+}
+
+impl Status {
+    /// Whether every region can be reached.
+    pub fn is_whole(&self) -> bool {
+        self.regions > 0 && self.located == self.regions
+    }
+}
+
+/// The etcd that a configuration names.
+///
+/// # Errors
+/// It does not answer, or the addresses are none.
+pub async fn etcd(config: &Config) -> Result<Etcd, LeaseError> {
+    let endpoints = config.cluster.etcd.split(',').map(|e| e.trim().to_owned()).collect();
+    Etcd::connect(EtcdOptions::new(endpoints, config.cluster.name.clone())).await
+}
+
+impl Node {
+    /// Joins the cluster of the configuration; to be called inside a running actix system.
+    ///
+    /// # Errors
+    /// What cannot be started, or the store's answer.
+    pub async fn start(config: &Config, roles: Roles, tokens: Tokens) -> Result<Node, NodeError> {
+        let background = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("purview-links")
+            .enable_all()
+            .build()?;
+        let asked = config.clone();
+        // Clients of the store live where they were made.
+        let store = on(&background, async move { etcd(&asked).await }).await?;
+        Node::join(config, roles, tokens, Arc::new(store), background).await
+    }
+
+    /// The same with any store; `background` must be the runtime on which the store was made, or
+    /// another that outlives the node.
+    ///
+    /// # Errors
+    /// As [`Node::start`].
+    pub async fn join(
+        config: &Config,
+        roles: Roles,
+        tokens: Tokens,
+        store: Arc<dyn Leases>,
+        background: Runtime,
+    ) -> Result<Node, NodeError> {
+        let scenes = config.build_scenes()?;
+        let (number, clock) = {
+            let store = store.clone();
+            on(&background, async move {
+                Ok::<_, NodeError>((take_number(&*store).await?, clock(&*store).await?))
+            })
+            .await?
+        };
+        let fence = Arc::new(LeaseFence::default());
+        let process = Process { number, clock, fence: Some(fence.clone()) };
+        let directory = Arc::new(Directory::of_process(scenes.clone(), process));
+        let identity = Identity { cluster: config.cluster.name.clone(), process: number };
+        let (links, listens) = {
+            let (directory, handle) = (directory.clone(), background.handle().clone());
+            let addr = config.cluster.listen;
+            on(&background, Links::start(identity, addr, directory, handle)).await?
+        };
+        let info = node_info(config, roles, number, listens);
+        let name = info.name.clone();
+        let ttl = config.cluster.lease;
+        let membership = {
+            let store = store.clone();
+            on(&background, async move { store.join(info, ttl).await }).await?
+        };
+        fence.hold(membership.authority().clone());
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let threads = if config.server.arbiters == 0 { cores } else { config.server.arbiters };
+        let arbiters: Vec<Arbiter> = (0..threads).map(|_| Arbiter::new()).collect();
+        let handles: Vec<_> = arbiters.iter().map(Arbiter::handle).collect();
+        let (stop, stopping) = oneshot::channel();
+        let (tell, status) = watch::channel(Status::default());
+        let keeper = Keeper::new(
+            store,
+            membership.clone(),
+            links.clone(),
+            directory.clone(),
+            &scenes,
+            handles.clone(),
+            tell,
+        );
+        let keeper = background.spawn(keeper.run(stopping));
+        let gateway = match roles.gateway {
+            true => {
+                let config = gateway_config(&config.gateway);
+                Some(Gateway::start(config, directory.clone(), tokens, handles).await?)
+            }
+            false => None,
+        };
+        Ok(Node {
+            name,
+            directory,
+            membership,
+            links,
+            gateway,
+            arbiters,
+            stop: Some(stop),
+            keeper: Some(keeper),
+            status,
+            background: Some(background),
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its scenes and clock, and where regions are.
+    pub fn directory(&self) -> &Arc<Directory> {
+        &self.directory
+    }
+
+    /// Its links to other processes.
+    pub fn links(&self) -> &Links {
+        &self.links
+    }
+
+    /// Where WebSocket clients connect, if they may.
+    pub fn ws_addr(&self) -> Option<SocketAddr> {
+        self.gateway.as_ref().and_then(Gateway::ws_addr)
+    }
+
+    /// Where TCP clients connect, if they may.
+    pub fn tcp_addr(&self) -> Option<SocketAddr> {
+        self.gateway.as_ref().and_then(Gateway::tcp_addr)
+    }
+
+    /// What it knows of its cluster, as it changes.
+    pub fn status(&self) -> watch::Receiver<Status> {
+        self.status.clone()
+    }
+
+    /// Waits until the lease is gone, by which the process is no member any more.
+    pub async fn lost(&self) -> NodeError {
+        NodeError::Lost(self.membership.lost().await)
+    }
+
+    /// Closes every session, gives everything up, and stops.
+    pub async fn stop(mut self) {
+        if let Some(gateway) = self.gateway.take() {
+            gateway.stop().await;
+        }
+        drop(self.stop.take());
+        if let Some(background) = &self.background {
+            let (keeper, membership) = (self.keeper.take(), self.membership.clone());
+            let left = on(background, async move {
+                if let Some(keeper) = keeper
+                    && let Err(error) = keeper.await
+                {
+                    tracing::error!(%error, "the keeper ended badly");
+                }
+                membership.leave().await
+            });
+            if let Err(error) = left.await {
+                tracing::warn!(%error, "the lease could not be given up; it runs out by itself");
+            }
+        }
+        self.links.stop();
+        for arbiter in &self.arbiters {
+            arbiter.stop();
+        }
+        for arbiter in self.arbiters.drain(..) {
+            if arbiter.join().is_err() {
+                tracing::error!("a region thread ended in a panic");
+            }
+        }
+        if let Some(background) = self.background.take() {
+            background.shutdown_background();
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // A runtime that is dropped where tasks run would panic.
+        if let Some(background) = self.background.take() {
+            background.shutdown_background();
+        }
+    }
+}
+
+/// Runs something where the store's client and the links live.
+async fn on<T: Send + 'static>(
+    runtime: &Runtime,
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
+    match runtime.spawn(work).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+fn node_info(config: &Config, roles: Roles, number: u64, listens: SocketAddr) -> NodeInfo {
+    let own = &config.cluster;
+    let address =
+        if own.advertise.is_empty() { listens.to_string() } else { own.advertise.clone() };
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let name = match own.node.is_empty() {
+        true => format!("{machine}:{}", listens.port()),
+        false => own.node.clone(),
+    };
+    NodeInfo {
+        name,
+        process: number,
+        address,
+        regions: roles.regions,
+        gateway: roles.gateway,
+        capacity: own.capacity,
+        protocol: PEER_VERSION.into(),
+    }
+}
+
+/// A number that no process of the cluster had before.
+async fn take_number(store: &dyn Leases) -> Result<u64, NodeError> {
+    loop {
+        let now = store.get_or_create(PROCESSES, Bytes::from_static(b"0")).await?;
+        let last = number(PROCESSES, &now.data, "the number of the last process, below 2097151")?;
+        let next = last.saturating_add(1);
+        if next >= MAX_PROCESSES {
+            let found = last.to_string();
+            return Err(NodeError::Value { key: PROCESSES, found, want: "a number below 2097151" });
+        }
+        let data = Bytes::from(next.to_string());
+        if let Put::Done { .. } = store.put_if(PROCESSES, Some(now.revision), data).await? {
+            return Ok(next);
+        }
+    }
+}
+
+/// Time since the cluster's beginning, by this machine's time of day.
+async fn clock(store: &dyn Leases) -> Result<Duration, NodeError> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mine = Bytes::from(now.as_millis().to_string());
+    let began = store.get_or_create(CLOCK, mine).await?;
+    let began = number(CLOCK, &began.data, "milliseconds of the time of day")?;
+    Ok(now.saturating_sub(Duration::from_millis(began)))
+}
+
+fn number(key: &'static str, data: &[u8], want: &'static str) -> Result<u64, NodeError> {
+    let text = String::from_utf8_lossy(data).into_owned();
+    text.parse().map_err(|_| NodeError::Value { key, found: text, want })
+}
+
+/// All regions of all scenes.
+fn regions_of(scenes: &[Arc<Scene>]) -> usize {
+    scenes.iter().map(|scene| scene.map.regions.len()).sum()
+}

@@ -1,0 +1,108 @@
+//! The regions that run in this process.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actix::{Actor, Addr, ArbiterHandle};
+use purview::actor::directory::Directory;
+use purview::actor::messages::Halt;
+use purview::actor::metrics::RegionMetrics;
+use purview::actor::region::{Clock, RegionActor};
+use purview::scene::{Epoch, Region, RegionId, Scene};
+
+/// A region that runs here.
+#[derive(Debug)]
+struct Resident {
+    epoch: Epoch,
+    address: Addr<RegionActor>,
+    metrics: Arc<RegionMetrics>,
+    /// The grant was seen by everybody: where it is not seen any more it is over.
+    confirmed: bool,
+}
+
+/// A region that runs here, for whoever wants to know.
+#[derive(Debug, Clone)]
+pub struct RegionStatus {
+    /// Which.
+    pub region: RegionId,
+    /// Under which epoch.
+    pub epoch: Epoch,
+    /// What it keeps of itself.
+    pub metrics: Arc<RegionMetrics>,
+}
+
+/// All regions that run here.
+#[derive(Debug)]
+pub(super) struct Residents {
+    directory: Arc<Directory>,
+    arbiters: Vec<ArbiterHandle>,
+    running: BTreeMap<RegionId, Resident>,
+    started: usize,
+}
+
+impl Residents {
+    pub(super) fn new(directory: Arc<Directory>, arbiters: Vec<ArbiterHandle>) -> Residents {
+        Residents { directory, arbiters, running: BTreeMap::new(), started: 0 }
+    }
+
+    /// Starts a region under an epoch, empty. False when the scene has no such region or there is no
+    /// thread for it.
+    pub(super) fn start(&mut self, scene: &Arc<Scene>, id: RegionId, epoch: Epoch) -> bool {
+        let Some(region) = Region::new(scene.clone(), id) else { return false };
+        let metrics = Arc::new(RegionMetrics::default());
+        let region = region.with_epoch(epoch);
+        let actor = RegionActor::new(region, scene.tick_ms, Clock::Real, &self.directory, &metrics);
+        let Some(arbiter) = self.arbiters.get(self.started % self.arbiters.len().max(1)) else {
+            return false;
+        };
+        self.started += 1;
+        let address = RegionActor::start_in_arbiter(arbiter, move |_| actor);
+        self.directory.set_region(id, Some(address.clone().recipient().into()));
+        self.running.insert(id, Resident { epoch, address, metrics, confirmed: false });
+        true
+    }
+
+    /// What the store told everybody knows of a region's grant.
+    pub(super) fn confirm(&mut self, id: RegionId) {
+        if let Some(resident) = self.running.get_mut(&id) {
+            resident.confirmed = true;
+        }
+    }
+
+    /// Whether it does.
+    pub(super) fn is_confirmed(&self, id: RegionId) -> bool {
+        self.running.get(&id).is_some_and(|resident| resident.confirmed)
+    }
+
+    /// Ends a region that is another's by now; what it holds is lost here.
+    pub(super) fn end(&mut self, id: RegionId) {
+        if let Some(resident) = self.running.remove(&id) {
+            resident.address.do_send(Halt);
+        }
+    }
+
+    /// The epoch under which a region runs here.
+    pub(super) fn epoch(&self, id: RegionId) -> Option<Epoch> {
+        self.running.get(&id).map(|resident| resident.epoch)
+    }
+
+    /// The regions that run here.
+    pub(super) fn ids(&self) -> Vec<RegionId> {
+        self.running.keys().copied().collect()
+    }
+
+    /// How many run here.
+    pub(super) fn len(&self) -> usize {
+        self.running.len()
+    }
+
+    /// What each of them keeps of itself.
+    pub(super) fn status(&self) -> Vec<RegionStatus> {
+        let status = |(id, r): (&RegionId, &Resident)| RegionStatus {
+            region: *id,
+            epoch: r.epoch,
+            metrics: r.metrics.clone(),
+        };
+        self.running.iter().map(status).collect()
+    }
+}

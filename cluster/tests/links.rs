@@ -1,0 +1,226 @@
+//! What processes say to each other arrives once and in order, over real connections that are cut, and
+//! only between those that belong together.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use actix::{Actor, Context, Handler, System};
+use purview::actor::directory::{Directory, Process};
+use purview::actor::messages::ToRegion;
+use purview::scene::effects::{Input, Order};
+use purview::scene::{EntityId, Epoch, Pos, RegionId, Scene, SceneId, SceneSpec};
+use purview_cluster::link::{Identity, Kind, Links};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+
+/// Nothing here takes this long, unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a region was told: who was to go where.
+type Heard = Arc<Mutex<Vec<u64>>>;
+
+struct Listener(Heard);
+
+impl Actor for Listener {
+    type Context = Context<Self>;
+}
+
+impl Handler<ToRegion> for Listener {
+    type Result = ();
+
+    fn handle(&mut self, msg: ToRegion, _: &mut Context<Self>) {
+        let Input::Logic { id, .. } = msg.input else { panic!("something else was said") };
+        self.0.lock().unwrap().push(id.0);
+    }
+}
+
+/// One process, as far as links go.
+struct Side {
+    directory: Arc<Directory>,
+    links: Links,
+    address: SocketAddr,
+}
+
+fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+async fn side(cluster: &str, number: u64, runtime: &Runtime) -> Side {
+    let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
+    let process = Process { number, clock: Duration::from_secs(60), fence: None };
+    let directory = Arc::new(Directory::of_process(vec![Arc::new(scene)], process));
+    let identity = Identity { cluster: cluster.into(), process: number };
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let (known, handle) = (directory.clone(), runtime.handle().clone());
+    let started = runtime.spawn(Links::start(identity, any, known, handle)).await.unwrap();
+    let (links, address) = started.unwrap();
+    Side { directory, links, address }
+}
+
+/// Region 0 lives there, and is told what comes.
+fn lives(at: &Side) -> Heard {
+    let heard = Heard::default();
+    let region = Listener(heard.clone()).start();
+    at.directory.set_region(RegionId(0), Some(region.recipient().into()));
+    heard
+}
+
+fn word(n: u64) -> ToRegion {
+    let input = Input::Logic { id: EntityId(n), order: Order::Move(Pos::ground(0, 0)) };
+    ToRegion { input, client: None }
+}
+
+async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < PATIENCE, "in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn connections(side: &Side) -> u64 {
+    let mut sum = 0;
+    side.links.each_lane(|_, kind, metrics, _, _| {
+        if kind == Kind::Regions {
+            sum += metrics.connections.load(std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    sum
+}
+
+/// A way to `to` that is cut each time that the number changes.
+async fn way(to: SocketAddr) -> (SocketAddr, watch::Sender<u32>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (cut, cuts) = watch::channel(0);
+    actix::spawn(async move {
+        while let Ok((mut from, _)) = listener.accept().await {
+            let mut cuts = cuts.clone();
+            cuts.mark_unchanged();
+            actix::spawn(async move {
+                let Ok(mut there) = TcpStream::connect(to).await else { return };
+                tokio::select! {
+                    _ = tokio::io::copy_bidirectional(&mut from, &mut there) => {}
+                    _ = cuts.changed() => {}
+                }
+            });
+        }
+    });
+    (address, cut)
+}
+
+#[test]
+fn everything_arrives_once_and_in_order_however_often_the_way_is_cut() {
+    System::new().block_on(async {
+        let background = runtime();
+        let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
+        let heard = lives(&b);
+        let (address, cut) = way(b.address).await;
+        b.links.join(1, &a.address.to_string());
+        a.links.join(2, &address.to_string());
+        let region = a.links.region(2, RegionId(0)).unwrap();
+        const WORDS: u64 = 6_000;
+        for n in 0..WORDS {
+            assert!(region.send(word(n)).await);
+            if n % 500 == 250 {
+                // Only a way on which something goes is worth a cut.
+                let before = connections(&a);
+                wait_for("a connection", || connections(&a) > 0).await;
+                cut.send_modify(|cuts| *cuts += 1);
+                wait_for("another connection", || connections(&a) > before).await;
+            }
+            if n % 16 == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        wait_for("all words", || heard.lock().unwrap().len() as u64 >= WORDS).await;
+        assert_eq!(*heard.lock().unwrap(), (0..WORDS).collect::<Vec<_>>());
+        assert!(connections(&a) > 5, "it was cut");
+        a.links.stop();
+        b.links.stop();
+        background.shutdown_background();
+    });
+}
+
+#[test]
+fn who_belongs_to_another_cluster_or_is_no_member_says_nothing_here() {
+    System::new().block_on(async {
+        let background = runtime();
+        let here = side("c", 1, &background).await;
+        let heard = lives(&here);
+        let other = side("another", 2, &background).await;
+        let stranger = side("c", 3, &background).await;
+        let old = side("c", 4, &background).await;
+        here.links.join(2, &other.address.to_string());
+        here.links.join(4, &old.address.to_string());
+        other.links.join(1, &here.address.to_string());
+        stranger.links.join(1, &here.address.to_string());
+        // It takes this process for one that had its address before.
+        old.links.join(9, &here.address.to_string());
+        for (side, to) in [(&other, 1), (&stranger, 1), (&old, 9)] {
+            let region = side.links.region(to, RegionId(0)).unwrap();
+            assert!(region.try_send(word(7)).is_ok());
+        }
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        for side in [&other, &stranger, &old] {
+            assert_eq!(connections(side), 0);
+        }
+        assert!(heard.lock().unwrap().is_empty());
+        // Once the stranger is a member, what it said arrives.
+        here.links.join(3, &stranger.address.to_string());
+        wait_for("the stranger's word", || !heard.lock().unwrap().is_empty()).await;
+        assert_eq!(*heard.lock().unwrap(), [7]);
+        [here, other, stranger, old].iter().for_each(|side| side.links.stop());
+        background.shutdown_background();
+    });
+}
+
+#[test]
+fn a_former_owner_is_not_believed_and_what_a_dead_peer_did_not_hear_is_given_back() {
+    use purview::scene::Tick;
+    use purview::scene::border::BorderBatch;
+
+    System::new().block_on(async {
+        let background = runtime();
+        let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
+        let heard = lives(&b);
+        b.links.join(1, &a.address.to_string());
+        a.links.join(2, &b.address.to_string());
+        let region = a.links.region(2, RegionId(0)).unwrap();
+        // Region 1 lived at `a` under epoch 5; `b` knows that it has another owner by now.
+        a.links.switch().set_epoch(RegionId(1), Epoch(5));
+        b.links.switch().set_epoch(RegionId(1), Epoch(6));
+        let ghosts = BorderBatch {
+            from: RegionId(1),
+            epoch: Epoch(5),
+            tick: Tick(1),
+            prev: Tick(0),
+            full: true,
+            enters: Vec::new(),
+            changes: Vec::new(),
+            leaves: Vec::new(),
+            acts: Vec::new(),
+        };
+        let ghosts = ToRegion { input: Input::Border(Box::new(ghosts)), client: None };
+        assert!(region.try_send(ghosts).is_ok());
+        assert!(region.try_send(word(1)).is_ok());
+        wait_for("what comes after it", || !heard.lock().unwrap().is_empty()).await;
+        assert_eq!(*heard.lock().unwrap(), [1]);
+        let fenced = &b.links.switch().metrics().fenced;
+        assert_eq!(fenced.load(std::sync::atomic::Ordering::Relaxed), 1);
+        // The peer is gone, without a word.
+        b.links.stop();
+        drop(b);
+        for n in 2..5 {
+            // Some of it may have been taken before the connection was gone.
+            assert!(region.try_send(word(n)).is_ok());
+        }
+        let back = a.links.leave(2);
+        assert!(back.len() <= 3, "{back:?}");
+        assert!(region.try_send(word(9)).is_err(), "nobody is there");
+        a.links.stop();
+        background.shutdown_background();
+    });
+}
