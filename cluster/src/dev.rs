@@ -6,17 +6,19 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use purview::scene::SceneSpec;
 use purview::scene::spec::{MoveSpec, Moves};
 use purview::scene::terrain::Ground;
+use purview::scene::{Scene, SceneSpec};
 
 use crate::bots::{BotsOptions, Pattern, bots};
-use crate::cli::CommonArgs;
+use crate::cli::{CommonArgs, Engine};
+use crate::commands::start_cluster;
 use crate::config::Config;
 use crate::crowd::Progress;
 use crate::ends::Ends;
 use crate::fauna::Fauna;
 use crate::oracle::Options;
+use crate::report::Report;
 use crate::server::{Background, Reach, tokens};
 
 /// `purview dev`.
@@ -24,14 +26,19 @@ use crate::server::{Background, Reach, tokens};
 #[command(after_help = "Examples:\n  \
     purview dev\n  \
     purview dev --bots 500 --for 30s --headless\n  \
-    purview dev --scene deploy/station.toml --nodes 2\n\n\
+    purview dev --scene deploy/station.toml --nodes 2\n  \
+    purview dev --engine etcd --nodes 3\n\n\
     Prints the URLs and runs until Ctrl-C, or for the time given. Tokens are those of dev mode \
     unless the configuration names a secret.")]
 pub struct DevArgs {
     /// File, overrides and log level.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Threads over which the regions are spread, each standing for a node; default: one per core.
+    /// What the server is made of.
+    #[arg(long, value_enum, default_value_t)]
+    pub engine: Engine,
+    /// With --engine etcd: processes that own regions, default 3. Else: threads over which the regions
+    /// are spread, each standing for a node; default: one per core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub nodes: Option<u16>,
     /// Bots that walk, as real clients over real sockets.
@@ -74,7 +81,7 @@ fn demo_scene() -> SceneSpec {
 /// Everything that is wrong with it.
 pub fn config(args: &DevArgs) -> anyhow::Result<Config> {
     let mut config = args.common.load_with(|_| demo_scene())?;
-    if let Some(nodes) = args.nodes {
+    if let Some(nodes) = args.nodes.filter(|_| args.engine == Engine::Embedded) {
         config.server.arbiters = nodes.into();
     }
     if args.headless {
@@ -92,14 +99,78 @@ pub fn dev(args: &DevArgs) -> anyhow::Result<u8> {
     crate::logs::init(&config.log)?;
     let tokens = tokens(&config)?;
     let token = tokens.mint("dev", None)?;
+    if args.engine == Engine::Etcd {
+        return dev_cluster(args, &config, &token);
+    }
     let server = Background::start(config, tokens)?;
     let reach = server.reach().clone();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .context("cannot start a runtime for the bots")?;
-    runtime.block_on(run(args, &reach, &token))
+    runtime()?.block_on(run(args, &reach, &token))
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    built.context("cannot start a runtime for the bots")
+}
+
+/// The same on a cluster of processes of their own, all on this machine.
+fn dev_cluster(args: &DevArgs, config: &Config, token: &str) -> anyhow::Result<u8> {
+    let cluster = start_cluster(config, args.nodes.unwrap_or(3))?;
+    let url = cluster.url(0)?;
+    if !args.json {
+        let mut out = std::io::stdout().lock();
+        for member in cluster.nodes().iter().chain(cluster.gateways()) {
+            if let Some(console) = member.ready().and_then(|ready| ready.console) {
+                writeln!(out, "{:<10} console http://{console}/", member.name)?;
+            }
+        }
+        writeln!(out, "WebSocket  {url}\ntoken      {token}")?;
+        writeln!(out, "{} bots; Ctrl-C ends all of it", args.bots)?;
+        out.flush()?;
+    }
+    let scene = config.build_scenes()?.into_iter().next().context("there is a scene")?;
+    let options = bots_options(args, &scene);
+    let report = runtime()?.block_on(async {
+        let mut ends = Ends::listen().context("cannot listen for signals")?;
+        tokio::select! {
+            report = walk(args, &url, token, options) => report,
+            () = ends.asked() => Ok(None),
+        }
+    })?;
+    drop(cluster);
+    let Some(report) = report else { return Ok(0) };
+    report.print(args.json);
+    Ok(report.exit_code())
+}
+
+fn bots_options(args: &DevArgs, first: &Scene) -> BotsOptions {
+    BotsOptions {
+        count: args.bots,
+        // Bots must end some day; ten years are for ever enough.
+        length: args.length.unwrap_or(Duration::MAX).min(Duration::from_secs(315_360_000)),
+        pattern: Pattern::Walk,
+        seed: 1,
+        area_cm: None,
+        border_every_cm: None,
+        scene: first.spec.name.clone(),
+        oracle: Options::default(),
+        map: first.terrain.clone().map(|terrain| Arc::new(Ground::new(terrain))),
+    }
+}
+
+/// Bots walk for as long as was asked; nothing is told of none.
+async fn walk(
+    args: &DevArgs,
+    url: &str,
+    token: &str,
+    options: BotsOptions,
+) -> anyhow::Result<Option<Report>> {
+    match args.bots {
+        0 => {
+            tokio::time::sleep(options.length).await;
+            Ok(None)
+        }
+        _ => Ok(bots(url, token, options, Progress::Quiet).await.map(Some)?),
+    }
 }
 
 async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
@@ -108,33 +179,12 @@ async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
     if !args.json {
         greet(reach, token, args)?;
     }
-    let length = args.length.unwrap_or(Duration::MAX);
     let fauna = tokio::spawn(Fauna::roam(reach.directory.clone()));
     let first = reach.directory.scenes().next().context("there is a scene")?;
-    let options = BotsOptions {
-        count: args.bots,
-        // Bots must end some day; ten years are for ever enough.
-        length: length.min(Duration::from_secs(315_360_000)),
-        pattern: Pattern::Walk,
-        seed: 1,
-        area_cm: None,
-        border_every_cm: None,
-        scene: first.spec.name.clone(),
-        oracle: Options::default(),
-        map: first.terrain.clone().map(|terrain| Arc::new(Ground::new(terrain))),
-    };
+    let options = bots_options(args, first);
     let url = reach.url().context("clients can connect")?;
-    let report = async {
-        match args.bots {
-            0 => {
-                tokio::time::sleep(options.length).await;
-                Ok(None)
-            }
-            _ => bots(&url, token, options, Progress::Quiet).await.map(Some),
-        }
-    };
     let report = tokio::select! {
-        report = report => report?,
+        report = walk(args, &url, token, options) => report?,
         () = ends.asked() => None,
     };
     fauna.abort();
@@ -175,7 +225,8 @@ mod tests {
         let set = vec!["scene.0.view_cap=20".parse().unwrap()];
         let common = CommonArgs { set, ..CommonArgs::default() };
         let (nodes, bots, length, headless, json) = (None, 0, None, false, false);
-        let args = DevArgs { common, nodes, bots, length, headless, json };
+        let args =
+            DevArgs { common, engine: Engine::Embedded, nodes, bots, length, headless, json };
         let scenes = config(&args).unwrap().scenes;
         assert_eq!(scenes, [SceneSpec { view_cap: 20, ..demo_scene() }.into()]);
     }

@@ -78,7 +78,8 @@ impl Member {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    fn ready(&self) -> Option<Ready> {
+    /// Where it can be reached, once it is up.
+    pub fn ready(&self) -> Option<Ready> {
         let said = self.said();
         let line = said.lines().find_map(|line| line.strip_prefix(READY))?;
         serde_json::from_str(line).ok()
@@ -117,7 +118,8 @@ impl LocalCluster {
         config.cluster.etcd = etcd.url();
         config.cluster.listen.set_port(0);
         config.cluster.advertise.clear();
-        config.console.listen = None;
+        let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+        config.console.listen = config.console.listen.map(|_| any);
         let file = folder.path().join("purview.toml");
         std::fs::File::create(&file)
             .and_then(|mut out| out.write_all(config.to_toml().as_bytes()))

@@ -190,9 +190,10 @@ fn console_state(
     let metrics = gateway.metrics().clone();
     ConsoleState {
         directory: directory.clone(),
-        regions: handles.collect(),
+        regions: handles.collect::<Vec<_>>().into(),
         extra_metrics: vec![Box::new(move |text| metrics.write(text))],
         node: "local".into(),
+        cluster: None,
     }
 }
 

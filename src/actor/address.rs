@@ -19,6 +19,7 @@ pub trait AwayRegion: Debug + Send + Sync {
     ///
     /// # Errors
     /// `Full` when too much is under way to that process, `Closed` when the process is no more.
+    #[expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
     fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>>;
 }
 
@@ -69,6 +70,7 @@ impl RegionAddress {
     /// # Errors
     /// `Full` when there is no room for it now, `Closed` when the region is no more; the message is
     /// given back.
+    #[expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
     pub fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
         match self {
             RegionAddress::Here(region) => region.try_send(msg),

@@ -86,6 +86,7 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/api/terrain", get(terrain_figures))
         .route("/api/terrain.png", get(terrain_piece))
         .route("/api/stats", get(stats))
+        .route("/api/cluster", get(cluster))
         .route("/metrics", get(metrics_text))
         .route("/alive", get(async || Json(serde_json::json!({ "alive": true }))))
         .route("/ready", get(ready))
@@ -129,6 +130,7 @@ async fn asset_named(Path(name): Path<String>) -> Result<Response, ApiError> {
 async fn scenes(State(shared): Console) -> Json<shapes::Scenes> {
     let ConsoleState { directory, regions, node, .. } = &shared.state;
     let surveys = &shared.surveys;
+    let regions = &regions.now();
     let surveys =
         directory.scenes().map(|s| async move { (s, surveys.look(regions, s.id, None).await) });
     let scenes = join_all(surveys).await;
@@ -154,7 +156,7 @@ async fn entities(State(shared): Console, args: Args) -> Result<Json<shapes::Ent
             return Err(ApiError::bad(format!("ghosts is {g:?}"), "ghosts=1 with them, 0 without"));
         }
     };
-    let survey = shared.surveys.look(&shared.state.regions, scene.id, Some(plane)).await;
+    let survey = shared.surveys.look(&shared.state.regions.now(), scene.id, Some(plane)).await;
     Ok(Json(shapes::entities(scene, plane, ghosts, &survey)))
 }
 
@@ -204,7 +206,7 @@ async fn player(
 
 /// The entity, with its scene.
 async fn find(state: &ConsoleState, id: EntityId) -> Result<(&Scene, Resident), ApiError> {
-    let (found, late) = survey::entity(&state.regions, id).await;
+    let (found, late) = survey::entity(&state.regions.now(), id).await;
     let scene = |id| state.directory.scene(id).map(|s| &**s);
     match found.and_then(|(scene_id, e)| Some((scene(scene_id)?, e))) {
         Some(found) => Ok(found),
@@ -333,13 +335,25 @@ async fn terrain_piece(
 
 async fn stats(State(shared): Console) -> Json<metrics::Stats> {
     let ConsoleState { directory, regions, node, .. } = &shared.state;
-    let recent = shared.sampler().recent(Instant::now(), shared.state.figures());
+    let regions = regions.now();
+    let recent = shared.sampler().recent(Instant::now(), super::figures(&regions));
     let regions = regions.iter().map(|r| (r.scene, r.region, &*r.metrics));
     Json(metrics::stats(node, regions, process::usage(), directory.uptime(), recent))
 }
 
+async fn cluster(State(shared): Console) -> Result<Json<serde_json::Value>, ApiError> {
+    match &shared.state.cluster {
+        Some(view) => Ok(Json(view())),
+        None => {
+            let expected = "a process of a cluster: purview node or purview gateway";
+            Err(ApiError::new(StatusCode::NOT_FOUND, "this server is alone", expected))
+        }
+    }
+}
+
 async fn metrics_text(State(shared): Console) -> Response {
     let ConsoleState { directory, regions, extra_metrics, .. } = &shared.state;
+    let regions = regions.now();
     let name = |id| directory.scene(id).map_or("", |s| s.spec.name.as_str());
     let regions: Vec<_> = regions.iter().map(|r| (name(r.scene), r.region, &*r.metrics)).collect();
     let mut text = metrics::text(&regions, process::usage(), directory.uptime());
@@ -348,8 +362,9 @@ async fn metrics_text(State(shared): Console) -> Response {
 }
 
 async fn ready(State(shared): Console) -> Response {
-    let silent = shared.sampler().silent(Instant::now(), shared.state.figures());
-    if shared.state.regions.is_empty() {
+    let regions = shared.state.regions.now();
+    let silent = shared.sampler().silent(Instant::now(), super::figures(&regions));
+    if regions.is_empty() {
         let expected = "at least one region";
         return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "there is no region", expected)
             .into_response();

@@ -15,6 +15,7 @@
 //! except figures, no resource from another host in the page.
 
 mod api;
+mod hosted;
 mod metrics;
 mod page;
 mod process;
@@ -36,6 +37,7 @@ use purview::actor::metrics::RegionMetrics;
 use purview::scene::{RegionId, SceneId};
 use tokio::sync::oneshot;
 
+pub use hosted::Hosted;
 pub use quantiles::{TickTimes, tick_times};
 
 /// How long a region may take to answer before it counts as late.
@@ -62,24 +64,27 @@ pub struct RegionHandle {
 /// Appends families of metrics in Prometheus' text form.
 pub type ExtraMetrics = Box<dyn Fn(&mut String) + Send + Sync>;
 
+/// Tells what is known of the cluster, as JSON.
+pub type ClusterView = Box<dyn Fn() -> serde_json::Value + Send + Sync>;
+
 /// All that the console looks at.
 pub struct ConsoleState {
     /// Scenes and the players in their planes.
     pub directory: Arc<Directory>,
     /// The regions of this process.
-    pub regions: Vec<RegionHandle>,
+    pub regions: Hosted,
     /// Further metrics, appended to `/metrics` in this order; their families' names must not be
     /// among the console's own.
     pub extra_metrics: Vec<ExtraMetrics>,
     /// The name of this node, shown as the owner of its regions.
     pub node: String,
+    /// What this process knows of its cluster, as JSON; `None` where it is alone.
+    pub cluster: Option<ClusterView>,
 }
 
-impl ConsoleState {
-    /// The regions' figures.
-    fn figures(&self) -> impl Iterator<Item = (RegionId, &RegionMetrics)> + Clone {
-        self.regions.iter().map(|r| (r.region, &*r.metrics))
-    }
+/// The regions' figures.
+fn figures(regions: &[RegionHandle]) -> impl Iterator<Item = (RegionId, &RegionMetrics)> + Clone {
+    regions.iter().map(|r| (r.region, &*r.metrics))
 }
 
 impl std::fmt::Debug for ConsoleState {

@@ -131,7 +131,7 @@ pub async fn run(shared: Arc<Shared>) {
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         every.tick().await;
-        shared.sampler().sample(Instant::now(), shared.state.figures());
+        shared.sampler().sample(Instant::now(), super::figures(&shared.state.regions.now()));
     }
 }
 

@@ -1,5 +1,6 @@
 //! `purview ctl`: asks a running server, by the HTTP of its console.
 
+mod cluster;
 mod why;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,11 +14,18 @@ use crate::cli::CommonArgs;
 use crate::config::ConfigErrors;
 use crate::http::{self, Answer, HttpError};
 
+pub use cluster::{ClusterArgs, What};
 pub use why::WhyArgs;
 
 /// What a running server can be asked.
 #[derive(Debug, Subcommand)]
 pub enum CtlCommand {
+    /// Tell how the cluster is.
+    Status(ClusterArgs),
+    /// List the processes of the cluster.
+    Nodes(ClusterArgs),
+    /// List where every region of the cluster runs.
+    Regions(ClusterArgs),
     /// Tell why two players see each other, or why they do not.
     Why(WhyArgs),
 }
@@ -156,6 +164,9 @@ pub fn run(command: &CtlCommand) -> anyhow::Result<u8> {
         .build()
         .context("cannot start a runtime")?;
     match command {
+        CtlCommand::Status(args) => runtime.block_on(cluster::run(What::Status, args)),
+        CtlCommand::Nodes(args) => runtime.block_on(cluster::run(What::Nodes, args)),
+        CtlCommand::Regions(args) => runtime.block_on(cluster::run(What::Regions, args)),
         CtlCommand::Why(args) => runtime.block_on(why::run(args)),
     }
 }

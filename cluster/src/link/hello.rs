@@ -18,7 +18,8 @@ impl Kind {
     /// Both.
     pub const ALL: [Kind; 2] = [Kind::Regions, Kind::Sessions];
 
-    fn word(self) -> &'static str {
+    /// Its name.
+    pub fn word(self) -> &'static str {
         match self {
             Kind::Regions => "regions",
             Kind::Sessions => "sessions",

@@ -33,13 +33,16 @@ struct Inbox {
     connection: u64,
 }
 
+/// The receiving ends, by the process at the other end and what they carry.
+type Lanes = HashMap<(u64, Kind), Arc<AsyncMutex<Inbox>>>;
+
 /// All lanes that lead here.
 #[derive(Debug)]
 pub(super) struct Inboxes {
     cluster: String,
     here: u64,
     switch: Arc<Switch>,
-    lanes: Mutex<HashMap<(u64, Kind), Arc<AsyncMutex<Inbox>>>>,
+    lanes: Mutex<Lanes>,
 }
 
 impl Inboxes {

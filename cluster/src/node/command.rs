@@ -50,6 +50,8 @@ pub struct Ready {
     pub ws: Option<String>,
     /// Where TCP clients connect.
     pub tcp: Option<String>,
+    /// Where console, metrics and health are served.
+    pub console: Option<String>,
 }
 
 /// The word before it.
@@ -96,7 +98,8 @@ fn run(common: &CommonArgs, roles: Roles) -> anyhow::Result<u8> {
         if !asked {
             let address = |addr: Option<std::net::SocketAddr>| addr.map(|addr| addr.to_string());
             let (ws, tcp) = (address(node.ws_addr()), address(node.tcp_addr()));
-            let ready = Ready { name: node.name().to_owned(), ws, tcp };
+            let (name, console) = (node.name().to_owned(), address(node.console_addr()));
+            let ready = Ready { name, ws, tcp, console };
             let mut out = std::io::stdout().lock();
             writeln!(out, "{READY}{}", serde_json::to_string(&ready)?)?;
             out.flush()?;

@@ -1,11 +1,10 @@
 //! Follows the store: who is there, who owns what, what is planned; and does this process's part.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use actix::ArbiterHandle;
 use bytes::Bytes;
 use purview::actor::directory::Directory;
 use purview::actor::messages::ToRegion;
@@ -37,6 +36,12 @@ enum Whereabouts {
     At(u64, Epoch),
 }
 
+/// Where the keeper tells what it knows.
+pub(super) struct Told {
+    pub(super) status: watch::Sender<Status>,
+    pub(super) view: Arc<RwLock<View>>,
+}
+
 /// The task that follows the store.
 pub(super) struct Keeper {
     store: Arc<dyn Leases>,
@@ -54,7 +59,7 @@ pub(super) struct Keeper {
     leads: Arc<AtomicBool>,
     /// When a node came or went last.
     changed: Instant,
-    tell: watch::Sender<Status>,
+    tell: Told,
 }
 
 impl Keeper {
@@ -64,8 +69,8 @@ impl Keeper {
         links: Links,
         directory: Arc<Directory>,
         scenes: &[Arc<Scene>],
-        arbiters: Vec<ArbiterHandle>,
-        tell: watch::Sender<Status>,
+        residents: Residents,
+        tell: Told,
     ) -> Keeper {
         let of_scene = |scene: &Arc<Scene>| {
             let scene = scene.clone();
@@ -76,7 +81,7 @@ impl Keeper {
             store,
             me,
             links,
-            residents: Residents::new(directory.clone(), arbiters),
+            residents,
             directory,
             regions: regions_of(scenes),
             scenes: scenes.iter().flat_map(of_scene).collect(),
@@ -153,7 +158,11 @@ impl Keeper {
             here: self.residents.len(),
             leads: self.leads.load(Ordering::Relaxed),
         };
-        self.tell.send_if_modified(|now| std::mem::replace(now, status.clone()) != status);
+        self.tell.status.send_if_modified(|now| std::mem::replace(now, status.clone()) != status);
+        let mut told = self.tell.view.write().unwrap_or_else(PoisonError::into_inner);
+        if told.revision != view.revision {
+            told.clone_from(view);
+        }
     }
 
     fn greet(&mut self, view: &View) {

@@ -17,9 +17,10 @@ pub mod command;
 mod fence;
 mod keeper;
 mod residents;
+mod survey;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use actix::Arbiter;
@@ -31,16 +32,18 @@ use tokio::runtime::Runtime;
 use tokio::sync::{oneshot, watch};
 
 use crate::config::{Config, ConfigErrors};
+use crate::console::{Console, ConsoleError, ConsoleState, Hosted};
 use crate::engine::etcd::{Etcd, EtcdOptions};
-use crate::engine::{LeaseError, Leases, Membership, NodeInfo, Put};
-use crate::gateway::{Gateway, GatewayError, Tokens};
+use crate::engine::{LeaseError, Leases, Membership, NodeInfo, Put, View};
+use crate::gateway::{Gateway, GatewayError, GatewayMetrics, Tokens};
 use crate::link::{Identity, LinkError, Links};
 use crate::server::gateway_config;
 
 use self::fence::LeaseFence;
-use self::keeper::Keeper;
+use self::keeper::{Keeper, Told};
+use self::residents::Residents;
 
-pub use self::residents::RegionStatus;
+pub use self::survey::{ClusterSurvey, LaneLine, NodeLine, RegionLine};
 
 /// The value under which the cluster's clock begins: milliseconds of the time of day.
 const CLOCK: &str = "clock";
@@ -66,6 +69,9 @@ pub enum NodeError {
     /// Clients cannot connect.
     #[error(transparent)]
     Gateway(#[from] GatewayError),
+    /// The console cannot be served.
+    #[error(transparent)]
+    Console(#[from] ConsoleError),
     /// The system gives no thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -101,6 +107,7 @@ pub struct Node {
     membership: Membership,
     links: Links,
     gateway: Option<Gateway>,
+    console: Option<Console>,
     arbiters: Vec<Arbiter>,
     /// Dropped to end the keeper.
     stop: Option<oneshot::Sender<()>>,
@@ -201,14 +208,15 @@ impl Node {
         let handles: Vec<_> = arbiters.iter().map(Arbiter::handle).collect();
         let (stop, stopping) = oneshot::channel();
         let (tell, status) = watch::channel(Status::default());
+        let (hosted, views) = (Hosted::default(), Arc::new(RwLock::new(View::default())));
         let keeper = Keeper::new(
             store,
             membership.clone(),
             links.clone(),
             directory.clone(),
             &scenes,
-            handles.clone(),
-            tell,
+            Residents::new(directory.clone(), handles.clone(), hosted.clone()),
+            Told { status: tell, view: views.clone() },
         );
         let keeper = background.spawn(keeper.run(stopping));
         let gateway = match roles.gateway {
@@ -218,12 +226,27 @@ impl Node {
             }
             false => None,
         };
+        let console = match config.console.listen {
+            Some(addr) => {
+                let survey = Surveyor {
+                    name: name.clone(),
+                    views,
+                    status: status.clone(),
+                    links: links.clone(),
+                };
+                let metrics = gateway.as_ref().map(|gateway| gateway.metrics().clone());
+                let state = console_state(&directory, hosted, metrics, survey);
+                Some(Console::start(state, addr)?)
+            }
+            None => None,
+        };
         Ok(Node {
             name,
             directory,
             membership,
             links,
             gateway,
+            console,
             arbiters,
             stop: Some(stop),
             keeper: Some(keeper),
@@ -257,6 +280,11 @@ impl Node {
         self.gateway.as_ref().and_then(Gateway::tcp_addr)
     }
 
+    /// Where console, metrics and health are served, if they are.
+    pub fn console_addr(&self) -> Option<SocketAddr> {
+        self.console.as_ref().map(Console::addr)
+    }
+
     /// What it knows of its cluster, as it changes.
     pub fn status(&self) -> watch::Receiver<Status> {
         self.status.clone()
@@ -271,6 +299,9 @@ impl Node {
     pub async fn stop(mut self) {
         if let Some(gateway) = self.gateway.take() {
             gateway.stop().await;
+        }
+        if let Some(console) = self.console.take() {
+            console.stop().await;
         }
         drop(self.stop.take());
         if let Some(background) = &self.background {
@@ -308,6 +339,42 @@ impl Drop for Node {
         if let Some(background) = self.background.take() {
             background.shutdown_background();
         }
+    }
+}
+
+/// What the console needs to tell of the cluster.
+#[derive(Clone)]
+struct Surveyor {
+    name: String,
+    views: Arc<RwLock<View>>,
+    status: watch::Receiver<Status>,
+    links: Links,
+}
+
+impl Surveyor {
+    fn look(&self) -> ClusterSurvey {
+        let view = self.views.read().unwrap_or_else(PoisonError::into_inner);
+        ClusterSurvey::new(&self.name, &view, &self.status.borrow(), &self.links)
+    }
+}
+
+fn console_state(
+    directory: &Arc<Directory>,
+    regions: Hosted,
+    gateway: Option<Arc<GatewayMetrics>>,
+    survey: Surveyor,
+) -> ConsoleState {
+    let (node, also) = (survey.name.clone(), survey.clone());
+    ConsoleState {
+        directory: directory.clone(),
+        regions,
+        extra_metrics: vec![
+            Box::new(move |text| gateway.iter().for_each(|metrics| metrics.write(text))),
+            Box::new(move |text| survey.look().write_metrics(text)),
+        ],
+        node,
+        // The survey is plain data.
+        cluster: Some(Box::new(move || serde_json::to_value(also.look()).unwrap_or_default())),
     }
 }
 

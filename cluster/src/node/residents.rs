@@ -8,27 +8,19 @@ use purview::actor::directory::Directory;
 use purview::actor::messages::Halt;
 use purview::actor::metrics::RegionMetrics;
 use purview::actor::region::{Clock, RegionActor};
-use purview::scene::{Epoch, Region, RegionId, Scene};
+use purview::scene::{Epoch, Region, RegionId, Scene, SceneId};
+
+use crate::console::{Hosted, RegionHandle};
 
 /// A region that runs here.
 #[derive(Debug)]
 struct Resident {
+    scene: SceneId,
     epoch: Epoch,
     address: Addr<RegionActor>,
     metrics: Arc<RegionMetrics>,
     /// The grant was seen by everybody: where it is not seen any more it is over.
     confirmed: bool,
-}
-
-/// A region that runs here, for whoever wants to know.
-#[derive(Debug, Clone)]
-pub struct RegionStatus {
-    /// Which.
-    pub region: RegionId,
-    /// Under which epoch.
-    pub epoch: Epoch,
-    /// What it keeps of itself.
-    pub metrics: Arc<RegionMetrics>,
 }
 
 /// All regions that run here.
@@ -38,11 +30,16 @@ pub(super) struct Residents {
     arbiters: Vec<ArbiterHandle>,
     running: BTreeMap<RegionId, Resident>,
     started: usize,
+    hosted: Hosted,
 }
 
 impl Residents {
-    pub(super) fn new(directory: Arc<Directory>, arbiters: Vec<ArbiterHandle>) -> Residents {
-        Residents { directory, arbiters, running: BTreeMap::new(), started: 0 }
+    pub(super) fn new(
+        directory: Arc<Directory>,
+        arbiters: Vec<ArbiterHandle>,
+        hosted: Hosted,
+    ) -> Residents {
+        Residents { directory, arbiters, running: BTreeMap::new(), started: 0, hosted }
     }
 
     /// Starts a region under an epoch, empty. False when the scene has no such region or there is no
@@ -58,7 +55,9 @@ impl Residents {
         self.started += 1;
         let address = RegionActor::start_in_arbiter(arbiter, move |_| actor);
         self.directory.set_region(id, Some(address.clone().recipient().into()));
-        self.running.insert(id, Resident { epoch, address, metrics, confirmed: false });
+        let scene = scene.id;
+        self.running.insert(id, Resident { scene, epoch, address, metrics, confirmed: false });
+        self.show();
         true
     }
 
@@ -78,6 +77,7 @@ impl Residents {
     pub(super) fn end(&mut self, id: RegionId) {
         if let Some(resident) = self.running.remove(&id) {
             resident.address.do_send(Halt);
+            self.show();
         }
     }
 
@@ -96,13 +96,15 @@ impl Residents {
         self.running.len()
     }
 
-    /// What each of them keeps of itself.
-    pub(super) fn status(&self) -> Vec<RegionStatus> {
-        let status = |(id, r): (&RegionId, &Resident)| RegionStatus {
+    /// Tells the console which regions run here.
+    fn show(&self) {
+        let handle = |(id, resident): (&RegionId, &Resident)| RegionHandle {
+            scene: resident.scene,
             region: *id,
-            epoch: r.epoch,
-            metrics: r.metrics.clone(),
+            inspect: resident.address.clone().recipient(),
+            inspect_entity: resident.address.clone().recipient(),
+            metrics: resident.metrics.clone(),
         };
-        self.running.iter().map(status).collect()
+        self.hosted.set(self.running.iter().map(handle).collect());
     }
 }

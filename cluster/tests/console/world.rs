@@ -271,7 +271,8 @@ impl FakeWorld {
     pub fn console(&self, addr: SocketAddr) -> Console {
         let state = ConsoleState {
             directory: self.directory.clone(),
-            regions: self.regions.clone(),
+            regions: self.regions.clone().into(),
+            cluster: None,
             extra_metrics: vec![Box::new(|text| text.push_str("purview_sessions 3\n"))],
             node: "dev".into(),
         };

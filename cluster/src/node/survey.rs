@@ -1,0 +1,159 @@
+//! What a process knows of its cluster, to be told: `/api/cluster` and `purview ctl`.
+
+use serde::{Deserialize, Serialize};
+
+use super::Status;
+use crate::engine::{Incarnation, View};
+use crate::link::Links;
+
+/// The cluster as one of its processes sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ClusterSurvey {
+    /// Who says so.
+    pub me: String,
+    /// The store's revision of which this is.
+    pub revision: u64,
+    /// Who plans; none: nobody now.
+    pub leader: Option<String>,
+    /// Regions of all scenes.
+    pub regions_all: usize,
+    /// Of these, those of which it is known where they run.
+    pub regions_located: usize,
+    /// Processes that are there.
+    pub nodes: Vec<NodeLine>,
+    /// Regions that have an owner.
+    pub regions: Vec<RegionLine>,
+    /// What this process says to others.
+    pub lanes: Vec<LaneLine>,
+}
+
+/// A process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeLine {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub process: u64,
+    /// Where its peers reach it.
+    pub address: String,
+    /// Whether it takes regions.
+    pub takes_regions: bool,
+    /// Whether it holds sessions.
+    pub gateway: bool,
+    /// How much it carries, against the others.
+    pub capacity: u32,
+    /// How many regions it owns.
+    pub owns: usize,
+}
+
+/// A region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegionLine {
+    /// Its scene.
+    pub scene: String,
+    /// Which.
+    pub region: u32,
+    /// Whose.
+    pub node: String,
+    /// Under which epoch.
+    pub epoch: u64,
+}
+
+/// What is said to one process on one lane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneLine {
+    /// To whom.
+    pub to: u64,
+    /// For regions or for sessions.
+    pub kind: String,
+    /// Whether a connection stands.
+    pub connected: bool,
+    /// Messages so far.
+    pub messages: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Messages sent again after a connection was lost.
+    pub resent: u64,
+    /// Bytes that are not acknowledged.
+    pub waiting_bytes: usize,
+}
+
+impl ClusterSurvey {
+    /// What a view of the store and the links say.
+    pub(super) fn new(me: &str, view: &View, status: &Status, links: &Links) -> ClusterSurvey {
+        let owns = |i: Incarnation| view.owners.values().filter(|o| o.incarnation == i).count();
+        let nodes = view.nodes.iter().map(|(incarnation, node)| NodeLine {
+            name: node.name.clone(),
+            process: node.process,
+            address: node.address.clone(),
+            takes_regions: node.regions,
+            gateway: node.gateway,
+            capacity: node.capacity,
+            owns: owns(*incarnation),
+        });
+        let regions = view.owners.iter().map(|(key, owner)| RegionLine {
+            scene: key.scene.clone(),
+            region: key.region,
+            node: owner.node.clone(),
+            epoch: owner.epoch.0,
+        });
+        let mut lanes = Vec::new();
+        links.each_lane(|to, kind, metrics, connected, waiting_bytes| {
+            use std::sync::atomic::Ordering::Relaxed;
+            lanes.push(LaneLine {
+                to,
+                kind: kind.word().into(),
+                connected,
+                messages: metrics.messages.load(Relaxed),
+                bytes: metrics.bytes.load(Relaxed),
+                resent: metrics.resent.load(Relaxed),
+                waiting_bytes,
+            });
+        });
+        lanes.sort_by(|a, b| (a.to, &a.kind).cmp(&(b.to, &b.kind)));
+        ClusterSurvey {
+            me: me.into(),
+            revision: view.revision.0,
+            leader: view.leader.as_ref().map(|leader| leader.node.clone()),
+            regions_all: status.regions,
+            regions_located: status.located,
+            nodes: nodes.collect(),
+            regions: regions.collect(),
+            lanes,
+        }
+    }
+
+    /// Appends what links do, in Prometheus' text form.
+    pub fn write_metrics(&self, text: &mut String) {
+        type Family = (&'static str, &'static str, &'static str, fn(&LaneLine) -> u64);
+        let families: [Family; 5] = [
+            ("purview_link_connected", "gauge", "Whether a link to a peer stands.", |l| {
+                l.connected.into()
+            }),
+            (
+                "purview_link_waiting_bytes",
+                "gauge",
+                "Bytes that a peer has not acknowledged.",
+                |l| l.waiting_bytes as u64,
+            ),
+            ("purview_link_messages_total", "counter", "Messages said to a peer.", |l| l.messages),
+            ("purview_link_bytes_total", "counter", "Bytes of these.", |l| l.bytes),
+            (
+                "purview_link_resent_total",
+                "counter",
+                "Messages sent again after a connection was lost.",
+                |l| l.resent,
+            ),
+        ];
+        for (name, kind, help, value) in families {
+            *text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+            for lane in &self.lanes {
+                let (to, of) = (lane.to, &lane.kind);
+                *text += &format!("{name}{{peer=\"{to}\",lane=\"{of}\"}} {}\n", value(lane));
+            }
+        }
+        *text += "# HELP purview_regions_located Regions of which it is known where they run.\n";
+        *text += "# TYPE purview_regions_located gauge\n";
+        *text += &format!("purview_regions_located {}\n", self.regions_located);
+    }
+}
