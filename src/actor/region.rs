@@ -367,7 +367,9 @@ impl RegionActor {
 fn lose(to: RegionId, msg: ToRegion) {
     tracing::error!(%to, "a region is gone; what was for it is lost");
     if let (Input::Handoff(handoff), Some(client)) = (&msg.input, msg.client)
-        && client.try_send(Delivery::Notice(Notice::Left { tick: handoff.tick })).is_err()
+        && client
+            .try_send(Delivery::Notice(Notice::Left { tick: handoff.tick, epoch: handoff.epoch }))
+            .is_err()
     {
         tracing::warn!(%to, entity = %handoff.state.id, "its session could not be told");
     }

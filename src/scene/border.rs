@@ -69,6 +69,9 @@ pub struct BorderBatch {
     pub from: RegionId,
     /// The sender's region epoch; a lower one than known is late.
     pub epoch: Epoch,
+    /// The sender's lineage: since this region epoch nothing of it was lost. A higher one than known
+    /// says that the region has died since and was put together anew.
+    pub lineage: Epoch,
     /// The tick whose state this is.
     pub tick: Tick,
     /// The tick of the batch before this one; another than the receiver's last means that one was
@@ -91,6 +94,8 @@ pub struct BorderBatch {
 pub struct SettleBatch {
     /// The sender.
     pub from: RegionId,
+    /// The sender's region epoch.
+    pub epoch: Epoch,
     /// The tick that is settled.
     pub tick: Tick,
     /// The round, from 0.
@@ -120,6 +125,8 @@ pub struct SeenState {
 pub struct Handoff {
     /// The region that it leaves.
     pub from: RegionId,
+    /// That region's epoch.
+    pub from_epoch: Epoch,
     /// What it is and where, without its bonds.
     pub state: Spawn,
     /// Its bonds and fights.

@@ -115,7 +115,7 @@ pub struct Spawn {
 }
 
 /// What a region is told.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Input {
     /// Add an entity. Takes effect at the end of the tick's moves.
     Enter(Box<Spawn>),
@@ -215,7 +215,7 @@ pub enum Effect {
 }
 
 /// What a session is told of its entity, beside frames.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Notice {
     /// The entity lives in `region` from now on; send what was not yet applied there.
     Route {
@@ -242,6 +242,8 @@ pub enum Notice {
     Left {
         /// The first tick without it.
         tick: Tick,
+        /// The entity's epoch; a lower one than that of its route is old news.
+        epoch: Epoch,
     },
     /// The entity could not be added.
     Refused(super::frames::Refusal),

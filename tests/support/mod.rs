@@ -7,6 +7,7 @@ pub mod brute;
 pub mod crash;
 pub mod decode;
 pub mod safety;
+pub mod trial;
 pub mod world;
 
 /// A small seeded generator (SplitMix64): the same seed, the same history, on every machine.

@@ -9,6 +9,7 @@ use purview::scene::effects::{Destination, Effect, Input, Notice, Order, Spawn};
 use purview::scene::frames::{FrameBatch, InputRefused};
 use purview::scene::inspect::PlayerSnapshot;
 use purview::scene::movement::{Course, Own, ServerMs};
+use purview::scene::region::RegionSnapshot;
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
     SessionId, Tick,
@@ -90,6 +91,8 @@ pub struct World {
     pub due: BTreeMap<RegionId, Tick>,
     /// This region stands still.
     pub stopped: Option<RegionId>,
+    /// Percent of calls before which some region is relocated.
+    pub restless: u64,
     blocked: BTreeSet<(RegionId, RegionId)>,
     /// Everything that regions wanted done, as text, when it is to be kept.
     pub log: Option<Vec<String>>,
@@ -105,6 +108,9 @@ pub struct World {
     next: u64,
     fx: Vec<Effect>,
     pub handoffs: u64,
+    pub relocations: u64,
+    /// Clients that were told everything anew.
+    pub resyncs: u64,
     /// Effects other than frames, ghosts and notices, by name: to see that something happens.
     pub view_messages: u64,
 }
@@ -135,6 +141,7 @@ impl World {
             scenes: vec![scene.clone()],
             regions: regions_of(&scene),
             stopped: None,
+            restless: 0,
             blocked: BTreeSet::new(),
             log: None,
             scene,
@@ -146,6 +153,8 @@ impl World {
             next: 1,
             fx: Vec::new(),
             handoffs: 0,
+            relocations: 0,
+            resyncs: 0,
             view_messages: 0,
         }
     }
@@ -194,6 +203,34 @@ impl World {
         id
     }
 
+    /// The region is frozen, travels as bytes and goes on under a higher epoch, from the same place in
+    /// its queues. False in an open tick.
+    pub fn relocate(&mut self, id: RegionId) -> bool {
+        let at = id.0 as usize;
+        if !self.regions[at].is_closed() || self.down.contains_key(&id) {
+            return false;
+        }
+        let scene = self.scenes.iter().find(|s| s.map.get(id).is_some()).unwrap().clone();
+        let empty = Region::new(scene.clone(), id).unwrap();
+        let old = std::mem::replace(&mut self.regions[at], empty);
+        let bytes = old.freeze().expect("a closed tick").encode().expect("not too big");
+        let snapshot = RegionSnapshot::decode(&bytes).expect("the same bytes");
+        assert_eq!(snapshot.encode().unwrap(), bytes);
+        let epoch = Epoch(snapshot.epoch().0 + 1 + self.rng.next() % 3);
+        let mut fx = std::mem::take(&mut self.fx);
+        let new = Region::restore(scene, id, epoch, snapshot, &mut fx).expect("it fits");
+        (self.regions[at], self.fx) = (new, fx);
+        self.relocations += 1;
+        self.depth += 1;
+        self.carry_effects(id);
+        self.depth -= 1;
+        if let Some(mut safety) = self.safety.take_if(|_| self.depth == 0) {
+            safety.look(self, id);
+            self.safety = Some(safety);
+        }
+        true
+    }
+
     /// Hands a region an input; one whose actor has ended does not hear it.
     pub fn tell(&mut self, region: RegionId, input: Input) {
         if !self.down.contains_key(&region) {
@@ -229,6 +266,10 @@ impl World {
 
     /// Does what is to be done before the next step.
     fn strike(&mut self) {
+        if self.restless > 0 && self.rng.chance(self.restless) {
+            let id = RegionId(self.rng.below(self.regions.len()) as u32);
+            self.relocate(id);
+        }
         while let Some(due) = self.strikes.first_entry().filter(|e| *e.key() <= self.steps) {
             due.remove().into_iter().for_each(|strike| strike(self));
         }
@@ -413,6 +454,7 @@ impl World {
             client.ack = frame.ack;
             client.unacked.retain(|(seq, _)| *seq > frame.ack);
             if frame.resync {
+                self.resyncs += 1;
                 client.courses.clear();
                 client.shown.clear();
             }

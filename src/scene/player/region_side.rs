@@ -87,7 +87,7 @@ impl Player {
                     }
                 }
             }
-            Notice::Left { tick } => self.left(now_ms, tick, out),
+            Notice::Left { tick, epoch } => self.left(now_ms, tick, epoch, out),
             Notice::Refused(why) => self.join_refused(now_ms, Problem::Region(why), out),
         }
     }
@@ -129,7 +129,11 @@ impl Player {
         self.place = Some(now);
     }
 
-    fn left(&mut self, now_ms: u64, tick: Tick, out: &mut Vec<PlayerEffect>) {
+    fn left(&mut self, now_ms: u64, tick: Tick, epoch: Epoch, out: &mut Vec<PlayerEffect>) {
+        if self.route.and_then(|r| r.epoch).is_some_and(|known| epoch < known) {
+            // Of an owner that is none any more.
+            return;
+        }
         match self.state {
             State::Connected | State::Greeted | State::Closed => {}
             State::Joining | State::InWorld | State::Leaving => {

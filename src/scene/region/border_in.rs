@@ -7,6 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::bodies::{Ghost, Role};
 use super::settle::Progress;
+use super::snapshot::SavedInbound;
 use super::{Moved, PATIENCE, Region};
 use crate::scene::border::{BorderBatch, GhostChange, GhostLeave, GhostState};
 use crate::scene::effects::{Effect, Input};
@@ -27,8 +28,8 @@ const MAX_WAITING: usize = 32;
 pub struct Neighbour {
     pub id: RegionId,
     epoch: Epoch,
-    /// The region's epoch in the last batch that was applied.
-    applied: Epoch,
+    /// Its lineage in the last batch that was applied.
+    lineage: Epoch,
     /// Tick of the last batch received.
     pub last: Tick,
     pub progress: Progress,
@@ -43,9 +44,9 @@ pub struct Neighbour {
 pub struct Inbound {
     pub neighbours: Vec<Neighbour>,
     /// When ghosts without an owner's word were last looked for.
-    swept: Tick,
+    pub(super) swept: Tick,
     /// A neighbour has crashed, or may have: what was said by way of it may be lost.
-    crashed: bool,
+    pub(super) crashed: bool,
 }
 
 impl Inbound {
@@ -54,7 +55,7 @@ impl Inbound {
         let neighbours = neighbours.iter().map(|r| Neighbour {
             id: r.id,
             epoch: r.epoch,
-            applied: r.epoch,
+            lineage: r.epoch,
             last: Tick(0),
             progress: Progress::default(),
             sound: Tick(0),
@@ -84,6 +85,33 @@ impl Inbound {
         n.last = batch.tick;
         n.expired = false;
         n.waiting.push_back(batch);
+    }
+
+    /// What neighbours have sent, for a snapshot; where it is not whole, what they are called by.
+    pub(super) fn save(&self, whole: bool) -> Vec<SavedInbound> {
+        let saved = self.neighbours.iter().map(|n| SavedInbound {
+            id: n.id,
+            epoch: n.epoch,
+            lineage: n.lineage,
+            last: n.last,
+            progress: n.progress,
+            sound: n.sound,
+            expired: n.expired,
+            waiting: if whole { n.waiting.iter().cloned().collect() } else { Vec::new() },
+        });
+        saved.collect()
+    }
+
+    /// Goes on from a snapshot.
+    pub(super) fn restore(&mut self, saved: Vec<SavedInbound>, (swept, crashed): (Tick, bool)) {
+        (self.swept, self.crashed) = (swept, crashed);
+        for saved in saved {
+            let Some(n) = self.neighbours.iter_mut().find(|n| n.id == saved.id) else { continue };
+            (n.epoch, n.lineage) = (n.epoch.max(saved.epoch), n.lineage.max(saved.lineage));
+            (n.last, n.sound, n.expired) = (saved.last, saved.sound, saved.expired);
+            n.progress = saved.progress;
+            n.waiting = saved.waiting.into();
+        }
     }
 
     /// Up to which tick what is known of the region's entities is whole.
@@ -140,8 +168,8 @@ impl Region {
         if batch.full || batch.prev <= n.sound {
             n.sound = batch.tick;
         }
-        if batch.epoch > n.applied {
-            n.applied = batch.epoch;
+        if batch.lineage > n.lineage {
+            n.lineage = batch.lineage;
             self.inbound.crashed = true;
         }
         Some(batch)

@@ -28,13 +28,16 @@ mod border_out;
 mod doors;
 mod fights;
 mod frames;
+mod freeze;
 mod handoff;
 mod layout;
 mod look;
 mod negotiate;
+mod restore;
 mod scan;
 mod seek;
 mod settle;
+mod snapshot;
 mod tracks;
 mod viewer;
 mod walkers;
@@ -42,11 +45,14 @@ mod walkers;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use self::bodies::{Bodies, Bound, Role};
 use self::border_in::Inbound;
 use self::border_out::Outbound;
 use self::negotiate::Mail;
+pub use self::restore::RestoreError;
+pub use self::snapshot::RegionSnapshot;
 use self::viewer::Viewer;
 use super::border::Handoff;
 use super::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Spawn};
@@ -99,7 +105,7 @@ pub const PATIENCE: u64 = 10;
 
 /// Where an entity was last known to live that is not known here any more. What carries a lower
 /// epoch is late; the region is this one when the entity is gone for good.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Moved {
     region: RegionId,
     epoch: Epoch,
@@ -124,6 +130,8 @@ enum Phase {
 pub struct Region {
     id: RegionId,
     epoch: Epoch,
+    /// Since this region epoch nothing of it was lost.
+    lineage: Epoch,
     rect: Rect,
     scene: Arc<Scene>,
     rules: ViewRules,
@@ -138,6 +146,8 @@ pub struct Region {
     arrivals: Vec<Spawn>,
     incoming: Vec<Handoff>,
     moved: FxHashMap<EntityId, Moved>,
+    /// Of regions that have died: since which of their epochs they are believed again.
+    fences: FxHashMap<RegionId, Epoch>,
     bodies: Bodies,
     viewers: Vec<Viewer>,
     acts: Vec<PendingAct>,
@@ -162,6 +172,7 @@ impl Region {
         Some(Region {
             id,
             epoch: entry.epoch,
+            lineage: entry.epoch,
             rect: entry.rect,
             rules: ViewRules::of(&scene),
             ground: scene.terrain.clone().map(Ground::new),
@@ -173,6 +184,7 @@ impl Region {
             arrivals: Vec::new(),
             incoming: Vec::new(),
             moved: FxHashMap::default(),
+            fences: FxHashMap::default(),
             bodies: Bodies::new(&scene, entry.rect),
             viewers: Vec::new(),
             acts: Vec::new(),
@@ -400,7 +412,8 @@ impl Region {
         match self.arrivals.iter().position(|s| s.id == id) {
             Some(at) => {
                 if let Some(session) = self.arrivals.swap_remove(at).session {
-                    fx.push(Effect::Notice(session, Notice::Left { tick: self.tick }));
+                    let (tick, epoch) = (self.tick, Epoch(1));
+                    fx.push(Effect::Notice(session, Notice::Left { tick, epoch }));
                 }
             }
             None => self.forward(id, Input::Leave(id), fx),
@@ -540,7 +553,7 @@ impl Region {
         self.bodies.remove(slot);
         self.counts.reals -= 1;
         if let Some(session) = viewer.and_then(|v| v.session) {
-            fx.push(Effect::Notice(session, Notice::Left { tick: self.tick }));
+            fx.push(Effect::Notice(session, Notice::Left { tick: self.tick, epoch }));
         }
     }
 

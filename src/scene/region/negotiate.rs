@@ -7,10 +7,11 @@ use super::bodies::{NO_SLOT, Role};
 use super::border_in::EXPIRY;
 use super::layout::Renumbering;
 use super::scan;
+use super::snapshot::SavedMail;
 use super::{Region, ahead};
 use crate::scene::effects::Effect;
 use crate::scene::views::{Addressee, Heard, Say, ViewMsg};
-use crate::scene::{EntityId, RegionId, Tick};
+use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
 /// Rounds of repair after which what is left waits for the next tick. Repairs end by themselves; a
 /// chain this long has not been seen.
@@ -82,15 +83,37 @@ impl Mail {
 
     /// Copies of all that is still to be heard here, or said to players of other regions. `id` names
     /// the entity in a slot.
-    pub fn waiting(&self, here: RegionId, id: impl Fn(u32) -> Option<EntityId>) -> Vec<ViewMsg> {
+    pub fn waiting(
+        &self,
+        (here, epoch): (RegionId, Epoch),
+        id: impl Fn(u32) -> Option<EntityId>,
+    ) -> Vec<ViewMsg> {
         let mut all = self.posted.clone();
         all.extend(self.early.iter().map(|(_, msg)| *msg));
         let letters = self.local.iter().chain(&self.afar).map(|l| (id(l.from), l.to_id, l.say));
         let farewells = self.farewells.iter().map(|(from, to, say)| (Some(*from), *to, *say));
         for (from, to, say) in letters.chain(farewells) {
-            all.extend(from.map(|from| ViewMsg { from, from_region: here, to, say }));
+            all.extend(from.map(|from| ViewMsg {
+                from,
+                from_region: here,
+                from_epoch: epoch,
+                to,
+                say,
+            }));
         }
         all
+    }
+
+    /// What waits here, for a snapshot. Between ticks nothing is on its way inside.
+    pub(super) fn save(&self) -> SavedMail {
+        debug_assert!(self.local.is_empty(), "letters are carried at once");
+        let (posted, early, thrs) = (self.posted.clone(), self.early.clone(), self.thrs.clone());
+        SavedMail { posted, early, thrs, unsent: Vec::new() }
+    }
+
+    /// Goes on from a snapshot.
+    pub(super) fn restore(&mut self, saved: SavedMail) {
+        (self.posted, self.early, self.thrs) = (saved.posted, saved.early, saved.thrs);
     }
 
     /// Whether anything is to be said to players of other regions.
@@ -177,7 +200,7 @@ impl Region {
             let from = self.bodies.hot[letter.from as usize].id;
             let to = self.bodies.hot[letter.to as usize].id;
             if let Role::Ghost(ghost) = &self.bodies.cold[letter.to as usize].role {
-                let msg = ViewMsg { from, from_region: self.id, to, say: letter.say };
+                let msg = self.letter(from, to, letter.say);
                 letters.push((ghost.owner, msg));
             }
         }
@@ -186,11 +209,15 @@ impl Region {
             // altogether and needs no farewell.
             let home = self.whereabouts(to).or_else(|| self.came_from(from));
             if let Some(region) = home.filter(|r| *r != self.id) {
-                letters.push((region, ViewMsg { from, from_region: self.id, to, say }));
+                letters.push((region, self.letter(from, to, say)));
             }
         }
         self.counts.view_messages += letters.len() as u64;
         letters
+    }
+
+    fn letter(&self, from: EntityId, to: EntityId, say: Say) -> ViewMsg {
+        ViewMsg { from, from_region: self.id, from_epoch: self.epoch, to, say }
     }
 
     /// A ghost's threshold has changed. When it has risen, players who would rather see it than what
@@ -309,7 +336,7 @@ impl Region {
     /// Answers a message from afar in the name of whom it was for.
     fn say_no(&mut self, to: &ViewMsg, say: Say, fx: &mut Vec<Effect>) {
         self.counts.view_messages += 1;
-        let answer = ViewMsg { from: to.to, from_region: self.id, to: to.from, say };
+        let answer = self.letter(to.to, to.from, say);
         fx.push(Effect::View(to.from_region, answer));
     }
 

@@ -38,7 +38,7 @@ pub use ties::{Fight, Ties};
 
 use serde::{Deserialize, Serialize};
 
-use super::{EntityId, RegionId, Tick};
+use super::{EntityId, Epoch, RegionId, Tick};
 
 /// A message of the negotiation between two players.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +47,8 @@ pub struct ViewMsg {
     pub from: EntityId,
     /// Where the sender lives.
     pub from_region: RegionId,
+    /// That region's epoch.
+    pub from_epoch: Epoch,
     /// Whose registers it is for.
     pub to: EntityId,
     /// What it says.
