@@ -4,8 +4,10 @@
 
 mod support;
 
-use purview::scene::{SceneSpec, Visibility};
+use purview::scene::effects::{Effect, Notice};
+use purview::scene::{Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, Visibility};
 use support::trial::{CIRCLE, Trial, scene};
+use support::world::World;
 use support::{say_how_to_replay, seeds, seeds_are_given};
 
 fn every_seed(spec: &SceneSpec, most: u64, restless: u64, go: impl Fn(&mut Trial)) {
@@ -54,9 +56,30 @@ fn with_a_margin_nobody_notices_that_regions_move() {
 
 #[test]
 fn in_a_storm_regions_move_and_afterwards_all_is_as_if_it_had_never_been() {
-    every_seed(&scene(Visibility::Patches, 3), 15, 2, |t| {
+    every_seed(&scene(Visibility::Patches, 3), 30, 4, |t| {
         t.storm(40);
         // Lost batches are no business of this test.
         t.w.resyncs = 0;
     });
+}
+
+#[test]
+fn sessions_are_told_under_the_next_epoch_what_was_applied() {
+    let mut w = World::new(scene(Visibility::Patches, 60), 1);
+    let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
+    (0..2).for_each(|_| w.step());
+    w.walk(a, Pos::ground(2_990, 500));
+    w.step();
+    w.walk(a, Pos::ground(2_980, 500));
+    let at = &mut w.regions[0];
+    let empty = Region::new(w.scene.clone(), RegionId(0)).expect("a region of the scene");
+    let snapshot = std::mem::replace(at, empty).freeze().expect("a closed tick");
+    let mut fx = Vec::new();
+    let next = Region::restore(w.scene.clone(), RegionId(0), Epoch(2), snapshot, &mut fx);
+    assert!(next.is_ok());
+    let [Effect::Notice(session, Notice::Route { epoch, last_applied, arrived, .. })] = &fx[..]
+    else {
+        panic!("{fx:?}");
+    };
+    assert_eq!((*session, *epoch, *last_applied, *arrived), (a, Epoch(2), Seq(1), false));
 }

@@ -6,7 +6,9 @@
 pub mod brute;
 pub mod crash;
 pub mod decode;
+pub mod kill;
 pub mod safety;
+pub mod session;
 pub mod trial;
 pub mod world;
 

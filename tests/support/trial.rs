@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use purview::scene::effects::{Bond, Input, Order};
+use bytes::Bytes;
+use purview::scene::effects::{Bond, Deed, Input, Order, Spawn};
 use purview::scene::region::PATIENCE;
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, SceneSpec, SessionId, Visibility,
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneId, SceneSpec, SessionId,
+    Tick, Visibility,
 };
 
 use super::Rng;
 use super::brute::{self, Pair, in_range, pair};
+use super::kill::GRACE;
+use super::session::in_world;
 use super::world::{Weather, World};
 
 pub const WIDTH: i32 = 9_600;
@@ -58,6 +62,10 @@ pub struct Trial {
     pub w: World,
     pub rng: Rng,
     pub npcs: Vec<EntityId>,
+    /// When each of these was added.
+    added: BTreeMap<EntityId, Tick>,
+    /// Those which a region had forgotten, since they were younger than its checkpoint.
+    pub forgotten: u64,
     pub blocking: Watch,
     pub odd: Watch,
     pub out: Watch,
@@ -71,7 +79,8 @@ impl Trial {
         let crowd = Pos::ground(rng.range(2_000, 7_600), rng.range(2_000, 7_600));
         let w = World::new(spec, seed ^ 0x5555);
         let [blocking, odd, out, missed] = Default::default();
-        Trial { w, rng, npcs: Vec::new(), blocking, odd, out, missed, crowd }
+        let (npcs, added, forgotten) = Default::default();
+        Trial { w, rng, npcs, added, forgotten, blocking, odd, out, missed, crowd }
     }
 
     pub fn somewhere(&mut self) -> Pos {
@@ -83,16 +92,21 @@ impl Trial {
 
     pub fn disturb(&mut self) {
         let at = self.somewhere();
-        let settled = |c: &&SessionId| self.w.clients[*c].epoch > Epoch(0);
+        let settled = |c: &&SessionId| {
+            let client = &self.w.clients[*c];
+            client.epoch > Epoch(0) && !client.leaving && in_world(client)
+        };
         let sessions: Vec<SessionId> = self.w.clients.keys().filter(settled).copied().collect();
         let plane = Plane(self.rng.range(0, 2));
         match (self.rng.below(14), sessions.len()) {
             (0..=1, _) | (_, 0..4) => {
                 self.w.join(plane, at, RangeSet::FULL);
             }
+            (2, _) if self.w.down.contains_key(&self.w.owner_of(SceneId(0), at)) => {}
             (2, _) => {
                 let id = self.w.spawn(Kind(1), plane, at, RangeSet::FULL, None);
                 self.npcs.push(id);
+                self.added.insert(id, self.w.tick);
             }
             (3, n) => {
                 let s = sessions[self.rng.below(n)];
@@ -101,7 +115,9 @@ impl Trial {
             (4, n) if n > 10 => {
                 let s = sessions[self.rng.below(n)];
                 self.w.leave(s);
-                self.w.clients.remove(&s);
+                if !self.w.sessions {
+                    self.w.clients.remove(&s);
+                }
             }
             (6, n) => {
                 let s = sessions[self.rng.below(n)];
@@ -158,6 +174,95 @@ impl Trial {
         self.rest();
     }
 
+    /// Regions die and are paused, and go on from checkpoints that are some ticks old, while everybody
+    /// walks about. `neatly`: between two ticks, so that each of them was told of wholly or not at all.
+    pub fn deaths(&mut self, ticks: usize, neatly: bool) {
+        self.w.sessions = true;
+        self.w.kills.checkpoint_every = 1 + self.rng.next() % 12;
+        self.w.kills.paused = 40;
+        for _ in 0..ticks {
+            (0..self.rng.below(5)).for_each(|_| self.disturb());
+            if neatly && self.rng.chance(12) {
+                let id = RegionId(self.rng.below(self.w.regions.len()) as u32);
+                let back_in = 1 + self.rng.next() % 45;
+                self.w.kill(id, back_in);
+            }
+            self.w.kills.deadly = u64::from(!neatly && self.rng.chance(25));
+            self.act();
+            self.w.step();
+        }
+        self.w.kills.deadly = 0;
+        self.w.kills.checkpoint_every = 0;
+        (0..45 + 3 * PATIENCE + GRACE).for_each(|_| self.w.step());
+        self.w.kills.zombies.clear();
+        (0..3 * PATIENCE).for_each(|_| self.w.step());
+        self.say_again();
+        (0..3).for_each(|_| self.w.step());
+        self.nobody_is_lost();
+        self.rest();
+    }
+
+    /// Somebody waves, and says for which time.
+    fn act(&mut self) {
+        let sessions: Vec<_> = self.w.in_world().filter_map(|c| c.player.as_ref()).collect();
+        if let Some(player) = sessions.get(self.rng.below(sessions.len().max(1))) {
+            let session = player.session();
+            let n = self.w.clients[&session].seq.0 + 1;
+            self.w.order(session, Order::Act(Deed::new(n.to_be_bytes().to_vec())));
+        }
+    }
+
+    /// The server's logic says again what may have been lost with a region; also what it has added since
+    /// the checkpoint.
+    fn say_again(&mut self) {
+        for s in self.w.clients.keys().copied().collect::<Vec<_>>() {
+            if !self.w.clients[&s].leaving {
+                self.tell_bonds(s);
+            }
+        }
+        for id in self.npcs.clone() {
+            let (pos, plane) = (self.w.truth[&id].pos, self.w.truth[&id].plane);
+            let is_home = |r: &&Region| r.find(id).is_some_and(|e| !e.ghost);
+            match self.w.regions.iter().find(is_home).map(Region::id) {
+                Some(region) => {
+                    self.w.tell(region, Input::Logic { id, order: Order::Move(pos) });
+                }
+                None => {
+                    let since = self.added[&id];
+                    let young = self.w.kills.deaths.iter().any(|(_, kept, _)| since >= *kept);
+                    assert!(young, "{id}, which was in every checkpoint, lives nowhere");
+                    let look = Bytes::from(format!("look {id}"));
+                    let (kind, range, session) = (Kind(1), RangeSet::FULL, None);
+                    let bonds = Vec::new();
+                    let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds };
+                    let region = self.w.owner_of(SceneId(0), pos);
+                    self.w.tell(region, Input::Enter(Box::new(spawn)));
+                    self.forgotten += 1;
+                }
+            }
+        }
+    }
+
+    /// Everybody lives in one region, and nobody was disconnected. That no input is applied twice follows from
+    /// what clients hold against each frame, that no acknowledgement is below the one before: a region
+    /// applies the last one plus one and nothing else.
+    fn nobody_is_lost(&mut self) {
+        let w = &self.w;
+        for (id, t) in &w.truth {
+            let is_home = |r: &&Region| r.find(*id).is_some_and(|e| !e.ghost);
+            let homes: Vec<_> = w.regions.iter().filter(is_home).map(Region::id).collect();
+            assert_eq!(homes.len(), 1, "{id} ({:?}) lives in {homes:?}", t.kind);
+        }
+        let players = w.truth.values().filter(|t| t.kind == Kind::PLAYER).count();
+        assert_eq!(w.in_world().count(), players, "somebody was disconnected");
+        assert_eq!(w.clients.len(), players, "somebody has not been told that it left");
+        assert!(w.regions.iter().all(|r| r.counts().dormant == 0), "somebody still sleeps");
+        let deaths = w.kills.deaths.len() as u64;
+        for c in w.clients.values() {
+            assert!(c.resyncs <= deaths, "{} was told everything {} times", c.entity, c.resyncs);
+        }
+    }
+
     /// Up to 2 m in a tick, the top speed.
     pub fn stroll(&mut self, s: SessionId) {
         let pos = self.w.truth[&self.w.clients[&s].entity].pos;
@@ -202,7 +307,7 @@ impl Trial {
         assert_eq!(brute::blocking(&w.scene, &w.truth, &links), []);
         let mut want: BTreeSet<_> = links.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).collect();
         let shown = w.shown();
-        for c in w.clients.values() {
+        for c in w.in_world() {
             for npc in &self.npcs {
                 let known = shown.contains(&(c.entity, *npc));
                 if in_range(&w.scene, &w.truth[&c.entity], &w.truth[npc], known) {

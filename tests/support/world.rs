@@ -9,6 +9,7 @@ use purview::scene::effects::{Destination, Effect, Input, Notice, Order, Spawn};
 use purview::scene::frames::{FrameBatch, InputRefused};
 use purview::scene::inspect::PlayerSnapshot;
 use purview::scene::movement::{Course, Own, ServerMs};
+use purview::scene::player::{Player, PlayerInput, Said};
 use purview::scene::region::RegionSnapshot;
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
@@ -17,10 +18,11 @@ use purview::scene::{
 
 use super::Rng;
 use super::brute::{Pair, Truth, Truths, pair};
+use super::kill::Kills;
 use super::safety::Safety;
 
 /// What a client was told.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Client {
     pub entity: EntityId,
     pub region: RegionId,
@@ -47,6 +49,10 @@ pub struct Client {
     pub entered: Vec<(Tick, EntityId)>,
     pub left: Vec<(Tick, EntityId)>,
     pub refused: usize,
+    /// Its session, where there is one and not only what a client would do.
+    pub player: Option<Player>,
+    /// How often it was told everything anew.
+    pub resyncs: u64,
     /// It wants to leave, and says so until it is told that it has.
     pub leaving: bool,
     pub gone: bool,
@@ -106,13 +112,32 @@ pub struct World {
     pub tick: Tick,
     pub rng: Rng,
     next: u64,
-    fx: Vec<Effect>,
+    pub fx: Vec<Effect>,
     pub handoffs: u64,
     pub relocations: u64,
+    /// Clients have sessions.
+    pub sessions: bool,
+    pub kills: Kills,
     /// Clients that were told everything anew.
     pub resyncs: u64,
     /// Effects other than frames, ghosts and notices, by name: to see that something happens.
     pub view_messages: u64,
+}
+
+/// The same, read from its bytes.
+fn travel(snapshot: RegionSnapshot) -> RegionSnapshot {
+    let bytes = snapshot.encode().expect("not too big");
+    let read = RegionSnapshot::decode(&bytes).expect("the same bytes");
+    assert_eq!(read.encode().unwrap(), bytes);
+    read
+}
+
+/// Everything in it but epochs, which grow.
+pub fn without_epochs(snapshot: &RegionSnapshot) -> String {
+    let text = format!("{snapshot:?}");
+    let mut parts = text.split("Epoch(");
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
 /// The regions of a scene, empty.
@@ -154,6 +179,8 @@ impl World {
             fx: Vec::new(),
             handoffs: 0,
             relocations: 0,
+            sessions: false,
+            kills: Kills::default(),
             resyncs: 0,
             view_messages: 0,
         }
@@ -173,9 +200,12 @@ impl World {
         self.scenes[usize::from(scene.0)].map.at(pos).expect("a place on the map").id
     }
 
-    /// Adds a player with a client.
+    /// Adds a player with a client, and with a session if the world has these.
     pub fn join(&mut self, plane: Plane, pos: Pos, range: RangeSet) -> SessionId {
         let session = SessionId(self.next + 1_000_000);
+        if self.sessions {
+            return self.join_by_session(session, plane, pos, range);
+        }
         let id = self.spawn(Kind::PLAYER, plane, pos, range, Some(session));
         let region = self.owner_of(SceneId(0), pos);
         let client = Client { entity: id, region, ..Client::default() };
@@ -192,8 +222,7 @@ impl World {
         range: RangeSet,
         session: Option<SessionId>,
     ) -> EntityId {
-        let id = EntityId(self.next);
-        self.next += 1;
+        let id = self.next_id();
         let look = Bytes::from(format!("look {id}"));
         let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds: Vec::new() };
         let scene = SceneId(0);
@@ -213,10 +242,13 @@ impl World {
         let scene = self.scenes.iter().find(|s| s.map.get(id).is_some()).unwrap().clone();
         let empty = Region::new(scene.clone(), id).unwrap();
         let old = std::mem::replace(&mut self.regions[at], empty);
-        let bytes = old.freeze().expect("a closed tick").encode().expect("not too big");
-        let snapshot = RegionSnapshot::decode(&bytes).expect("the same bytes");
-        assert_eq!(snapshot.encode().unwrap(), bytes);
-        let epoch = Epoch(snapshot.epoch().0 + 1 + self.rng.next() % 3);
+        let snapshot = travel(old.freeze().expect("a closed tick"));
+        // Twice: what the next owner would send on is what this one has received.
+        let (epoch, before) = (self.next_epoch(), without_epochs(&snapshot));
+        let way = Region::restore(scene.clone(), id, epoch, snapshot, &mut Vec::new());
+        let snapshot = travel(way.expect("it fits").freeze().expect("a closed tick"));
+        assert_eq!(without_epochs(&snapshot), before, "something has changed on the way");
+        let epoch = self.next_epoch();
         let mut fx = std::mem::take(&mut self.fx);
         let new = Region::restore(scene, id, epoch, snapshot, &mut fx).expect("it fits");
         (self.regions[at], self.fx) = (new, fx);
@@ -229,6 +261,11 @@ impl World {
             self.safety = Some(safety);
         }
         true
+    }
+
+    pub fn next_id(&mut self) -> EntityId {
+        self.next += 1;
+        EntityId(self.next - 1)
     }
 
     /// Hands a region an input; one whose actor has ended does not hear it.
@@ -266,6 +303,11 @@ impl World {
 
     /// Does what is to be done before the next step.
     fn strike(&mut self) {
+        if self.kills.deadly > 0 && self.rng.chance(self.kills.deadly) {
+            let id = RegionId(self.rng.below(self.regions.len()) as u32);
+            let back_in = 1 + self.rng.next() % 45;
+            self.kill(id, back_in);
+        }
         if self.restless > 0 && self.rng.chance(self.restless) {
             let id = RegionId(self.rng.below(self.regions.len()) as u32);
             self.relocate(id);
@@ -281,6 +323,9 @@ impl World {
         client.seq = client.seq.next();
         client.unacked.push_back((client.seq, order.clone()));
         let (id, seq, region) = (client.entity, client.seq, client.region);
+        if client.player.is_some() {
+            return self.say(session, seq, order);
+        }
         self.tell(region, Input::Client { id, seq, order });
     }
 
@@ -306,7 +351,11 @@ impl World {
         let client = self.clients.get_mut(&session).unwrap();
         client.leaving = true;
         let (id, region) = (client.entity, client.region);
+        let by_session = client.player.is_some();
         self.truth.remove(&id);
+        if by_session {
+            return self.hear(session, PlayerInput::Said(Said::Leave));
+        }
         self.tell(region, Input::Leave(id));
     }
 
@@ -314,8 +363,10 @@ impl World {
     /// between; then everything that is under way arrives.
     pub fn step(&mut self) {
         self.tick = self.tick.next();
+        self.bring_back();
         self.down.retain(|_, back| *back > self.tick);
-        let leaving = self.clients.values().filter(|c| c.leaving);
+        self.pass_time();
+        let leaving = self.clients.values().filter(|c| c.leaving && c.player.is_none());
         for (id, region) in leaving.map(|c| (c.entity, c.region)).collect::<Vec<_>>() {
             self.tell(region, Input::Leave(id));
         }
@@ -347,6 +398,7 @@ impl World {
         }
         while self.deliver_one() {}
         self.clients.retain(|_, c| !c.gone);
+        self.keep_checkpoints();
     }
 
     /// A tick of one region alone, whose messages to others are lost.
@@ -372,7 +424,7 @@ impl World {
         true
     }
 
-    fn carry_effects(&mut self, from: RegionId) {
+    pub fn carry_effects(&mut self, from: RegionId) {
         for effect in std::mem::take(&mut self.fx) {
             if let Some(log) = &mut self.log {
                 log.push(format!("step {} {from} {effect:?}", self.steps));
@@ -415,6 +467,13 @@ impl World {
     }
 
     fn notice(&mut self, session: SessionId, notice: Notice) {
+        if self.clients.get(&session).is_some_and(|c| c.player.is_some()) {
+            self.hear(session, PlayerInput::Notice(notice.clone()));
+            if matches!(notice, Notice::Left { .. }) {
+                // Whether it is believed is its session's to say.
+                return;
+            }
+        }
         let Some(client) = self.clients.get_mut(&session) else { return };
         match notice {
             Notice::Route { region, epoch, last_applied, .. } => {
@@ -422,6 +481,9 @@ impl World {
                     return;
                 }
                 (client.region, client.epoch) = (region, epoch);
+                if client.player.is_some() {
+                    return;
+                }
                 client.unacked.retain(|(seq, _)| *seq > last_applied);
                 let id = client.entity;
                 for (seq, order) in client.unacked.clone() {
@@ -429,6 +491,7 @@ impl World {
                 }
             }
             Notice::Left { .. } => client.gone = true,
+            Notice::Present { .. } => {}
             Notice::Refused(why) => panic!("session {session} was refused: {why:?}"),
         }
     }
@@ -438,7 +501,10 @@ impl World {
         if self.encode {
             self.decode(batch);
         }
-        for frame in &batch.sessions {
+        for (index, frame) in batch.sessions.iter().enumerate() {
+            if !self.passes_on(batch, index) {
+                continue;
+            }
             let Some(client) = self.clients.get_mut(&frame.session) else { continue };
             let me = client.entity;
             let tick = batch.tick;
@@ -455,6 +521,7 @@ impl World {
             client.unacked.retain(|(seq, _)| *seq > frame.ack);
             if frame.resync {
                 self.resyncs += 1;
+                client.resyncs += 1;
                 client.courses.clear();
                 client.shown.clear();
             }

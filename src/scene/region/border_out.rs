@@ -159,6 +159,45 @@ impl Region {
         }
     }
 
+    /// Sends a neighbour that has none of them all ghosts of the tick that is open.
+    pub(super) fn send_border_again(&mut self, to: RegionId, fx: &mut Vec<Effect>) {
+        let Some(i) = self.outbound.neighbours.iter().position(|n| n.id == to) else { return };
+        let mut batch = BorderBatch {
+            from: self.id,
+            epoch: self.epoch,
+            lineage: self.lineage,
+            tick: self.tick,
+            prev: self.tick,
+            full: true,
+            enters: Vec::new(),
+            changes: Vec::new(),
+            leaves: self.outbound.neighbours[i].said.iter().map(|(_, leave)| *leave).collect(),
+            acts: Vec::new(),
+        };
+        let rect = self.outbound.neighbours[i].rect;
+        for slot in 0..self.bodies.hot.len() as u32 {
+            let (pos, band) = (self.bodies.hot[slot as usize].pos, self.band_of(slot));
+            let near = self.bodies.cold[slot as usize].plane != Plane::LIMBO
+                && rect.outside_by(pos) <= band;
+            let Some(real) = self.bodies.real_mut(slot) else { continue };
+            if near {
+                real.mirrors |= 1 << i;
+                batch.enters.push(state_of(&self.bodies, slot));
+            } else {
+                real.mirrors &= !(1 << i);
+            }
+        }
+        for act in self.acts.iter().filter(|a| a.here && self.bodies.slot(a.id) == Some(a.slot)) {
+            let Role::Real(real) = &self.bodies.cold[act.slot as usize].role else { continue };
+            if real.mirrors >> i & 1 == 1 {
+                batch.acts.push((act.id, act.deed.clone()));
+            }
+        }
+        let n = &mut self.outbound.neighbours[i];
+        (n.needs_all, n.last) = (false, self.tick);
+        fx.push(Effect::Border(to, Box::new(batch)));
+    }
+
     /// How far from a neighbour's ground the entity at `slot` is mirrored to it.
     pub(super) fn band_of(&self, slot: u32) -> i32 {
         let bonded = self.bodies.places[slot as usize].tag & TAG_BONDED != 0;

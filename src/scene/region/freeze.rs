@@ -12,9 +12,9 @@ impl Region {
     /// ([`Region::restore`]). What comes for it afterwards is for that one.
     ///
     /// # Errors
-    /// A tick is open; the region is as it was.
+    /// A tick is open, or the first one after a death was not; the region is as it was.
     pub fn freeze(mut self) -> Result<RegionSnapshot, Box<Region>> {
-        if self.phase != Phase::Closed {
+        if self.phase != Phase::Closed || self.is_rising() {
             return Err(Box::new(self));
         }
         let mut snapshot = self.save(true);
@@ -23,9 +23,11 @@ impl Region {
     }
 
     /// What is to be kept in case that the region dies: everything that is of use some time later
-    /// ([`Region::recover`]). In an open tick `None`: later.
+    /// ([`Region::recover`]). In an open tick, and before the first one after a death, `None`:
+    /// later.
     pub fn checkpoint(&self) -> Option<RegionSnapshot> {
-        (self.phase == Phase::Closed).then(|| self.save(false))
+        let done = self.phase == Phase::Closed && !self.is_rising();
+        done.then(|| self.save(false))
     }
 
     fn save(&self, whole: bool) -> RegionSnapshot {
@@ -62,8 +64,11 @@ impl Region {
             mail: if whole { self.mail.save() } else { Default::default() },
             inbound: self.inbound.save(whole),
             swept: self.inbound.swept,
-            crashed: self.inbound.crashed,
+            crashed: self.inbound.crashed.clone(),
             outbound: if whole { self.outbound.save() } else { Vec::new() },
+            escrow: self.escrow.lent().cloned().collect(),
+            came: self.escrow.came().copied().collect(),
+            dormant: self.dormant().cloned().collect(),
             fences,
         }
     }

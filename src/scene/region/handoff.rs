@@ -15,7 +15,7 @@ use crate::scene::border::{Handoff, SeenState};
 use crate::scene::effects::{Effect, Notice, Spawn};
 use crate::scene::movement::Course;
 use crate::scene::views::{PeerState, Registers};
-use crate::scene::{EntityId, Pos, RegionId, Seq, Tick};
+use crate::scene::{EntityId, Epoch, Pos, RegionId, Seq, Tick};
 
 /// For how long it is remembered where an entity went that left no ghost.
 const MOVED_TICKS: u64 = 100;
@@ -71,6 +71,7 @@ impl Region {
             let moved = Moved { region: to, epoch: handoff.epoch, since: self.tick };
             self.moved.insert(handoff.state.id, moved);
         }
+        self.escrow.lend(self.tick, to, &handoff);
         fx.push(Effect::Handoff(to, Box::new(handoff)));
     }
 
@@ -158,7 +159,8 @@ impl Region {
             let peers = 0..viewer.registers.peers().len();
             let peer = |ix| {
                 let (p, state) = (&viewer.registers.peers()[ix], viewer.registers.state(ix));
-                PeerState { sent: sent(p.slot, state.id, p.sent), ..state }
+                let sent = sent(p.slot, state.id, p.sent);
+                PeerState { sent, epoch: self.epoch_of(p.slot, state.id), ..state }
             };
             handoff.peers = peers.map(peer).collect();
             let shown = viewer.seen.iter().filter(|s| s.shown);
@@ -168,6 +170,12 @@ impl Region {
             handoff.refused.clone_from(&viewer.refused);
         }
         handoff
+    }
+
+    /// The epoch of who is at `slot`; 0 when that is somebody else.
+    fn epoch_of(&self, slot: u32, id: EntityId) -> Epoch {
+        let known = self.bodies.hot.get(slot as usize).is_some_and(|b| b.id == id);
+        if known { self.bodies.cold[slot as usize].epoch } else { Epoch(0) }
     }
 
     /// As of which tick of its owner's a client knows something that it was told of at `sent`: earlier
@@ -258,6 +266,12 @@ impl Region {
             return;
         }
         self.moved.remove(&id);
+        self.escrow.note(self.tick, id, handoff.epoch);
+        self.wake(id);
+        let older = |s| self.bodies.cold[s as usize].epoch.is_of_a_life_before(handoff.epoch);
+        if known.is_some_and(older) {
+            self.mail.reborn.insert(id);
+        }
         let known_at = known.map(|s| self.place_and_course(s));
         if let Some(slot) = self.real_slot(id) {
             tracing::error!(region = %self.id, from = %handoff.from, entity = %id, "an entity comes that lives here under a lower epoch; the newer one stays");
@@ -281,6 +295,7 @@ impl Region {
         }
         if handoff.state.kind == Kind::PLAYER {
             self.restore_viewer(slot, &handoff);
+            self.begin_anew_with_older(slot, &handoff.peers);
             if self.phase != Phase::Open {
                 // Where all those are with whom it deals, as seen from here. A frame of this tick may be
                 // made for it yet.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::Region;
 use super::bodies::{Bound, Ghost, Role};
+use super::escrow::Escrow;
 use super::snapshot::{RegionSnapshot, SavedGhost, SavedReal};
 use crate::scene::border::Handoff;
 use crate::scene::effects::{Effect, MAX_BONDS};
@@ -82,6 +83,7 @@ impl Region {
         }
         let mut region = Region::begin(scene, id, epoch, &snapshot)?;
         region.lineage = snapshot.lineage;
+        region.expect(snapshot.dormant, snapshot.tick);
         for saved in &snapshot.reals {
             let mirrors = region.outbound.mirrors(&snapshot.outbound, saved.mirrors);
             region.restore_real(saved, mirrors);
@@ -135,7 +137,8 @@ impl Region {
         (region.tick, region.bodies.now) = (snapshot.tick, snapshot.tick);
         region.view_tick = snapshot.tick.0 as u32;
         region.fences = snapshot.fences.iter().copied().collect();
-        let coming = snapshot.incoming.iter();
+        region.escrow = Escrow::restored(&snapshot.escrow, &snapshot.came);
+        let coming = snapshot.incoming.iter().chain(&snapshot.dormant);
         for handoff in snapshot.reals.iter().map(|real| &real.state).chain(coming) {
             region.check(handoff)?;
         }

@@ -98,8 +98,14 @@ pub struct RegionSnapshot {
     pub(super) mail: SavedMail,
     pub(super) inbound: Vec<SavedInbound>,
     pub(super) swept: Tick,
-    pub(super) crashed: bool,
+    pub(super) crashed: Vec<RegionId>,
     pub(super) outbound: Vec<SavedOutbound>,
+    /// Who was handed to whom of late, and when, as it was then.
+    pub(super) escrow: Vec<(Tick, RegionId, Handoff)>,
+    /// Who has come of late, and when.
+    pub(super) came: Vec<(Tick, EntityId, Epoch)>,
+    /// Players of an earlier checkpoint whom nobody had presented yet.
+    pub(super) dormant: Vec<Handoff>,
     /// Regions that have died once, and since which of their epochs they are believed again.
     pub(super) fences: Vec<(RegionId, Epoch)>,
 }
@@ -124,6 +130,37 @@ pub struct SavedEntity {
 }
 
 impl RegionSnapshot {
+    /// What is left of a region of which there is no checkpoint, after an epoch that some owner may have
+    /// had: players are presented, and others bring who was handed to it of late.
+    pub fn nothing(scene: SceneId, region: RegionId, epoch: Epoch) -> RegionSnapshot {
+        let (reals, ghosts, moved, inbox, arrivals, incoming) = Default::default();
+        let (inbound, outbound, escrow, came, dormant, fences) = Default::default();
+        RegionSnapshot {
+            scene,
+            region,
+            epoch,
+            lineage: epoch,
+            tick: Tick(0),
+            whole: false,
+            reals,
+            ghosts,
+            doors: None,
+            moved,
+            inbox,
+            arrivals,
+            incoming,
+            mail: SavedMail::default(),
+            inbound,
+            swept: Tick(0),
+            crashed: Vec::new(),
+            outbound,
+            escrow,
+            came,
+            dormant,
+            fences,
+        }
+    }
+
     /// The scene.
     pub fn scene(&self) -> SceneId {
         self.scene
@@ -152,8 +189,8 @@ impl RegionSnapshot {
     /// Who lives in the region or was just coming to live there.
     pub fn entities(&self) -> impl Iterator<Item = SavedEntity> + '_ {
         let reals = self.reals.iter().map(|r| (&r.state, r.state.epoch));
-        let incoming = self.incoming.iter().map(|h| (h, h.epoch));
-        reals.chain(incoming).map(|(h, epoch)| SavedEntity {
+        let others = self.incoming.iter().chain(&self.dormant).map(|h| (h, h.epoch));
+        reals.chain(others).map(|(h, epoch)| SavedEntity {
             id: h.state.id,
             kind: h.state.kind,
             epoch,

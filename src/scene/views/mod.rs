@@ -87,4 +87,7 @@ pub struct PeerState {
     pub shown: bool,
     /// The tick of the last update that the client was sent.
     pub sent: Tick,
+    /// The other's epoch, as it was known where the registers come from; 0 where it was not. What was said
+    /// to the other in a life before its present one counts no more.
+    pub epoch: Epoch,
 }
