@@ -8,9 +8,11 @@ mod support;
 
 use purview::scene::border::Recovered;
 use purview::scene::effects::{Bond, Effect, Input, Notice, Order, Presented};
+use purview::scene::movement::{Course, Move, Own, ServerMs, Vector};
 use purview::scene::region::Recovery;
+use purview::scene::spec::{MoveSpec, Moves};
 use purview::scene::{
-    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, SessionId,
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, SessionId, Tick,
     Visibility,
 };
 use support::brute::pair;
@@ -357,4 +359,48 @@ fn a_neighbour_whose_tick_is_open_sends_all_its_ghosts_of_that_tick_at_once() {
     fx.clear();
     w.regions[1].handle(Input::Recovered(Box::new(late)), &mut fx);
     assert!(fx.is_empty(), "old news: {fx:?}");
+}
+
+/// Where moves are judged, a player stands where its course had come to when its session heard last, and
+/// answers to a ruling that is newer than any that its client knows.
+#[test]
+fn a_judged_player_stands_where_its_course_had_come_to() {
+    let moves = MoveSpec { mode: Moves::Judged, ..MoveSpec::default() };
+    let spec = SceneSpec { moves, top_speed_cm_s: 600, ..scene(Visibility::Patches, 60) };
+    let mut w = World::new(spec, 1);
+    let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
+    (0..3).for_each(|_| w.step());
+    let (id, tick) = (w.clients[&a].entity, w.tick);
+    let kept = w.regions[0].checkpoint().expect("a closed tick");
+    let own = w.clients[&a].own.expect("it was told of its own movement");
+    let course = Vector::heading(Pos::ground(2_400, 500), 1, 0, 500);
+    let start = ServerMs((tick.0 + 1) * 100);
+    let course = Course { course: Move::Vector(course), start, lasts_ms: u32::MAX };
+    let known = Presented {
+        id,
+        session: a,
+        to: RegionId(0),
+        epoch: Epoch(1),
+        acked: Seq(0),
+        plane: Plane(0),
+        pos: Pos::ground(3_000, 500),
+        placed_by: Seq(0),
+        own: Some((tick.next(), Box::new(Own { ruling: 7, course, ..own }))),
+        tick: Tick(tick.0 + 11),
+        range: RangeSet::FULL,
+        look: "look".into(),
+        leap: None,
+    };
+    let (how, mut fx) = (Recovery { ask: Vec::new(), grace_ticks: 10 }, Vec::new());
+    let mut region = Region::recover(w.scene.clone(), RegionId(0), Epoch(9), kept, how, &mut fx)
+        .expect("it fits");
+    fx.clear();
+    region.handle(Input::Present(Box::new(known)), &mut fx);
+    region.tick(Tick(tick.0 + 40), &mut fx);
+    let Some(Effect::Notice(_, Notice::Route { own: Some(own), pos, .. })) = fx.first() else {
+        panic!("{fx:?}");
+    };
+    // A second of walking at 5 m/s.
+    assert_eq!((*pos, own.ruling), (Pos::ground(2_900, 500), 8));
+    assert!(own.course.course.is_standing());
 }
