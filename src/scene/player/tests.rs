@@ -1,3 +1,5 @@
+mod presentation;
+
 use super::*;
 use crate::scene::effects::{Destination, Input, Notice};
 use crate::scene::frames::FrameBatch;
@@ -30,6 +32,9 @@ fn word(effect: &PlayerEffect) -> String {
             Input::Hold(_) => format!("{region}: hold"),
             Input::Release(_) => format!("{region}: release"),
             Input::Resync(_) => format!("{region}: resync"),
+            Input::Present(p) => {
+                format!("{region}: present epoch {} acked {} at {}", p.epoch, p.acked, p.pos.x)
+            }
             other => format!("{region}: {other:?}"),
         },
         PlayerEffect::Answer(Answer::Refused { problem, seq }) => match seq {
