@@ -13,8 +13,9 @@ use purview::scene::{
     Tick, Visibility,
 };
 use purview::wire::{MAX_SNAPSHOT, SNAPSHOT_VERSION, SnapshotError};
+use support::moving::without_epochs;
 use support::trial::scene;
-use support::world::{World, without_epochs};
+use support::world::World;
 
 /// The same small history in every run: two regions with players, bonds, a fight, a beast, a handoff that
 /// is remembered, and inputs that wait.

@@ -10,7 +10,6 @@ use purview::scene::frames::{FrameBatch, InputRefused};
 use purview::scene::inspect::PlayerSnapshot;
 use purview::scene::movement::{Course, Own, ServerMs};
 use purview::scene::player::{Player, PlayerInput, Said};
-use purview::scene::region::RegionSnapshot;
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
     SessionId, Tick,
@@ -82,7 +81,7 @@ pub struct World {
     pub weather: Weather,
     /// Calls of regions so far: ticks begun, inputs and messages taken, one by one.
     pub steps: u64,
-    depth: u32,
+    pub depth: u32,
     /// What is to happen before the first call after so many.
     pub strikes: BTreeMap<u64, Vec<Strike>>,
     /// Looks at everything after every step.
@@ -122,22 +121,6 @@ pub struct World {
     pub resyncs: u64,
     /// Effects other than frames, ghosts and notices, by name: to see that something happens.
     pub view_messages: u64,
-}
-
-/// The same, read from its bytes.
-fn travel(snapshot: RegionSnapshot) -> RegionSnapshot {
-    let bytes = snapshot.encode().expect("not too big");
-    let read = RegionSnapshot::decode(&bytes).expect("the same bytes");
-    assert_eq!(read.encode().unwrap(), bytes);
-    read
-}
-
-/// Everything in it but epochs, which grow.
-pub fn without_epochs(snapshot: &RegionSnapshot) -> String {
-    let text = format!("{snapshot:?}");
-    let mut parts = text.split("Epoch(");
-    let first = parts.next().unwrap_or_default().to_string();
-    parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
 /// The regions of a scene, empty.
@@ -230,37 +213,6 @@ impl World {
         self.tell(region, Input::Enter(Box::new(spawn)));
         self.truth.insert(id, Truth::new(kind, plane, pos, range));
         id
-    }
-
-    /// The region is frozen, travels as bytes and goes on under a higher epoch, from the same place in
-    /// its queues. False in an open tick.
-    pub fn relocate(&mut self, id: RegionId) -> bool {
-        let at = id.0 as usize;
-        if !self.regions[at].is_closed() || self.down.contains_key(&id) {
-            return false;
-        }
-        let scene = self.scenes.iter().find(|s| s.map.get(id).is_some()).unwrap().clone();
-        let empty = Region::new(scene.clone(), id).unwrap();
-        let old = std::mem::replace(&mut self.regions[at], empty);
-        let snapshot = travel(old.freeze().expect("a closed tick"));
-        // Twice: what the next owner would send on is what this one has received.
-        let (epoch, before) = (self.next_epoch(), without_epochs(&snapshot));
-        let way = Region::restore(scene.clone(), id, epoch, snapshot, &mut Vec::new());
-        let snapshot = travel(way.expect("it fits").freeze().expect("a closed tick"));
-        assert_eq!(without_epochs(&snapshot), before, "something has changed on the way");
-        let epoch = self.next_epoch();
-        let mut fx = std::mem::take(&mut self.fx);
-        let new = Region::restore(scene, id, epoch, snapshot, &mut fx).expect("it fits");
-        (self.regions[at], self.fx) = (new, fx);
-        self.relocations += 1;
-        self.depth += 1;
-        self.carry_effects(id);
-        self.depth -= 1;
-        if let Some(mut safety) = self.safety.take_if(|_| self.depth == 0) {
-            safety.look(self, id);
-            self.safety = Some(safety);
-        }
-        true
     }
 
     pub fn next_id(&mut self) -> EntityId {
