@@ -17,7 +17,8 @@ use crate::wire::EncodedBatch;
 pub struct ToRegion {
     /// The input.
     pub input: Input,
-    /// With [`Input::Enter`] and [`Input::Handoff`] of a player: where its session's deliveries go.
+    /// With [`Input::Enter`], [`Input::Present`] and [`Input::Handoff`] of a player: where its session's
+    /// deliveries go.
     pub client: Option<Recipient<Delivery>>,
 }
 

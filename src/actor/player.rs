@@ -131,7 +131,7 @@ impl PlayerActor {
     ) -> Option<PlayerInput<'static>> {
         match effect {
             PlayerEffect::ToRegion(region, input) => {
-                let client = matches!(input, Input::Enter(_))
+                let client = matches!(input, Input::Enter(_) | Input::Present(_))
                     .then(|| Recipient::<Delivery>::from(ctx.address()));
                 let Some(region) = self.directory.region(region) else {
                     return Some(PlayerInput::Undelivered(input));

@@ -205,6 +205,7 @@ impl RegionActor {
     fn take(&mut self, msg: ToRegion) {
         let entering = match &msg.input {
             Input::Enter(spawn) => Some((spawn.session, spawn.id)),
+            Input::Present(presented) => Some((Some(presented.session), presented.id)),
             Input::Handoff(handoff) => Some((handoff.state.session, handoff.state.id)),
             _ => None,
         };
