@@ -12,8 +12,9 @@ use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use purview::scene::effects::{Effect, Input, Order, Spawn};
 use purview::scene::frames::FrameBatch;
+use purview::scene::region::RegionSnapshot;
 use purview::scene::{
-    EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
     SessionId, Tick, Visibility,
 };
 use purview::wire::client::Move;
@@ -33,6 +34,7 @@ struct World {
     walk: Vec<Vec<Pos>>,
     tick: usize,
     fx: Vec<Effect>,
+    side_cm: i32,
 }
 
 fn scene(visibility: Visibility, side_cm: i32) -> Scene {
@@ -71,9 +73,15 @@ impl World {
             };
             region.handle(Input::Enter(Box::new(spawn)), &mut fx);
         }
-        let mut world = World { region, walk: crowd.walk(TICKS), tick: 0, fx };
+        let side_cm = crowd.side_cm;
+        let mut world = World { region, walk: crowd.walk(TICKS), tick: 0, fx, side_cm };
         world.end_tick();
         world
+    }
+
+    /// The scene that the region is of.
+    fn scene(&self) -> Scene {
+        scene(CIRCLE, self.side_cm)
     }
 
     /// Everybody walks for a tick.
@@ -163,5 +171,46 @@ fn wire(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, region, frames, wire);
+/// A checkpoint of a region, its bytes, and a whole relocation, per player.
+fn snapshots(c: &mut Criterion) {
+    let mut group = c.benchmark_group("snapshot");
+    group.sample_size(10).measurement_time(Duration::from_secs(3));
+    for n in [500, 5_000] {
+        let mut world = World::new(n, CIRCLE);
+        (0..TICKS).for_each(|_| world.step());
+        group.throughput(Throughput::Elements(n as u64));
+        group.bench_function(BenchmarkId::new("checkpoint", n), |b| {
+            b.iter(|| black_box(world.region.checkpoint()));
+        });
+        let kept = world.region.checkpoint().expect("a closed tick");
+        println!("checkpoint of {n}: {} bytes", kept.encode().expect("not too big").len());
+        group.bench_function(BenchmarkId::new("checkpoint, bytes", n), |b| {
+            b.iter(|| black_box(kept.encode().expect("not too big")));
+        });
+        let scene = Arc::new(world.scene());
+        let empty = Region::new(scene.clone(), RegionId(0)).expect("a region");
+        let frozen = std::mem::replace(&mut world.region, empty).freeze().expect("a closed tick");
+        let bytes = frozen.encode().expect("not too big");
+        println!("frozen region of {n}: {} bytes", bytes.len());
+        group.bench_function(BenchmarkId::new("relocation", n), |b| {
+            let mut region = Some(restored(&scene, &bytes, Epoch(2)));
+            let mut epoch = 2;
+            b.iter(|| {
+                let frozen = region.take().expect("one").freeze().expect("a closed tick");
+                let bytes = frozen.encode().expect("not too big");
+                epoch += 1;
+                region = Some(restored(&scene, &bytes, Epoch(epoch)));
+            });
+        });
+    }
+    group.finish();
+}
+
+fn restored(scene: &Arc<Scene>, bytes: &[u8], epoch: Epoch) -> Region {
+    let snapshot = RegionSnapshot::decode(bytes).expect("as it was written");
+    let mut fx = Vec::new();
+    Region::restore(scene.clone(), RegionId(0), epoch, snapshot, &mut fx).expect("it fits")
+}
+
+criterion_group!(benches, region, frames, wire, snapshots);
 criterion_main!(benches);

@@ -98,18 +98,20 @@ impl Half {
         self.tick = tick;
         let mut fx = Vec::new();
         self.region.tick(tick, &mut fx);
-        let (from, epoch, full) = (THERE, Epoch(1), prev == Tick(0));
+        let (from, epoch, lineage, full) = (THERE, Epoch(1), Epoch(1), prev == Tick(0));
         let (changes, leaves, acts) = Default::default();
-        let batch = BorderBatch { from, epoch, tick, prev, full, enters, changes, leaves, acts };
+        let batch =
+            BorderBatch { from, epoch, lineage, tick, prev, full, enters, changes, leaves, acts };
         fx.extend(self.hear(Input::Border(Box::new(batch))));
         fx
     }
 
     /// The neighbour has nothing to say in this tick.
     fn end(&mut self) -> Vec<Effect> {
-        let (from, tick) = (THERE, self.tick);
+        let (from, epoch, tick) = (THERE, Epoch(1), self.tick);
         let (letters, thrs) = Default::default();
-        let done = SettleBatch { from, tick, round: 0, done: true, letters, thrs, rises: false };
+        let done =
+            SettleBatch { from, epoch, tick, round: 0, done: true, letters, thrs, rises: false };
         let fx = self.hear(Input::Settle(Box::new(done)));
         assert!(self.region.is_closed());
         fx
@@ -131,6 +133,7 @@ impl Half {
         let seen = vec![SeenState { id: NPC, sent: tick }];
         self.hear(Input::Handoff(Box::new(Handoff {
             from: THERE,
+            from_epoch: Epoch(1),
             state,
             ties: Ties::default(),
             epoch: Epoch(2),
@@ -159,7 +162,8 @@ fn said(fx: &[Effect]) -> Vec<(EntityId, EntityId, Say)> {
 }
 
 fn yes() -> Input {
-    Input::View(ViewMsg { from: SPEAKER, from_region: THERE, to: HEARER, say: Say::Yes(7) })
+    let (from, from_region, from_epoch) = (SPEAKER, THERE, Epoch(1));
+    Input::View(ViewMsg { from, from_region, from_epoch, to: HEARER, say: Say::Yes(7) })
 }
 
 #[test]

@@ -398,6 +398,16 @@ fn when_the_weather_clears_everything_is_the_truth_again() {
 }
 
 #[test]
+fn in_every_tick_everything_is_the_truth_while_regions_move() {
+    trials(2, scene(Visibility::Patches, 60), |t| {
+        t.w.restless = 2;
+        t.run(150);
+        assert!(t.w.relocations > 100, "{} relocations", t.w.relocations);
+        assert_eq!(t.w.resyncs, 0);
+    });
+}
+
+#[test]
 fn lists_at_their_cap_are_the_stable_ones_over_judged_places() {
     trials(2, scene(Visibility::Patches, 5), |t| t.run(150));
 }

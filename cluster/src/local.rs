@@ -1,4 +1,4 @@
-//! A whole cluster on one machine: an etcd, nodes and gateways, each a process of its own, for
+//! A whole cluster on one machine: an etcd, a PostgreSQL, nodes and gateways, each a process of its own, for
 //! `purview dev` and for tests. All of them end with it.
 
 use std::io::Write;
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::config::Config;
 use crate::engine::servers::child::{Run, Running};
-use crate::engine::servers::{EtcdServer, ServerError};
+use crate::engine::servers::{EtcdServer, PostgresServer, ServerError};
 use crate::node::command::{READY, Ready};
 
 /// Why a cluster does not come up.
@@ -92,6 +92,7 @@ pub struct LocalCluster {
     gateways: Vec<Member>,
     nodes: Vec<Member>,
     etcd: EtcdServer,
+    postgres: PostgresServer,
     program: PathBuf,
     config: PathBuf,
     folder: tempfile::TempDir,
@@ -114,7 +115,11 @@ impl LocalCluster {
         let folder = folder.map_err(system("a temporary directory"))?;
         let etcd = EtcdServer::start(None)?;
         say(format!("etcd       {}, process {}", etcd.url(), etcd.pid()));
+        let postgres = PostgresServer::start(None)?;
+        // Its address has a password in it.
+        say(format!("PostgreSQL process {}", postgres.pid()));
         let mut config = config.clone();
+        config.cluster.postgres = postgres.url();
         config.cluster.etcd = etcd.url();
         config.cluster.listen.set_port(0);
         config.cluster.advertise.clear();
@@ -126,7 +131,8 @@ impl LocalCluster {
             .map_err(system("the cluster's configuration"))?;
         let program = program.to_owned();
         let (gateways, nodes) = (Vec::new(), Vec::new());
-        let mut cluster = LocalCluster { gateways, nodes, etcd, program, config: file, folder };
+        let config = file;
+        let mut cluster = LocalCluster { gateways, nodes, etcd, postgres, program, config, folder };
         for i in 1..=parts.nodes {
             let node = cluster.run("node", format!("node-{i}"), &[])?;
             say(format!("{:<10} process {}", node.name, node.pid()));
@@ -191,6 +197,11 @@ impl LocalCluster {
     /// The etcd.
     pub fn etcd(&mut self) -> &mut EtcdServer {
         &mut self.etcd
+    }
+
+    /// The PostgreSQL.
+    pub fn postgres(&mut self) -> &mut PostgresServer {
+        &mut self.postgres
     }
 
     /// The URL for clients of a gateway: WebSocket.

@@ -49,7 +49,7 @@ fn runtime() -> Runtime {
 
 async fn side(cluster: &str, number: u64, runtime: &Runtime) -> Side {
     let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
-    let process = Process { number, clock: Duration::from_secs(60), fence: None };
+    let process = Process { number, clock: Duration::from_secs(60), fence: None, archive: None };
     let directory = Arc::new(Directory::of_process(vec![Arc::new(scene)], process));
     let identity = Identity { cluster: cluster.into(), process: number };
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -194,6 +194,7 @@ fn a_former_owner_is_not_believed_and_what_a_dead_peer_did_not_hear_is_given_bac
         b.links.switch().set_epoch(RegionId(1), Epoch(6));
         let ghosts = BorderBatch {
             from: RegionId(1),
+            lineage: Epoch(5),
             epoch: Epoch(5),
             tick: Tick(1),
             prev: Tick(0),

@@ -31,7 +31,7 @@ fn config(name: &str) -> Config {
 
 async fn node(name: &str, store: &Embedded, roles: Roles) -> Node {
     let store = Arc::new(store.another());
-    Node::join(&config(name), roles, Tokens::dev(), store, runtime()).await.unwrap()
+    Node::join(&config(name), roles, Tokens::dev(), store, None, runtime()).await.unwrap()
 }
 
 const REGIONS: Roles = Roles { regions: true, gateway: false };
@@ -108,7 +108,7 @@ fn a_node_that_the_store_does_not_hear_stops_before_others_take_over_and_is_none
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
         let way = Arc::new(store.another());
         let config = config("a");
-        let joined = Node::join(&config, REGIONS, Tokens::dev(), way.clone(), runtime());
+        let joined = Node::join(&config, REGIONS, Tokens::dev(), way.clone(), None, runtime());
         let cut_off = joined.await.unwrap();
         let b = node("b", &store, REGIONS).await;
         wait_for("all regions", &[&cut_off, &b], is_whole).await;

@@ -11,9 +11,10 @@ use actix::dev::SendError;
 use rustc_hash::FxHashMap;
 
 use super::address::{RegionAddress, SessionEntry};
-use super::messages::ToRegion;
+use super::messages::{Delivery, ToRegion};
 use crate::scene::lines::Lines;
-use crate::scene::{EntityId, Plane, RegionId, Scene, SceneId, SessionId, Tick};
+use crate::scene::region::RegionSnapshot;
+use crate::scene::{EntityId, Epoch, Plane, RegionId, Scene, SceneId, SessionId, Tick};
 
 /// Names that one process gives out: its number, then a count.
 const COUNT_BITS: u32 = 32;
@@ -22,6 +23,15 @@ const COUNT_BITS: u32 = 32;
 pub trait Fence: Debug + Send + Sync {
     /// Whether its regions may act now. Asked before every tick and before anything is delivered.
     fn may_act(&self) -> bool;
+}
+
+/// Where regions of a process bring what is to be kept in case that the process dies.
+pub trait Archive: Debug + Send + Sync {
+    /// After how many ticks a region brings a checkpoint; at least 1.
+    fn every_ticks(&self) -> u64;
+
+    /// Takes one, at once: a region's tick waits for it.
+    fn keep(&self, snapshot: RegionSnapshot);
 }
 
 /// A process that is one of many.
@@ -34,6 +44,8 @@ pub struct Process {
     pub clock: Duration,
     /// Whether its regions may act; `None`: always.
     pub fence: Option<Arc<dyn Fence>>,
+    /// Where checkpoints go; `None`: there are none.
+    pub archive: Option<Arc<dyn Archive>>,
 }
 
 /// Where a region was last known to be.
@@ -71,6 +83,7 @@ pub struct Directory {
     before: Duration,
     process: u64,
     fence: Option<Arc<dyn Fence>>,
+    archive: Option<Arc<dyn Archive>>,
     /// Sessions of this process, where regions of others may look for them.
     sessions: Option<Mutex<FxHashMap<SessionId, SessionEntry>>>,
     entities: AtomicU64,
@@ -95,6 +108,7 @@ impl Directory {
             before: Duration::ZERO,
             process: 0,
             fence: None,
+            archive: None,
             sessions: None,
             entities: AtomicU64::new(1),
             session_names: AtomicU64::new(1),
@@ -110,6 +124,7 @@ impl Directory {
             before: process.clock,
             process: process.number,
             fence: process.fence,
+            archive: process.archive,
             sessions: Some(Mutex::default()),
             entities: AtomicU64::new(first),
             session_names: AtomicU64::new(first),
@@ -204,6 +219,21 @@ impl Directory {
     pub(super) fn unregister(&self, session: SessionId) {
         if let Some(sessions) = &self.sessions {
             sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
+        }
+    }
+
+    /// Where checkpoints go, if there are any.
+    pub(super) fn archive(&self) -> Option<&Arc<dyn Archive>> {
+        self.archive.as_ref()
+    }
+
+    /// Tells every session of this process that a region goes on from a checkpoint under a new owner,
+    /// of this epoch: whose player lives there presents it.
+    pub fn tell_owner(&self, region: RegionId, epoch: Epoch) {
+        let Some(sessions) = &self.sessions else { return };
+        let sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        for entry in sessions.values() {
+            entry.to.do_send(Delivery::Owner(region, epoch));
         }
     }
 

@@ -7,6 +7,7 @@ use actix::Message;
 
 use super::address::SessionAddress;
 use crate::scene::effects::{Input, Notice};
+use crate::scene::{Epoch, RegionId};
 use crate::wire::EncodedBatch;
 
 /// Something for a region. When the region's mailbox is full: a client's input stays in the
@@ -18,7 +19,8 @@ use crate::wire::EncodedBatch;
 pub struct ToRegion {
     /// The input.
     pub input: Input,
-    /// With [`Input::Enter`] and [`Input::Handoff`] of a player: where its session's deliveries go.
+    /// With [`Input::Enter`], [`Input::Handoff`] and [`Input::Present`] of a player: where its session's
+    /// deliveries go.
     pub client: Option<SessionAddress>,
 }
 
@@ -31,6 +33,8 @@ pub enum Delivery {
     Frame(Arc<EncodedBatch>, u32),
     /// News of the entity.
     Notice(Notice),
+    /// A region goes on from a checkpoint under a new owner, of this epoch.
+    Owner(RegionId, Epoch),
 }
 
 /// Asks a region for a copy of its state.

@@ -137,7 +137,7 @@ impl PlayerActor {
     ) -> Option<PlayerInput<'static>> {
         match effect {
             PlayerEffect::ToRegion(region, input) => {
-                let client = matches!(input, Input::Enter(_))
+                let client = matches!(input, Input::Enter(_) | Input::Present(_))
                     .then(|| Recipient::<Delivery>::from(ctx.address()).into());
                 let Some(region) = self.directory.region(region) else {
                     return Some(PlayerInput::Undelivered(input));
@@ -443,6 +443,9 @@ impl PlayerActor {
                 self.handle(input, Some((&encoded, index)), ctx);
             }
             Delivery::Notice(notice) => self.handle(PlayerInput::Notice(notice), None, ctx),
+            Delivery::Owner(region, epoch) => {
+                self.handle(PlayerInput::Owner(region, epoch), None, ctx);
+            }
         }
     }
 }

@@ -147,6 +147,12 @@ impl RegionActor {
         }
     }
 
+    /// The same, with what the region has to say before its first tick.
+    pub fn saying(mut self, fx: Vec<Effect>) -> RegionActor {
+        self.fx = fx;
+        self
+    }
+
     fn wake_at_next_tick(&self, ctx: &mut Context<Self>) {
         let next = self.directory.tick_now(self.tick_ms).next();
         let at = self.directory.begin_of(next, self.tick_ms);
@@ -163,12 +169,14 @@ impl RegionActor {
             return;
         }
         let last = self.region.current_tick();
-        if now <= last || (!self.region.is_closed() && now.0 < last.0 + PATIENCE) {
+        let rising = self.region.is_rising();
+        let waits = !self.region.is_closed() && !rising;
+        if now <= last || (waits && now.0 < last.0 + PATIENCE) {
             // Not due yet, or the last one waits for a neighbour, who may wait for this one.
             return self.empty_outboxes();
         }
         let started = Instant::now();
-        if last.0 > 0 {
+        if last.0 > 0 && !rising {
             self.metrics.skipped_ticks.fetch_add(now.0 - last.0 - 1, Relaxed);
         }
         self.count_tick();
@@ -190,6 +198,7 @@ impl RegionActor {
         if std::mem::replace(&mut self.counted, true) {
             return;
         }
+        self.bring_checkpoint();
         let (m, c) = (&self.metrics, self.region.counts());
         m.tick_took(self.work.as_micros() as u64);
         m.reals.store(c.reals, Relaxed);
@@ -206,10 +215,22 @@ impl RegionActor {
         }
     }
 
+    /// Brings a checkpoint to the archive when one is due; regions take turns.
+    fn bring_checkpoint(&self) {
+        let Some(archive) = self.directory.archive() else { return };
+        let turn = self.region.current_tick().0 + u64::from(self.region.id().0);
+        if turn.is_multiple_of(archive.every_ticks())
+            && let Some(snapshot) = self.region.checkpoint()
+        {
+            archive.keep(snapshot);
+        }
+    }
+
     fn take(&mut self, msg: ToRegion) {
         let entering = match &msg.input {
             Input::Enter(spawn) => Some((spawn.session, spawn.id)),
             Input::Handoff(handoff) => Some((handoff.state.session, handoff.state.id)),
+            Input::Present(presented) => Some((Some(presented.session), presented.id)),
             _ => None,
         };
         if let (Some((Some(session), entity)), Some(to)) = (entering, msg.client) {
@@ -252,7 +273,13 @@ impl RegionActor {
                         self.must_arrive(to, Input::Settle(batch), None);
                     }
                     Effect::View(to, msg) => self.must_arrive(to, Input::View(msg), None),
-                    Effect::Forward(to, input) => self.must_arrive(to, *input, None),
+                    Effect::Forward(to, input) => {
+                        let client = match &*input {
+                            Input::Present(p) => self.clients.remove(&p.session).map(|c| c.to),
+                            _ => None,
+                        };
+                        self.must_arrive(to, *input, client);
+                    }
                     Effect::Handoff(to, mut handoff) => {
                         let session = handoff.state.session;
                         handoff.resync |= session.is_some_and(|s| self.lost.contains(&s));
@@ -421,7 +448,8 @@ fn lose(to: RegionId, msg: ToRegion) {
     tracing::error!(%to, "a region is gone; what was for it is lost");
     if let (Input::Handoff(handoff), Some(client)) = (&msg.input, msg.client)
         && let Some(session) = handoff.state.session
-        && client.notice(session, Notice::Left { tick: handoff.tick }).is_err()
+        && let left = (Notice::Left { tick: handoff.tick, epoch: handoff.epoch })
+        && client.notice(session, left).is_err()
     {
         tracing::warn!(%to, entity = %handoff.state.id, "its session could not be told");
     }
@@ -432,6 +460,7 @@ impl Actor for RegionActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
+        self.deliver();
         if self.clock == Clock::Real {
             self.wake_at_next_tick(ctx);
         }

@@ -112,7 +112,7 @@ fn epoch_of(delivery: &Delivery) -> Option<Epoch> {
             encoded.batch().sessions.get(*index as usize).map(|frame| frame.epoch)
         }
         Delivery::Notice(Notice::Route { epoch, .. }) => Some(*epoch),
-        Delivery::Notice(_) => None,
+        Delivery::Notice(_) | Delivery::Owner(..) => None,
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
                     format!("f{}@{}", batch.tick, batch.sessions[0].epoch)
                 }
                 Delivery::Notice(Notice::Route { epoch, .. }) => format!("r@{epoch}"),
-                Delivery::Notice(_) => "n".into(),
+                Delivery::Notice(_) | Delivery::Owner(..) => "n".into(),
             })
             .collect()
     }

@@ -69,6 +69,9 @@ pub struct BorderBatch {
     pub from: RegionId,
     /// The sender's region epoch; a lower one than known is late.
     pub epoch: Epoch,
+    /// The sender's lineage: since this region epoch nothing of it was lost. A higher one than known
+    /// says that the region has died since and was put together anew.
+    pub lineage: Epoch,
     /// The tick whose state this is.
     pub tick: Tick,
     /// The tick of the batch before this one; another than the receiver's last means that one was
@@ -91,6 +94,8 @@ pub struct BorderBatch {
 pub struct SettleBatch {
     /// The sender.
     pub from: RegionId,
+    /// The sender's region epoch.
+    pub epoch: Epoch,
     /// The tick that is settled.
     pub tick: Tick,
     /// The round, from 0.
@@ -120,6 +125,8 @@ pub struct SeenState {
 pub struct Handoff {
     /// The region that it leaves.
     pub from: RegionId,
+    /// That region's epoch.
+    pub from_epoch: Epoch,
     /// What it is and where, without its bonds.
     pub state: Spawn,
     /// Its bonds and fights.
@@ -148,4 +155,70 @@ pub struct Handoff {
     pub resync: bool,
     /// Whether it comes by a jump and not by walking, or its session has not been told of a jump before.
     pub jumped: bool,
+}
+
+impl Handoff {
+    /// The same without what it has to do with others, and without what its client was told.
+    pub fn alone(&self) -> Handoff {
+        let (peers, seen, gone, refused) = Default::default();
+        let Handoff { from, from_epoch, epoch, last_applied, tick, view_counter, .. } = *self;
+        let Handoff { held, resync, jumped, .. } = *self;
+        Handoff {
+            from,
+            from_epoch,
+            state: self.state.clone(),
+            ties: self.ties.clone(),
+            epoch,
+            last_applied,
+            tick,
+            peers,
+            view_counter,
+            seen,
+            gone,
+            refused,
+            mover: self.mover.clone(),
+            held,
+            resync,
+            jumped,
+        }
+    }
+}
+
+/// A region has died and goes on from a checkpoint: what it holds, so that others say what they know
+/// better.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovered {
+    /// The region.
+    pub region: RegionId,
+    /// Its epoch from now on; what an older one says is late.
+    pub epoch: Epoch,
+    /// Who lives there by the checkpoint, and under which epoch.
+    pub holds: Vec<(EntityId, Epoch)>,
+}
+
+/// Where an entity lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Who.
+    pub id: EntityId,
+    /// Its epoch; the highest one counts.
+    pub epoch: Epoch,
+    /// Where; it is gone when that region does not have it.
+    pub region: RegionId,
+}
+
+/// What a region knows of entities that another one may believe to have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claims {
+    /// Who says so.
+    pub from: RegionId,
+    /// The epoch of the recovered region that asked; `None`: nobody has asked.
+    pub answer: Option<Epoch>,
+    /// The sender's last closed tick.
+    pub tick: Tick,
+    /// Who lives elsewhere.
+    pub lives: Vec<Claim>,
+    /// Who was handed to the recovered region of late, as it was then, without what it had to do with
+    /// others.
+    pub handed: Vec<Handoff>,
 }

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::border::{BorderBatch, Handoff, SettleBatch};
+use super::border::{BorderBatch, Claims, Handoff, Recovered, SettleBatch};
 use super::frames::FrameBatch;
 use super::movement::{Flags, GrantId, Move, MoveOrder, Own};
 use super::terrain::DoorOrder;
@@ -114,6 +114,39 @@ pub struct Spawn {
     pub bonds: Vec<Bond>,
 }
 
+/// What a session knows of its player, for a region that may know less since it goes on from a
+/// checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Presented {
+    /// The player.
+    pub id: EntityId,
+    /// Its session.
+    pub session: SessionId,
+    /// The region to which it is presented.
+    pub to: RegionId,
+    /// The highest epoch under which the session knows it.
+    pub epoch: Epoch,
+    /// Its last input that is known to have been applied.
+    pub acked: Seq,
+    /// Its plane.
+    pub plane: Plane,
+    /// Its place as of `placed_by`; where moves are judged `own` counts.
+    pub pos: Pos,
+    /// The last input that is known to have changed its place, or to have been applied before that was
+    /// told.
+    pub placed_by: Seq,
+    /// Its movement as it was told last, and in which tick.
+    pub own: Option<(Tick, Box<Own>)>,
+    /// The last tick that the session has heard of.
+    pub tick: Tick,
+    /// Its range.
+    pub range: RangeSet,
+    /// Its opaque appearance.
+    pub look: Bytes,
+    /// A jump to another scene that was applied and from which it has not arrived.
+    pub leap: Option<Destination>,
+}
+
 /// What a region is told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Input {
@@ -169,11 +202,26 @@ pub enum Input {
     View(ViewMsg),
     /// An entity comes to live here.
     Handoff(Box<Handoff>),
+    /// A session presents its player: its region goes on from a checkpoint. The shell puts the session's
+    /// address beside it.
+    Present(Box<Presented>),
+    /// A region goes on from a checkpoint. Every region is told.
+    Recovered(Box<Recovered>),
+    /// Where entities live that this region may believe to have.
+    Claims(Box<Claims>),
     /// Open or close a door of the scene's map in one plane. Every region of the scene is told.
     Door(DoorOrder),
 }
 
 impl Input {
+    /// The player that a session presents.
+    pub fn presented(&self) -> Option<EntityId> {
+        match self {
+            Input::Present(presented) => Some(presented.id),
+            _ => None,
+        }
+    }
+
     /// The entity that an input is for, where it is for one that may have moved on.
     pub fn entity(&self) -> Option<EntityId> {
         match self {
@@ -190,6 +238,9 @@ impl Input {
             | Input::Settle(_)
             | Input::View(_)
             | Input::Handoff(_)
+            | Input::Present(_)
+            | Input::Recovered(_)
+            | Input::Claims(_)
             | Input::Door(_) => None,
         }
     }
@@ -242,6 +293,17 @@ pub enum Notice {
     Left {
         /// The first tick without it.
         tick: Tick,
+        /// The entity's epoch; a lower one than that of its route is old news.
+        epoch: Epoch,
+    },
+    /// The region goes on from a checkpoint, in which the entity lives under this epoch: present it.
+    Present {
+        /// The region.
+        region: RegionId,
+        /// The region's epoch.
+        owner: Epoch,
+        /// The entity's epoch there.
+        epoch: Epoch,
     },
     /// The entity could not be added.
     Refused(super::frames::Refusal),

@@ -73,7 +73,38 @@ impl Tick {
     }
 }
 
+/// Epochs of an entity between two of its lives: more than there are handoffs in one.
+const LIFE: u64 = 1 << 20;
+
 impl Epoch {
+    /// The first epoch of an entity that begins to live in a region of this lineage: above all that an
+    /// owner before it may have given to the same entity.
+    pub fn of_birth(self) -> Epoch {
+        Epoch(self.0.saturating_sub(1).saturating_mul(LIFE).saturating_add(1))
+    }
+
+    /// The epoch of an entity that goes on in a region of that lineage from what was known of it before a
+    /// death: above everything that may have become of it since. Region epochs are drawn from one counter,
+    /// so no two regions give the same.
+    pub fn next_life(self, lineage: Epoch) -> Epoch {
+        Epoch(self.0.saturating_add(LIFE)).max(lineage.of_birth())
+    }
+
+    /// Grows with every life.
+    pub fn lives(self) -> u64 {
+        self.0 / LIFE
+    }
+
+    /// Grows with every handoff, within a life.
+    pub fn in_life(self) -> u64 {
+        self.0 % LIFE
+    }
+
+    /// Whether what carries this epoch is of a life before that of `newer`.
+    pub fn is_of_a_life_before(self, newer: Epoch) -> bool {
+        newer.0.saturating_sub(self.0) > LIFE / 2
+    }
+
     /// The next epoch.
     pub fn next(self) -> Epoch {
         Epoch(self.0 + 1)

@@ -12,9 +12,11 @@ pub mod framing;
 pub mod moves;
 pub mod peer;
 mod shape;
+mod snapshot;
 
 pub use client::{ClientMsg, JoinRules, ServerMsg};
 pub use codec::{DecodeError, MAX_CLIENT_FRAME, MAX_SERVER_FRAME, PROTOCOL_VERSION};
 pub use codes::{CloseCode, ErrorCode};
 pub use frame::{EncodedBatch, Entered, Frame, Moved};
 pub use moves::{Coursed, Form, Going, MoveRules, OwnMove};
+pub use snapshot::{MAX_SNAPSHOT, SNAPSHOT_VERSION, SnapshotError};

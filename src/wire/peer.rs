@@ -68,6 +68,8 @@ pub fn speaker(input: &Input) -> Option<RegionId> {
         Input::View(msg) => Some(msg.from_region),
         Input::Handoff(handoff) => Some(handoff.from),
         Input::BorderLost(neighbour) => Some(*neighbour),
+        Input::Recovered(news) => Some(news.region),
+        Input::Claims(claims) => Some(claims.from),
         _ => None,
     }
 }

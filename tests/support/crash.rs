@@ -54,7 +54,7 @@ impl World {
     /// What was for a region that is no more is lost; a player that was on its way there is gone.
     pub fn lose(&mut self, input: Input) {
         let msgs = match input {
-            Input::Handoff(handoff) => return self.forget(handoff.state.id),
+            Input::Handoff(handoff) if !self.sessions => return self.forget(handoff.state.id),
             Input::Settle(batch) => batch.letters,
             Input::View(msg) => vec![msg],
             _ => return,

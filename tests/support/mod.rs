@@ -6,7 +6,11 @@
 pub mod brute;
 pub mod crash;
 pub mod decode;
+pub mod kill;
+pub mod moving;
 pub mod safety;
+pub mod session;
+pub mod trial;
 pub mod world;
 
 /// A small seeded generator (SplitMix64): the same seed, the same history, on every machine.

@@ -9,6 +9,7 @@ use purview::scene::effects::{Destination, Effect, Input, Notice, Order, Spawn};
 use purview::scene::frames::{FrameBatch, InputRefused};
 use purview::scene::inspect::PlayerSnapshot;
 use purview::scene::movement::{Course, Own, ServerMs};
+use purview::scene::player::{Player, PlayerInput, Said};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
     SessionId, Tick,
@@ -16,10 +17,11 @@ use purview::scene::{
 
 use super::Rng;
 use super::brute::{Pair, Truth, Truths, pair};
+use super::kill::Kills;
 use super::safety::Safety;
 
 /// What a client was told.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Client {
     pub entity: EntityId,
     pub region: RegionId,
@@ -46,6 +48,10 @@ pub struct Client {
     pub entered: Vec<(Tick, EntityId)>,
     pub left: Vec<(Tick, EntityId)>,
     pub refused: usize,
+    /// Its session, where there is one and not only what a client would do.
+    pub player: Option<Player>,
+    /// How often it was told everything anew.
+    pub resyncs: u64,
     /// It wants to leave, and says so until it is told that it has.
     pub leaving: bool,
     pub gone: bool,
@@ -75,7 +81,7 @@ pub struct World {
     pub weather: Weather,
     /// Calls of regions so far: ticks begun, inputs and messages taken, one by one.
     pub steps: u64,
-    depth: u32,
+    pub depth: u32,
     /// What is to happen before the first call after so many.
     pub strikes: BTreeMap<u64, Vec<Strike>>,
     /// Looks at everything after every step.
@@ -90,6 +96,8 @@ pub struct World {
     pub due: BTreeMap<RegionId, Tick>,
     /// This region stands still.
     pub stopped: Option<RegionId>,
+    /// Percent of calls before which some region is relocated.
+    pub restless: u64,
     blocked: BTreeSet<(RegionId, RegionId)>,
     /// Everything that regions wanted done, as text, when it is to be kept.
     pub log: Option<Vec<String>>,
@@ -103,8 +111,14 @@ pub struct World {
     pub tick: Tick,
     pub rng: Rng,
     next: u64,
-    fx: Vec<Effect>,
+    pub fx: Vec<Effect>,
     pub handoffs: u64,
+    pub relocations: u64,
+    /// Clients have sessions.
+    pub sessions: bool,
+    pub kills: Kills,
+    /// Clients that were told everything anew.
+    pub resyncs: u64,
     /// Effects other than frames, ghosts and notices, by name: to see that something happens.
     pub view_messages: u64,
 }
@@ -135,6 +149,7 @@ impl World {
             scenes: vec![scene.clone()],
             regions: regions_of(&scene),
             stopped: None,
+            restless: 0,
             blocked: BTreeSet::new(),
             log: None,
             scene,
@@ -146,6 +161,10 @@ impl World {
             next: 1,
             fx: Vec::new(),
             handoffs: 0,
+            relocations: 0,
+            sessions: false,
+            kills: Kills::default(),
+            resyncs: 0,
             view_messages: 0,
         }
     }
@@ -164,9 +183,12 @@ impl World {
         self.scenes[usize::from(scene.0)].map.at(pos).expect("a place on the map").id
     }
 
-    /// Adds a player with a client.
+    /// Adds a player with a client, and with a session if the world has these.
     pub fn join(&mut self, plane: Plane, pos: Pos, range: RangeSet) -> SessionId {
         let session = SessionId(self.next + 1_000_000);
+        if self.sessions {
+            return self.join_by_session(session, plane, pos, range);
+        }
         let id = self.spawn(Kind::PLAYER, plane, pos, range, Some(session));
         let region = self.owner_of(SceneId(0), pos);
         let client = Client { entity: id, region, ..Client::default() };
@@ -183,8 +205,7 @@ impl World {
         range: RangeSet,
         session: Option<SessionId>,
     ) -> EntityId {
-        let id = EntityId(self.next);
-        self.next += 1;
+        let id = self.next_id();
         let look = Bytes::from(format!("look {id}"));
         let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds: Vec::new() };
         let scene = SceneId(0);
@@ -192,6 +213,11 @@ impl World {
         self.tell(region, Input::Enter(Box::new(spawn)));
         self.truth.insert(id, Truth::new(kind, plane, pos, range));
         id
+    }
+
+    pub fn next_id(&mut self) -> EntityId {
+        self.next += 1;
+        EntityId(self.next - 1)
     }
 
     /// Hands a region an input; one whose actor has ended does not hear it.
@@ -229,6 +255,15 @@ impl World {
 
     /// Does what is to be done before the next step.
     fn strike(&mut self) {
+        if self.kills.deadly > 0 && self.rng.chance(self.kills.deadly) {
+            let id = RegionId(self.rng.below(self.regions.len()) as u32);
+            let back_in = 1 + self.rng.next() % 45;
+            self.kill(id, back_in);
+        }
+        if self.restless > 0 && self.rng.chance(self.restless) {
+            let id = RegionId(self.rng.below(self.regions.len()) as u32);
+            self.relocate(id);
+        }
         while let Some(due) = self.strikes.first_entry().filter(|e| *e.key() <= self.steps) {
             due.remove().into_iter().for_each(|strike| strike(self));
         }
@@ -240,6 +275,9 @@ impl World {
         client.seq = client.seq.next();
         client.unacked.push_back((client.seq, order.clone()));
         let (id, seq, region) = (client.entity, client.seq, client.region);
+        if client.player.is_some() {
+            return self.say(session, seq, order);
+        }
         self.tell(region, Input::Client { id, seq, order });
     }
 
@@ -265,7 +303,11 @@ impl World {
         let client = self.clients.get_mut(&session).unwrap();
         client.leaving = true;
         let (id, region) = (client.entity, client.region);
+        let by_session = client.player.is_some();
         self.truth.remove(&id);
+        if by_session {
+            return self.hear(session, PlayerInput::Said(Said::Leave));
+        }
         self.tell(region, Input::Leave(id));
     }
 
@@ -273,8 +315,10 @@ impl World {
     /// between; then everything that is under way arrives.
     pub fn step(&mut self) {
         self.tick = self.tick.next();
+        self.bring_back();
         self.down.retain(|_, back| *back > self.tick);
-        let leaving = self.clients.values().filter(|c| c.leaving);
+        self.pass_time();
+        let leaving = self.clients.values().filter(|c| c.leaving && c.player.is_none());
         for (id, region) in leaving.map(|c| (c.entity, c.region)).collect::<Vec<_>>() {
             self.tell(region, Input::Leave(id));
         }
@@ -306,6 +350,7 @@ impl World {
         }
         while self.deliver_one() {}
         self.clients.retain(|_, c| !c.gone);
+        self.keep_checkpoints();
     }
 
     /// A tick of one region alone, whose messages to others are lost.
@@ -331,7 +376,7 @@ impl World {
         true
     }
 
-    fn carry_effects(&mut self, from: RegionId) {
+    pub fn carry_effects(&mut self, from: RegionId) {
         for effect in std::mem::take(&mut self.fx) {
             if let Some(log) = &mut self.log {
                 log.push(format!("step {} {from} {effect:?}", self.steps));
@@ -374,6 +419,13 @@ impl World {
     }
 
     fn notice(&mut self, session: SessionId, notice: Notice) {
+        if self.clients.get(&session).is_some_and(|c| c.player.is_some()) {
+            self.hear(session, PlayerInput::Notice(notice.clone()));
+            if matches!(notice, Notice::Left { .. }) {
+                // Whether it is believed is its session's to say.
+                return;
+            }
+        }
         let Some(client) = self.clients.get_mut(&session) else { return };
         match notice {
             Notice::Route { region, epoch, last_applied, .. } => {
@@ -381,6 +433,9 @@ impl World {
                     return;
                 }
                 (client.region, client.epoch) = (region, epoch);
+                if client.player.is_some() {
+                    return;
+                }
                 client.unacked.retain(|(seq, _)| *seq > last_applied);
                 let id = client.entity;
                 for (seq, order) in client.unacked.clone() {
@@ -388,6 +443,7 @@ impl World {
                 }
             }
             Notice::Left { .. } => client.gone = true,
+            Notice::Present { .. } => {}
             Notice::Refused(why) => panic!("session {session} was refused: {why:?}"),
         }
     }
@@ -397,7 +453,10 @@ impl World {
         if self.encode {
             self.decode(batch);
         }
-        for frame in &batch.sessions {
+        for (index, frame) in batch.sessions.iter().enumerate() {
+            if !self.passes_on(batch, index) {
+                continue;
+            }
             let Some(client) = self.clients.get_mut(&frame.session) else { continue };
             let me = client.entity;
             let tick = batch.tick;
@@ -413,6 +472,8 @@ impl World {
             client.ack = frame.ack;
             client.unacked.retain(|(seq, _)| *seq > frame.ack);
             if frame.resync {
+                self.resyncs += 1;
+                client.resyncs += 1;
                 client.courses.clear();
                 client.shown.clear();
             }

@@ -93,6 +93,11 @@ keys! {
     ETCD: "etcd",
         Form::Text("one or more addresses, parted by commas, such as \"http://127.0.0.1:2379\""),
         "The etcd by which the cluster agrees.";
+    POSTGRES: "postgres",
+        Form::Text("an address such as \"postgres://purview@127.0.0.1:5432/purview\", or \"off\""),
+        "The PostgreSQL that keeps checkpoints.";
+    CHECKPOINT: "checkpoint", Form::Quantity(Time, 100, HOUR),
+        "Time between two checkpoints of a region: at most so much is lost of what no client steers.";
     LEASE: "lease", Form::Quantity(Time, 1_000, 10 * 60_000),
         "A node of which etcd hears nothing for this long owns nothing any more; whole seconds.";
     CAPACITY: "capacity", Form::Count(1, 1_000_000),

@@ -55,6 +55,8 @@ fn cluster(out: &mut Page, c: &ClusterSettings, d: &ClusterSettings) {
     out.key(&keys::ADVERTISE, &text(&c.advertise), &text(&d.advertise));
     out.key(&keys::ETCD, &text(&c.etcd), &text(&d.etcd));
     let time = |t: Duration| ms(t.as_millis() as i64);
+    out.key(&keys::POSTGRES, &text(&c.postgres), &text(&d.postgres));
+    out.key(&keys::CHECKPOINT, &time(c.checkpoint), &time(d.checkpoint));
     out.key(&keys::LEASE, &time(c.lease), &time(d.lease));
     out.key(&keys::CAPACITY, &c.capacity, &d.capacity);
 }

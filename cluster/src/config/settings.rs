@@ -80,6 +80,10 @@ pub struct ClusterSettings {
     pub advertise: String,
     /// The addresses of etcd, parted by commas.
     pub etcd: String,
+    /// The address of the PostgreSQL that keeps checkpoints, or "off".
+    pub postgres: String,
+    /// Time between two checkpoints of a region.
+    pub checkpoint: Duration,
     /// Time to live of this process's lease, whole seconds.
     pub lease: Duration,
     /// How much it carries, against the others.
@@ -94,6 +98,8 @@ impl Default for ClusterSettings {
             listen: local(7790),
             advertise: String::new(),
             etcd: "http://127.0.0.1:2379".into(),
+            postgres: "off".into(),
+            checkpoint: Duration::from_secs(1),
             lease: Duration::from_secs(5),
             capacity: 100,
         }
@@ -238,6 +244,8 @@ pub(super) fn cluster(root: &mut Section<'_>) -> ClusterSettings {
         listen: s.address(&keys::PEERS, Some(d.listen)).unwrap_or(d.listen),
         advertise: s.text(&keys::ADVERTISE, &d.advertise),
         etcd: s.text(&keys::ETCD, &d.etcd),
+        postgres: s.text(&keys::POSTGRES, &d.postgres),
+        checkpoint: time(&mut s, &keys::CHECKPOINT, d.checkpoint),
         lease: time(&mut s, &keys::LEASE, d.lease),
         capacity: s.count(&keys::CAPACITY, d.capacity.into()) as u32,
     };

@@ -182,6 +182,7 @@ fn session_of(input: &Input) -> Option<SessionId> {
     match input {
         Input::Enter(spawn) => spawn.session,
         Input::Handoff(handoff) => handoff.state.session,
+        Input::Present(presented) => Some(presented.session),
         _ => None,
     }
 }

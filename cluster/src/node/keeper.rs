@@ -8,13 +8,16 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use purview::actor::directory::Directory;
 use purview::actor::messages::ToRegion;
-use purview::scene::{Epoch, RegionId, Scene};
+use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
+use purview::scene::{Epoch, Region, RegionId, Scene};
 use purview::wire::peer::PeerMsg;
 use tokio::sync::{oneshot, watch};
 
 use super::residents::Residents;
 use super::{Status, regions_of};
-use crate::engine::{Claim, Event, Incarnation, Leases, Membership, Put, RegionKey, View};
+use crate::engine::{
+    Checkpoints, Claim, Event, Incarnation, LeaseError, Leases, Membership, Put, RegionKey, View,
+};
 use crate::link::{Links, follows};
 use crate::placement::{Plot, Site, plan, plots};
 
@@ -28,12 +31,33 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// planned together.
 const SETTLES: Duration = Duration::from_millis(1_500);
 
+/// For how long the player of a checkpoint may be presented, milliseconds; after that it has left.
+const GRACE_MS: u32 = 10_000;
+
+/// How long a checkpoint may take to be read.
+const CHECKPOINT_LIMIT: Duration = Duration::from_secs(2);
+
+/// Why a region does not start.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error(transparent)]
+    Store(#[from] LeaseError),
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+}
+
 /// Where a region is, as far as routes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whereabouts {
     Nowhere,
     Here(Epoch),
     At(u64, Epoch),
+}
+
+/// What outlives processes.
+pub(super) struct Stores {
+    pub(super) leases: Arc<dyn Leases>,
+    pub(super) checkpoints: Option<Arc<dyn Checkpoints>>,
 }
 
 /// Where the keeper tells what it knows.
@@ -56,15 +80,19 @@ pub(super) struct Keeper {
     /// Peers that were told to the links: the number of each.
     peers: HashMap<Incarnation, u64>,
     routes: HashMap<RegionId, Whereabouts>,
+    /// The newest owner of each region that sessions were told of, by its epoch.
+    seen: HashMap<RegionId, Epoch>,
     leads: Arc<AtomicBool>,
-    /// When a node came or went last.
+    /// When a node came last.
     changed: Instant,
     tell: Told,
+    /// Where checkpoints are read from.
+    checkpoints: Option<Arc<dyn Checkpoints>>,
 }
 
 impl Keeper {
     pub(super) fn new(
-        store: Arc<dyn Leases>,
+        stores: Stores,
         me: Membership,
         links: Links,
         directory: Arc<Directory>,
@@ -78,7 +106,8 @@ impl Keeper {
             ids.into_iter().map(move |id| (id, scene.clone()))
         };
         Keeper {
-            store,
+            store: stores.leases,
+            checkpoints: stores.checkpoints,
             me,
             links,
             residents,
@@ -88,6 +117,7 @@ impl Keeper {
             plots: scenes.iter().flat_map(|scene| plots(&scene.map)).collect(),
             peers: HashMap::new(),
             routes: HashMap::new(),
+            seen: HashMap::new(),
             leads: Arc::default(),
             changed: Instant::now(),
             tell,
@@ -185,7 +215,6 @@ impl Keeper {
         for (incarnation, process) in gone {
             tracing::info!(process, "a peer is gone");
             self.peers.remove(&incarnation);
-            self.changed = Instant::now();
             for (region, at) in &mut self.routes {
                 if matches!(at, Whereabouts::At(there, _) if *there == process) {
                     *at = Whereabouts::Nowhere;
@@ -250,6 +279,11 @@ impl Keeper {
             };
             self.directory.set_region(id, address);
             self.routes.insert(id, at);
+            if let Whereabouts::At(_, epoch) = at
+                && self.seen.insert(id, epoch).is_some_and(|before| before < epoch)
+            {
+                self.directory.tell_owner(id, epoch);
+            }
         }
     }
 
@@ -261,6 +295,15 @@ impl Keeper {
     fn key(&self, id: RegionId) -> Option<RegionKey> {
         let scene = self.scenes.get(&id)?;
         Some(RegionKey { scene: scene.spec.name.clone(), region: id.0, planes: 0 })
+    }
+
+    /// How regions are called in the store.
+    pub(super) fn keys(&self) -> impl Fn(RegionId) -> Option<RegionKey> + Send + use<> {
+        let scenes = self.scenes.clone();
+        move |id| {
+            let scene = scenes.get(&id)?;
+            Some(RegionKey { scene: scene.spec.name.clone(), region: id.0, planes: 0 })
+        }
     }
 
     /// Claims what is planned for this process and nobody owns, and starts it.
@@ -278,19 +321,96 @@ impl Keeper {
                 continue;
             }
             match self.store.claim(&self.me, &key).await {
-                Ok(Claim::Granted(grant)) => self.start(id, grant.epoch),
+                Ok(Claim::Granted(grant)) => {
+                    if let Err(error) = self.start(id, &key, grant.epoch).await {
+                        tracing::error!(%error, region = %id, "a region cannot be started here");
+                        self.give_up(&key, grant.epoch).await;
+                    }
+                }
                 Ok(Claim::Refused(_)) => {}
                 Err(error) => return tracing::warn!(%error, region = %id, "not claimed now"),
             }
         }
     }
 
-    fn start(&mut self, id: RegionId, epoch: Epoch) {
-        let Some(scene) = self.scenes.get(&id).cloned() else { return };
+    /// Starts a region that was granted: empty if it never ran, else from its last checkpoint.
+    async fn start(
+        &mut self,
+        id: RegionId,
+        key: &RegionKey,
+        epoch: Epoch,
+    ) -> Result<(), StartError> {
+        let Some(scene) = self.scenes.get(&id).cloned() else { return Ok(()) };
+        let mut fx = Vec::new();
+        let region = match self.ran_before(key).await? {
+            false => Region::new(scene.clone(), id).map(|region| region.with_epoch(epoch)),
+            true => {
+                let snapshot = self.last_checkpoint(&scene, id, key, epoch).await;
+                tracing::info!(region = %id, tick = %snapshot.tick(), "a region goes on from a checkpoint");
+                let ask = self.scenes.keys().copied().collect();
+                let grace_ticks = u64::from(GRACE_MS / scene.tick_ms.max(1)).max(1);
+                let how = Recovery { ask, grace_ticks };
+                Some(Region::recover(scene.clone(), id, epoch, snapshot, how, &mut fx)?)
+            }
+        };
+        let Some(region) = region else { return Ok(()) };
         self.links.switch().set_epoch(id, epoch);
-        if self.residents.start(&scene, id, epoch) {
+        if self.residents.start(&scene, region, epoch, fx) {
             tracing::info!(region = %id, %epoch, "a region runs here");
             self.routes.insert(id, Whereabouts::Here(epoch));
+            if self.seen.insert(id, epoch).is_some_and(|before| before < epoch) {
+                self.directory.tell_owner(id, epoch);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a region ever had an owner; from now on it had.
+    async fn ran_before(&self, key: &RegionKey) -> Result<bool, LeaseError> {
+        let mark = format!("ran/{key}");
+        if self.store.get(&mark).await?.is_some() {
+            return Ok(true);
+        }
+        let put = self.store.put_if(&mark, None, Bytes::from_static(b"1")).await?;
+        Ok(matches!(put, Put::Refused { .. }))
+    }
+
+    /// The newest checkpoint that can be read, or that of a region of which nothing is known.
+    async fn last_checkpoint(
+        &self,
+        scene: &Scene,
+        id: RegionId,
+        key: &RegionKey,
+        epoch: Epoch,
+    ) -> RegionSnapshot {
+        let nothing = || RegionSnapshot::nothing(scene.id, id, Epoch(epoch.0.saturating_sub(1)));
+        let Some(checkpoints) = &self.checkpoints else { return nothing() };
+        let kept = match tokio::time::timeout(CHECKPOINT_LIMIT, checkpoints.load(key)).await {
+            Ok(Ok(kept)) => kept,
+            Ok(Err(error)) => {
+                tracing::error!(%error, region = %id, "its checkpoint cannot be read; sessions say what they know");
+                return nothing();
+            }
+            Err(_) => {
+                tracing::error!(region = %id, "its checkpoint is not there in time; sessions say what they know");
+                return nothing();
+            }
+        };
+        for kept in kept.newest.into_iter().chain(kept.previous) {
+            match RegionSnapshot::decode(&kept.state) {
+                Ok(snapshot) => return snapshot,
+                Err(error) => {
+                    tracing::error!(%error, region = %id, tick = %kept.tick, "a checkpoint is not sound; the one before counts");
+                }
+            }
+        }
+        nothing()
+    }
+
+    /// A region that was granted and cannot run here is somebody else's.
+    async fn give_up(&self, key: &RegionKey, epoch: Epoch) {
+        if let Err(error) = self.store.release(&self.me, key, epoch).await {
+            tracing::warn!(%error, region = %key, "it could not be given up");
         }
     }
 

@@ -13,6 +13,7 @@
 //! What the store says is followed, never assumed: a region runs here from its grant until the grant, or
 //! the lease, is gone; and no tick begins unless the lease's [`Authority`] holds.
 
+mod archive;
 pub mod command;
 mod fence;
 mod keeper;
@@ -25,22 +26,26 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use actix::Arbiter;
 use bytes::Bytes;
-use purview::actor::directory::{Directory, Process};
+use purview::actor::directory::{Archive, Directory, Process};
 use purview::scene::Scene;
 use purview::wire::peer::PEER_VERSION;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{oneshot, watch};
 
 use crate::config::{Config, ConfigErrors};
 use crate::console::{Console, ConsoleError, ConsoleState, Hosted};
 use crate::engine::etcd::{Etcd, EtcdOptions};
-use crate::engine::{LeaseError, Leases, Membership, NodeInfo, Put, View};
+use crate::engine::postgres::Postgres;
+use crate::engine::{
+    CheckpointError, Checkpoints, LeaseError, Leases, Membership, NodeInfo, Put, View,
+};
 use crate::gateway::{Gateway, GatewayError, GatewayMetrics, Tokens};
 use crate::link::{Identity, LinkError, Links};
 use crate::server::gateway_config;
 
+use self::archive::Shelf;
 use self::fence::LeaseFence;
-use self::keeper::{Keeper, Told};
+use self::keeper::{Keeper, Stores, Told};
 use self::residents::Residents;
 
 pub use self::survey::{ClusterSurvey, LaneLine, NodeLine, RegionLine};
@@ -63,6 +68,9 @@ pub enum NodeError {
     /// The store says no or nothing.
     #[error(transparent)]
     Store(#[from] LeaseError),
+    /// What keeps checkpoints says no or nothing.
+    #[error(transparent)]
+    Checkpoints(#[from] CheckpointError),
     /// Peers cannot connect.
     #[error(transparent)]
     Link(#[from] LinkError),
@@ -113,8 +121,8 @@ pub struct Node {
     stop: Option<oneshot::Sender<()>>,
     keeper: Option<tokio::task::JoinHandle<()>>,
     status: watch::Receiver<Status>,
-    /// Where links and the store's client live; `None` once it is stopped.
-    background: Option<Runtime>,
+    /// Where links and the store's client live.
+    background: Background,
 }
 
 /// What a process knows of its cluster.
@@ -140,12 +148,22 @@ impl Status {
 }
 
 /// The etcd that a configuration names.
-///
-/// # Errors
-/// It does not answer, or the addresses are none.
-pub async fn etcd(config: &Config) -> Result<Etcd, LeaseError> {
+async fn etcd(config: &Config, checkpoints: Option<&dyn Checkpoints>) -> Result<Etcd, NodeError> {
     let endpoints = config.cluster.etcd.split(',').map(|e| e.trim().to_owned()).collect();
-    Etcd::connect(EtcdOptions::new(endpoints, config.cluster.name.clone())).await
+    let mut options = EtcdOptions::new(endpoints, config.cluster.name.clone());
+    if let Some(checkpoints) = checkpoints {
+        // An etcd that lost everything must grant higher epochs than checkpoints have.
+        options.epochs_above = checkpoints.highest_epoch().await?;
+    }
+    Ok(Etcd::connect(options).await?)
+}
+
+/// The PostgreSQL that a configuration names, if any.
+async fn postgres(config: &Config) -> Result<Option<Arc<dyn Checkpoints>>, NodeError> {
+    match config.cluster.postgres.as_str() {
+        "off" => Ok(None),
+        url => Ok(Some(Arc::new(Postgres::connect(url, &config.cluster.name).await?))),
+    }
 }
 
 impl Node {
@@ -154,15 +172,15 @@ impl Node {
     /// # Errors
     /// What cannot be started, or the store's answer.
     pub async fn start(config: &Config, roles: Roles, tokens: Tokens) -> Result<Node, NodeError> {
-        let background = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .thread_name("purview-links")
-            .enable_all()
-            .build()?;
+        let background = Background::new()?;
         let asked = config.clone();
         // Clients of the store live where they were made.
-        let store = on(&background, async move { etcd(&asked).await }).await?;
-        Node::join(config, roles, tokens, Arc::new(store), background).await
+        let (store, checkpoints) = on(&background, async move {
+            let checkpoints = postgres(&asked).await?;
+            Ok::<_, NodeError>((etcd(&asked, checkpoints.as_deref()).await?, checkpoints))
+        })
+        .await?;
+        Node::join_on(config, roles, tokens, Arc::new(store), checkpoints, background).await
     }
 
     /// The same with any store; `background` must be the runtime on which the store was made, or
@@ -175,7 +193,20 @@ impl Node {
         roles: Roles,
         tokens: Tokens,
         store: Arc<dyn Leases>,
+        checkpoints: Option<Arc<dyn Checkpoints>>,
         background: Runtime,
+    ) -> Result<Node, NodeError> {
+        let background = Background(Some(background));
+        Node::join_on(config, roles, tokens, store, checkpoints, background).await
+    }
+
+    async fn join_on(
+        config: &Config,
+        roles: Roles,
+        tokens: Tokens,
+        store: Arc<dyn Leases>,
+        checkpoints: Option<Arc<dyn Checkpoints>>,
+        background: Background,
     ) -> Result<Node, NodeError> {
         let scenes = config.build_scenes()?;
         let (number, clock) = {
@@ -186,11 +217,16 @@ impl Node {
             .await?
         };
         let fence = Arc::new(LeaseFence::default());
-        let process = Process { number, clock, fence: Some(fence.clone()) };
+        let shelf = checkpoints.as_ref().map(|_| {
+            let tick = Duration::from_millis(config.tick_ms.into());
+            Arc::new(Shelf::new(config.cluster.checkpoint.div_duration_f64(tick).ceil() as u64))
+        });
+        let archive = shelf.clone().map(|shelf| shelf as Arc<dyn Archive>);
+        let process = Process { number, clock, fence: Some(fence.clone()), archive };
         let directory = Arc::new(Directory::of_process(scenes.clone(), process));
         let identity = Identity { cluster: config.cluster.name.clone(), process: number };
         let (links, listens) = {
-            let (directory, handle) = (directory.clone(), background.handle().clone());
+            let (directory, handle) = (directory.clone(), background.handle());
             let addr = config.cluster.listen;
             on(&background, Links::start(identity, addr, directory, handle)).await?
         };
@@ -210,7 +246,7 @@ impl Node {
         let (tell, status) = watch::channel(Status::default());
         let (hosted, views) = (Hosted::default(), Arc::new(RwLock::new(View::default())));
         let keeper = Keeper::new(
-            store,
+            Stores { leases: store, checkpoints: checkpoints.clone() },
             membership.clone(),
             links.clone(),
             directory.clone(),
@@ -218,6 +254,9 @@ impl Node {
             Residents::new(directory.clone(), handles.clone(), hosted.clone()),
             Told { status: tell, view: views.clone() },
         );
+        if let (Some(shelf), Some(checkpoints)) = (shelf.clone(), checkpoints) {
+            background.spawn(shelf.run(checkpoints, keeper.keys()));
+        }
         let keeper = background.spawn(keeper.run(stopping));
         let gateway = match roles.gateway {
             true => {
@@ -235,7 +274,7 @@ impl Node {
                     links: links.clone(),
                 };
                 let metrics = gateway.as_ref().map(|gateway| gateway.metrics().clone());
-                let state = console_state(&directory, hosted, metrics, survey);
+                let state = console_state(&directory, hosted, metrics, shelf, survey);
                 Some(Console::start(state, addr)?)
             }
             None => None,
@@ -251,7 +290,7 @@ impl Node {
             stop: Some(stop),
             keeper: Some(keeper),
             status,
-            background: Some(background),
+            background,
         })
     }
 
@@ -304,19 +343,17 @@ impl Node {
             console.stop().await;
         }
         drop(self.stop.take());
-        if let Some(background) = &self.background {
-            let (keeper, membership) = (self.keeper.take(), self.membership.clone());
-            let left = on(background, async move {
-                if let Some(keeper) = keeper
-                    && let Err(error) = keeper.await
-                {
-                    tracing::error!(%error, "the keeper ended badly");
-                }
-                membership.leave().await
-            });
-            if let Err(error) = left.await {
-                tracing::warn!(%error, "the lease could not be given up; it runs out by itself");
+        let (keeper, membership) = (self.keeper.take(), self.membership.clone());
+        let left = on(&self.background, async move {
+            if let Some(keeper) = keeper
+                && let Err(error) = keeper.await
+            {
+                tracing::error!(%error, "the keeper ended badly");
             }
+            membership.leave().await
+        });
+        if let Err(error) = left.await {
+            tracing::warn!(%error, "the lease could not be given up; it runs out by itself");
         }
         self.links.stop();
         for arbiter in &self.arbiters {
@@ -327,17 +364,37 @@ impl Node {
                 tracing::error!("a region thread ended in a panic");
             }
         }
-        if let Some(background) = self.background.take() {
-            background.shutdown_background();
-        }
     }
 }
 
-impl Drop for Node {
+/// A runtime that may be dropped where tasks run.
+#[derive(Debug)]
+struct Background(Option<Runtime>);
+
+impl Background {
+    fn new() -> std::io::Result<Background> {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let built = builder.worker_threads(2).thread_name("purview-links").enable_all().build()?;
+        Ok(Background(Some(built)))
+    }
+
+    fn handle(&self) -> Handle {
+        // It is there until it is dropped.
+        self.0.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
+    }
+
+    fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> tokio::task::JoinHandle<T> {
+        self.handle().spawn(work)
+    }
+}
+
+impl Drop for Background {
     fn drop(&mut self) {
-        // A runtime that is dropped where tasks run would panic.
-        if let Some(background) = self.background.take() {
-            background.shutdown_background();
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
         }
     }
 }
@@ -362,6 +419,7 @@ fn console_state(
     directory: &Arc<Directory>,
     regions: Hosted,
     gateway: Option<Arc<GatewayMetrics>>,
+    shelf: Option<Arc<Shelf>>,
     survey: Surveyor,
 ) -> ConsoleState {
     let (node, also) = (survey.name.clone(), survey.clone());
@@ -370,6 +428,7 @@ fn console_state(
         regions,
         extra_metrics: vec![
             Box::new(move |text| gateway.iter().for_each(|metrics| metrics.write(text))),
+            Box::new(move |text| shelf.iter().for_each(|shelf| shelf.write_metrics(text))),
             Box::new(move |text| survey.look().write_metrics(text)),
         ],
         node,
@@ -380,7 +439,7 @@ fn console_state(
 
 /// Runs something where the store's client and the links live.
 async fn on<T: Send + 'static>(
-    runtime: &Runtime,
+    runtime: &Background,
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
     match runtime.spawn(work).await {

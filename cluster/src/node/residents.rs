@@ -8,6 +8,7 @@ use purview::actor::directory::Directory;
 use purview::actor::messages::Halt;
 use purview::actor::metrics::RegionMetrics;
 use purview::actor::region::{Clock, RegionActor};
+use purview::scene::effects::Effect;
 use purview::scene::{Epoch, Region, RegionId, Scene, SceneId};
 
 use crate::console::{Hosted, RegionHandle};
@@ -42,13 +43,19 @@ impl Residents {
         Residents { directory, arbiters, running: BTreeMap::new(), started: 0, hosted }
     }
 
-    /// Starts a region under an epoch, empty. False when the scene has no such region or there is no
-    /// thread for it.
-    pub(super) fn start(&mut self, scene: &Arc<Scene>, id: RegionId, epoch: Epoch) -> bool {
-        let Some(region) = Region::new(scene.clone(), id) else { return false };
+    /// Starts a region under an epoch, with what it has to say at once. False when there is no thread
+    /// for it.
+    pub(super) fn start(
+        &mut self,
+        scene: &Arc<Scene>,
+        region: Region,
+        epoch: Epoch,
+        fx: Vec<Effect>,
+    ) -> bool {
+        let id = region.id();
         let metrics = Arc::new(RegionMetrics::default());
-        let region = region.with_epoch(epoch);
-        let actor = RegionActor::new(region, scene.tick_ms, Clock::Real, &self.directory, &metrics);
+        let actor = RegionActor::new(region, scene.tick_ms, Clock::Real, &self.directory, &metrics)
+            .saying(fx);
         let Some(arbiter) = self.arbiters.get(self.started % self.arbiters.len().max(1)) else {
             return false;
         };

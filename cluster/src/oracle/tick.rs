@@ -66,7 +66,8 @@ impl Oracle {
             }
         }
         if let Some((first, last)) = player.epochs {
-            self.log.findings.handoffs += last.0.saturating_sub(first.0);
+            // A new life, after the death of an owner, is no handoff.
+            self.log.findings.handoffs += last.in_life().saturating_sub(first.in_life());
         }
     }
 

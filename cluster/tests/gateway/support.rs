@@ -110,7 +110,10 @@ impl Handler<ToRegion> for FakeRegion {
                 self.log.add("leave".into());
                 if let Some(at) = self.here.iter().position(|r| r.id == id) {
                     let gone = self.here.swap_remove(at);
-                    deliver(&gone, Delivery::Notice(Notice::Left { tick: self.tick }));
+                    deliver(
+                        &gone,
+                        Delivery::Notice(Notice::Left { tick: self.tick, epoch: Epoch(1) }),
+                    );
                 }
             }
             Input::Hold(id) => {

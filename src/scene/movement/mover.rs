@@ -397,6 +397,16 @@ impl Mover {
         self.rule(now, Move::stand(pos), on)
     }
 
+    /// It goes on in another life, of which its client knows `ruling` as the last one, and perhaps another
+    /// speed of its own and other flags.
+    pub fn go_on(&mut self, now: ServerMs, ruling: u32, told: Option<(u32, Flags)>) {
+        self.ruling = self.ruling.max(ruling);
+        if let Some((speed_cm_s, flags)) = told {
+            self.speeds.set_own(now, speed_cm_s);
+            self.flags = flags;
+        }
+    }
+
     /// Has the entity stand where it is.
     pub fn stop<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> Ruling {
         let here = self.settle(now, on);

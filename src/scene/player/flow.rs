@@ -9,6 +9,8 @@ enum Resync {
     No,
     Due,
     Asked,
+    // It comes unasked.
+    Coming,
 }
 
 /// Levels, not edges: what the region should be doing and what it was told. The difference is sent
@@ -49,8 +51,8 @@ impl Flow {
         match self.resync {
             Resync::No => true,
             // Without the frames that were lost this one makes no sense to the client.
-            Resync::Due | Resync::Asked if !is_resync => false,
-            Resync::Due | Resync::Asked => {
+            Resync::Due | Resync::Asked | Resync::Coming if !is_resync => false,
+            Resync::Due | Resync::Asked | Resync::Coming => {
                 self.resync = Resync::No;
                 true
             }
@@ -60,6 +62,11 @@ impl Flow {
     /// A frame could not be passed on.
     pub(super) fn lost(&mut self) {
         self.resync = Resync::Due;
+    }
+
+    /// The next frame that makes sense is one that tells everything anew, which comes unasked.
+    pub(super) fn expect(&mut self) {
+        self.resync = Resync::Coming;
     }
 
     /// `queued` messages wait now.

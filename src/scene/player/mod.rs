@@ -32,12 +32,18 @@
 //! acknowledged for [`PlayerConfig::resend_ms`]. The region applies only the last one plus one, so
 //! sending again is always safe.
 //!
+//! **Presentation.** When a region goes on from a checkpoint it may know less of the player than the session
+//! does. The session then presents what it knows (see the module `known`), sends nothing else until a
+//! route says that the player lives there, and presents again when none comes for
+//! [`PlayerConfig::resend_ms`]. Inputs wait meanwhile as they do for any acknowledgement.
+//!
 //! **Places.** Whoever hands the session a place in a line (with a join or a jump to another plane)
 //! hands it over for good: the session gives every place back, kept or not, with
 //! [`PlayerEffect::GiveBack`].
 
 mod budget;
 mod flow;
+mod known;
 mod region_side;
 #[cfg(test)]
 mod tests;
@@ -51,6 +57,7 @@ pub use self::words::{
 
 use self::budget::Budget;
 use self::flow::Flow;
+use self::known::Known;
 use super::effects::{Order, Spawn};
 use super::{EntityId, Epoch, Kind, RangeSet, RegionId, Seq, SessionId, Tick};
 
@@ -105,6 +112,7 @@ pub struct Player {
     enter_sent: bool,
     leave_sent_ms: Option<u64>,
     flow: Flow,
+    known: Known,
     place: Option<Place>,
     leap: Option<(Seq, Place)>,
     range: RangeSet,
@@ -133,6 +141,7 @@ impl Player {
             enter_sent: false,
             leave_sent_ms: None,
             flow: Flow::new(config.send_queue),
+            known: Known::default(),
             place: None,
             leap: None,
             range: RangeSet::NONE,
@@ -178,6 +187,7 @@ impl Player {
             }
             PlayerInput::Notice(notice) => self.notice(now_ms, notice, out),
             PlayerInput::Undelivered(input) => self.undelivered(&input),
+            PlayerInput::Owner(region, epoch) => self.owner_is_new(region, epoch),
             PlayerInput::Choked => {
                 self.close(now_ms, End::Slow, "answers pile up unread", out);
             }
@@ -272,6 +282,7 @@ impl Player {
         self.range = range;
         self.route = Some(Route { region: to.region, epoch: None });
         self.enter_sent = false;
+        self.known.look(&look);
         self.entering = Some(Box::new(Spawn {
             id: self.id,
             kind: Kind::PLAYER,
@@ -403,6 +414,7 @@ impl Player {
             return self.close(now_ms, End::Slow, why, out);
         }
         self.resend_if_stalled(now_ms);
+        self.present_again_if_unheard(now_ms);
     }
 }
 

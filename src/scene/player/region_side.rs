@@ -3,7 +3,7 @@
 use super::{Answer, End, Place, Player, PlayerEffect, Problem, Route, State, refuse};
 use crate::scene::effects::{Input, Notice};
 use crate::scene::frames::{FrameBatch, SessionFrame};
-use crate::scene::{Epoch, Seq, Tick};
+use crate::scene::{Epoch, RegionId, Seq, Tick};
 
 impl Player {
     pub(super) fn frame(
@@ -19,11 +19,26 @@ impl Player {
         };
         self.blocked = false;
         self.tick = self.tick.max(batch.tick);
-        let late = self.route.and_then(|r| r.epoch).is_none_or(|epoch| part.epoch < epoch);
+        if self
+            .route
+            .and_then(|r| r.epoch)
+            .is_some_and(|epoch| part.epoch.is_of_a_life_before(epoch))
+        {
+            // Whoever goes on with the player tells the client everything anew.
+            return;
+        }
+        // An owner that is none any more may go on for a while: what it applies after the player was
+        // presented elsewhere was never applied.
+        let known = self.route.and_then(|r| r.epoch);
+        let late = known.is_none_or(|epoch| part.epoch < epoch || self.known.is_presented());
         if !matches!(self.state, State::InWorld | State::Leaving) || late {
             return self.flow.lost();
         }
+        for refused in batch.refused_of(part) {
+            self.known.refused(refused.seq);
+        }
         self.acknowledged(now_ms, part.ack);
+        self.known.own(batch.tick, batch.own_of(part));
         for refused in batch.refused_of(part) {
             if let Some((_, (scene, plane))) = self.leap.take_if(|(seq, _)| *seq == refused.seq) {
                 out.push(PlayerEffect::GiveBack(scene, plane));
@@ -67,11 +82,18 @@ impl Player {
                 own,
                 arrived,
             } => {
+                let before = self.route.and_then(|r| r.epoch);
                 if !self.reroute(now_ms, Route { region, epoch: Some(epoch) }, epoch, last_applied)
                 {
                     return;
                 }
                 self.tick = self.tick.max(tick);
+                if before.is_some_and(|before| before.is_of_a_life_before(epoch)) {
+                    // What the client was told counts no more. Whom the region has just added it does not
+                    // tell so by itself.
+                    if arrived { self.flow.lost() } else { self.flow.expect() }
+                }
+                self.known.route((scene, plane, pos), last_applied, (tick, own.as_deref()));
                 let joining = self.state == State::Joining;
                 if joining {
                     self.state = State::InWorld;
@@ -87,7 +109,10 @@ impl Player {
                     }
                 }
             }
-            Notice::Left { tick } => self.left(now_ms, tick, out),
+            Notice::Left { tick, epoch } => self.left(now_ms, tick, epoch, out),
+            Notice::Present { region, owner, epoch } => {
+                self.asked_to_present(region, owner, epoch);
+            }
             Notice::Refused(why) => self.join_refused(now_ms, Problem::Region(why), out),
         }
     }
@@ -98,7 +123,9 @@ impl Player {
             (State::Connected | State::Greeted | State::Closed, _) | (_, None) => return false,
             (_, Some(known)) => known.epoch,
         };
-        if known.is_some_and(|known| epoch < known) {
+        let waits = self.known.is_presented();
+        let is_old = known.is_some_and(|known| epoch < known || (epoch == known && waits));
+        if is_old || self.known.has_outlived(route.region, epoch) {
             return false;
         }
         self.acknowledged(now_ms, last_applied);
@@ -109,6 +136,11 @@ impl Player {
             self.progress_ms = now_ms;
             self.leave_sent_ms = None;
             self.flow.rerouted();
+            self.known.heard();
+            if last_applied < self.known.acked() {
+                // It knows of less than was acknowledged, and waits for what is not kept any more.
+                self.known.present();
+            }
         }
         true
     }
@@ -129,7 +161,14 @@ impl Player {
         self.place = Some(now);
     }
 
-    fn left(&mut self, now_ms: u64, tick: Tick, out: &mut Vec<PlayerEffect>) {
+    fn left(&mut self, now_ms: u64, tick: Tick, epoch: Epoch, out: &mut Vec<PlayerEffect>) {
+        let old = |r: Route| {
+            r.epoch.is_some_and(|known| epoch < known) || self.known.has_outlived(r.region, epoch)
+        };
+        if self.route.is_some_and(old) {
+            // Of an owner that is none any more.
+            return;
+        }
         match self.state {
             State::Connected | State::Greeted | State::Closed => {}
             State::Joining | State::InWorld | State::Leaving => {
@@ -169,8 +208,11 @@ impl Player {
     fn acknowledged(&mut self, now_ms: u64, upto: Seq) {
         let waiting = self.unacknowledged.len();
         while self.unacknowledged.front().is_some_and(|(seq, _)| *seq <= upto) {
-            self.unacknowledged.pop_front();
+            if let Some((seq, order)) = self.unacknowledged.pop_front() {
+                self.known.applied(seq, &order);
+            }
         }
+        self.known.acknowledged(upto);
         if self.unacknowledged.len() < waiting {
             self.progress_ms = now_ms;
         }
@@ -191,20 +233,55 @@ impl Player {
         }
     }
 
+    /// The region has another owner, from whom on its epoch is this.
+    pub(super) fn owner_is_new(&mut self, region: RegionId, owner: Epoch) {
+        let here = self.route.is_some_and(|route| route.region == region);
+        if here && self.known.outlives(region, owner) {
+            self.enter_sent = false;
+            self.leave_sent_ms = None;
+            self.known.present();
+        }
+    }
+
+    /// A region goes on from a checkpoint in which the entity lives.
+    fn asked_to_present(&mut self, region: RegionId, owner: Epoch, epoch: Epoch) {
+        if let Some(route) = &mut self.route
+            && route.epoch.is_some_and(|known| epoch > known)
+        {
+            // It was handed there, which this session has not heard.
+            *route = Route { region, epoch: Some(epoch) };
+        }
+        self.owner_is_new(region, owner);
+    }
+
+    pub(super) fn present_again_if_unheard(&mut self, now_ms: u64) {
+        self.known.present_again(now_ms, self.config.resend_ms);
+    }
+
     pub(super) fn undelivered(&mut self, input: &Input) {
         self.blocked = true;
         match input {
             Input::Enter(_) => self.enter_sent = false,
             Input::Client { seq, .. } => self.next_send = self.next_send.min(*seq),
             Input::Leave(_) => self.leave_sent_ms = None,
+            Input::Present(_) => self.known.present(),
             other => self.flow.undelivered(other),
         }
     }
 
     /// Sends the region everything that it has not been sent yet.
     pub(super) fn settle(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
-        let Some(Route { region, .. }) = self.route else { return };
+        let Some(Route { region, epoch }) = self.route else { return };
         if self.blocked {
+            return;
+        }
+        let playing = matches!(self.state, State::InWorld | State::Leaving);
+        if let Some(epoch) = epoch.filter(|_| playing && self.known.is_to_present(now_ms)) {
+            let (who, to) = ((self.id, self.session), (region, epoch));
+            let presented = self.known.presented(who, to, self.range, self.tick);
+            out.push(PlayerEffect::ToRegion(region, Input::Present(Box::new(presented))));
+        }
+        if playing && self.known.is_presented() {
             return;
         }
         let mut tell = |input| out.push(PlayerEffect::ToRegion(region, input));

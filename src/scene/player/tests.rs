@@ -1,3 +1,5 @@
+mod presentation;
+
 use super::*;
 use crate::scene::effects::{Destination, Input, Notice};
 use crate::scene::frames::FrameBatch;
@@ -30,6 +32,9 @@ fn word(effect: &PlayerEffect) -> String {
             Input::Hold(_) => format!("{region}: hold"),
             Input::Release(_) => format!("{region}: release"),
             Input::Resync(_) => format!("{region}: resync"),
+            Input::Present(p) => {
+                format!("{region}: present epoch {} acked {} at {}", p.epoch, p.acked, p.pos.x)
+            }
             other => format!("{region}: {other:?}"),
         },
         PlayerEffect::Answer(Answer::Refused { problem, seq }) => match seq {
@@ -82,6 +87,10 @@ fn route_to(region: RegionId, epoch: u64, last: u32, arrived: bool, plane: i32) 
         own: None,
         arrived,
     }
+}
+
+fn left(tick: u64) -> Notice {
+    Notice::Left { tick: Tick(tick), epoch: Epoch(9) }
 }
 
 /// A frame of a region for the session.
@@ -176,10 +185,7 @@ fn a_session_from_hello_to_left() {
     assert_eq!(b.frame(&frame(12, 1, 1, &[5], &[])), ["forward"]);
     assert_eq!(b.say(Said::Ping(9)), ["pong 9 tick 12"]);
     assert_eq!(b.say(Said::Leave), ["3: leave"]);
-    assert_eq!(
-        b.notice(Notice::Left { tick: Tick(14) }),
-        ["left tick 14", "close Normal", "give back 1", "done"]
-    );
+    assert_eq!(b.notice(left(14)), ["left tick 14", "close Normal", "give back 1", "done"]);
     assert_eq!(b.player.state(), State::Closed);
     assert_eq!(b.say(step(2)), NOTHING);
 }
@@ -336,7 +342,7 @@ fn a_client_that_goes_away_is_removed_and_gives_its_places_back() {
     assert_eq!(b.input(PlayerInput::Gone), ["3: leave"]);
     assert_eq!(b.player.state(), State::Parting);
     assert_eq!(b.notice(route_to(NEXT, 2, 1, true, 5)), ["give back 1", "4: leave"]);
-    assert_eq!(b.notice(Notice::Left { tick: Tick(14) }), ["give back 5", "done"]);
+    assert_eq!(b.notice(left(14)), ["give back 5", "done"]);
 }
 
 #[test]
@@ -373,7 +379,7 @@ fn a_client_that_leaves_before_it_arrived_is_removed_when_it_does() {
     b.say(arrival(1));
     assert_eq!(b.input(PlayerInput::Gone), ["3: leave"]);
     assert_eq!(b.notice(route(HOME, 1, 0, true)), ["3: leave"]);
-    assert_eq!(b.notice(Notice::Left { tick: Tick(1) }), ["give back 1", "done"]);
+    assert_eq!(b.notice(left(1)), ["give back 1", "done"]);
 }
 
 #[test]

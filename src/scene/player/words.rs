@@ -6,7 +6,7 @@ use super::State;
 use crate::scene::effects::{Destination, Input, Notice, Order};
 use crate::scene::frames::{FrameBatch, Refusal};
 use crate::scene::movement::Own;
-use crate::scene::{Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
+use crate::scene::{Epoch, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
 
 /// The limits of a session. Times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,6 +191,9 @@ pub enum PlayerInput<'a> {
     Notice(Notice),
     /// A region's mailbox was full (or closed): this was not delivered.
     Undelivered(Input),
+    /// The region goes on from a checkpoint, under this epoch: its owner may know less of its players than
+    /// their sessions do. (A region that was only relocated knows all.)
+    Owner(RegionId, Epoch),
     /// An answer found no room in the client's queue.
     Choked,
     /// Time passes: a few times a second.

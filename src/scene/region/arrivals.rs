@@ -2,6 +2,7 @@
 
 use super::Region;
 use super::bodies::Role;
+use super::present::counter;
 use super::viewer::Viewer;
 use crate::scene::effects::{Effect, Notice, Spawn};
 use crate::scene::frames::Refusal;
@@ -40,9 +41,21 @@ impl Region {
             return;
         }
         let ties = Ties::of(std::mem::take(&mut spawn.bonds));
-        let slot = self.place_real(&spawn, ties, Epoch(1));
+        // A checkpoint may know it from before its session was told that it is here.
+        let before = self.wake(spawn.id);
+        let birth = self.lineage.of_birth();
+        let epoch = before.as_ref().map_or(birth, |before| before.epoch.next_life(self.lineage));
+        let slot = self.place_real(&spawn, ties, epoch);
         if spawn.kind == Kind::PLAYER {
             self.give_mover(slot, None);
+            if self.recovering.is_some() {
+                self.mail.reborn.insert(spawn.id);
+            }
+            let ix = self.bodies.hot[slot as usize].viewer as usize;
+            if let Some(viewer) = self.viewers.get_mut(ix).filter(|_| epoch.lives() > 0) {
+                let last = before.map_or(0, |before| before.view_counter);
+                viewer.registers.counter = counter(epoch, last);
+            }
         }
         self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
         self.notice_route(slot, true, fx);

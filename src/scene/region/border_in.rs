@@ -7,8 +7,9 @@ use rustc_hash::FxHashSet;
 
 use super::bodies::{Ghost, Role};
 use super::settle::Progress;
+use super::snapshot::SavedInbound;
 use super::{Moved, PATIENCE, Region};
-use crate::scene::border::{BorderBatch, GhostChange, GhostLeave, GhostState};
+use crate::scene::border::{BorderBatch, Claim, GhostChange, GhostLeave, GhostState};
 use crate::scene::effects::{Effect, Input};
 use crate::scene::map::RegionEntry;
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
@@ -27,14 +28,16 @@ const MAX_WAITING: usize = 32;
 pub struct Neighbour {
     pub id: RegionId,
     epoch: Epoch,
-    /// The region's epoch in the last batch that was applied.
-    applied: Epoch,
+    /// Its lineage in the last batch that was applied.
+    lineage: Epoch,
     /// Tick of the last batch received.
     pub last: Tick,
     pub progress: Progress,
     /// Tick up to which everything that it sent was applied, without a gap.
     sound: Tick,
     expired: bool,
+    /// Nothing whole has come from it since this region goes on from a checkpoint.
+    blank: bool,
     waiting: VecDeque<BorderBatch>,
 }
 
@@ -43,9 +46,9 @@ pub struct Neighbour {
 pub struct Inbound {
     pub neighbours: Vec<Neighbour>,
     /// When ghosts without an owner's word were last looked for.
-    swept: Tick,
-    /// A neighbour has crashed, or may have: what was said by way of it may be lost.
-    crashed: bool,
+    pub(super) swept: Tick,
+    /// Regions that have crashed, or may have: what was said by way of them may be lost.
+    pub(super) crashed: Vec<RegionId>,
 }
 
 impl Inbound {
@@ -54,25 +57,39 @@ impl Inbound {
         let neighbours = neighbours.iter().map(|r| Neighbour {
             id: r.id,
             epoch: r.epoch,
-            applied: r.epoch,
+            lineage: r.epoch,
             last: Tick(0),
             progress: Progress::default(),
             sound: Tick(0),
             expired: false,
+            blank: false,
             waiting: VecDeque::new(),
         });
-        Inbound { neighbours: neighbours.collect(), swept: Tick(0), crashed: false }
+        Inbound { neighbours: neighbours.collect(), swept: Tick(0), crashed: Vec::new() }
     }
 
     /// Keeps a batch until the tick whose state it is. What is late or from nobody's neighbour is
-    /// dropped; a gap asks the sender for everything.
-    pub fn keep(&mut self, batch: BorderBatch, me: RegionId, fx: &mut Vec<Effect>) {
-        let Some(n) = self.neighbours.iter_mut().find(|n| n.id == batch.from) else { return };
-        if batch.epoch < n.epoch || (batch.epoch == n.epoch && batch.tick <= n.last) {
-            return;
+    /// dropped; a gap asks the sender for everything. Says whether it was of a region that was
+    /// another's already.
+    pub fn keep(&mut self, mut batch: BorderBatch, me: RegionId, fx: &mut Vec<Effect>) -> bool {
+        let Some(n) = self.neighbours.iter_mut().find(|n| n.id == batch.from) else { return false };
+        if batch.epoch < n.epoch {
+            return true;
+        }
+        let known = batch.epoch == n.epoch && batch.tick <= n.last;
+        if known && !(n.blank && batch.full && batch.tick == n.last) {
+            return false;
+        }
+        if known {
+            // Everything of a tick of which only the changes were known.
+            let before = n.waiting.len();
+            n.waiting.retain(|waiting| waiting.tick < batch.tick);
+            if n.waiting.len() == before {
+                batch.acts.clear();
+            }
         }
         // Of a neighbour whose ghosts have expired, changes alone say nothing.
-        let gap = (batch.prev != n.last || n.expired) && !batch.full;
+        let gap = (batch.prev != n.last || n.expired || n.blank) && !batch.full;
         if gap || n.waiting.len() >= MAX_WAITING {
             fx.push(Effect::Forward(n.id, Box::new(Input::BorderLost(me))));
         }
@@ -83,7 +100,60 @@ impl Inbound {
         n.epoch = batch.epoch;
         n.last = batch.tick;
         n.expired = false;
+        n.blank &= !batch.full;
         n.waiting.push_back(batch);
+        false
+    }
+
+    /// Nothing of what neighbours have is known here: what was the last tick of each is as good as long
+    /// ago, and its ghosts count from the next full batch on.
+    pub fn forget_all(&mut self) {
+        self.neighbours.iter_mut().for_each(|n| n.blank = true);
+    }
+
+    /// A neighbour is there, in this tick.
+    pub fn hear_of(&mut self, region: RegionId, tick: Tick) {
+        for n in self.neighbours.iter_mut().filter(|n| n.id == region && n.blank) {
+            n.last = n.last.max(tick);
+        }
+    }
+
+    /// What a region says under a lower epoch is late. Says whether it is a neighbour.
+    pub fn outlived(&mut self, region: RegionId, epoch: Epoch) -> bool {
+        let Some(n) = self.neighbours.iter_mut().find(|n| n.id == region) else { return false };
+        n.epoch = n.epoch.max(epoch);
+        true
+    }
+
+    /// What neighbours have sent, for a snapshot; where it is not whole, what they are called by.
+    pub(super) fn save(&self, whole: bool) -> Vec<SavedInbound> {
+        let saved = self.neighbours.iter().map(|n| SavedInbound {
+            id: n.id,
+            epoch: n.epoch,
+            lineage: n.lineage,
+            last: n.last,
+            progress: n.progress,
+            sound: n.sound,
+            expired: n.expired,
+            waiting: if whole { n.waiting.iter().cloned().collect() } else { Vec::new() },
+        });
+        saved.collect()
+    }
+
+    /// Goes on from a snapshot.
+    pub(super) fn restore(
+        &mut self,
+        saved: Vec<SavedInbound>,
+        (swept, crashed): (Tick, Vec<RegionId>),
+    ) {
+        (self.swept, self.crashed) = (swept, crashed);
+        for saved in saved {
+            let Some(n) = self.neighbours.iter_mut().find(|n| n.id == saved.id) else { continue };
+            (n.epoch, n.lineage) = (n.epoch.max(saved.epoch), n.lineage.max(saved.lineage));
+            (n.last, n.sound, n.expired) = (saved.last, saved.sound, saved.expired);
+            n.progress = saved.progress;
+            n.waiting = saved.waiting.into();
+        }
     }
 
     /// Up to which tick what is known of the region's entities is whole.
@@ -93,7 +163,8 @@ impl Inbound {
 
     /// Whether the ghosts of `tick` are here from every neighbour that is heard of at all.
     pub fn complete(&self, tick: Tick) -> bool {
-        self.neighbours.iter().all(|n| n.last >= tick || n.last.0 + PATIENCE < tick.0)
+        let here = |n: &Neighbour| n.last >= tick && !n.blank;
+        self.neighbours.iter().all(|n| here(n) || n.last.0 + PATIENCE < tick.0)
     }
 }
 
@@ -105,8 +176,8 @@ impl Region {
             let n = &mut self.inbound.neighbours[i];
             if n.last.0 + EXPIRY < self.tick.0 && !n.expired {
                 n.expired = true;
-                self.inbound.crashed = true;
                 let id = n.id;
+                self.inbound.crashed.push(id);
                 self.drop_ghosts(|_, ghost| ghost.owner == id);
             }
         }
@@ -117,8 +188,9 @@ impl Region {
             let lost = |since: u32| since + EXPIRY as u32 <= now;
             self.drop_ghosts(|_, ghost| ghost.orphan_since.is_some_and(lost));
         }
-        if std::mem::take(&mut self.inbound.crashed) {
-            self.begin_anew_afar();
+        let crashed = std::mem::take(&mut self.inbound.crashed);
+        if !crashed.is_empty() {
+            self.begin_anew_afar(&crashed);
         }
     }
 
@@ -140,9 +212,9 @@ impl Region {
         if batch.full || batch.prev <= n.sound {
             n.sound = batch.tick;
         }
-        if batch.epoch > n.applied {
-            n.applied = batch.epoch;
-            self.inbound.crashed = true;
+        if batch.lineage > n.lineage {
+            n.lineage = batch.lineage;
+            self.inbound.crashed.push(batch.from);
         }
         Some(batch)
     }
@@ -178,6 +250,11 @@ impl Region {
         }
         let role = Role::Ghost(Ghost { owner: from, orphan_since: None });
         let now = self.tick.0 as u32;
+        self.outdo(Claim { id: state.id, epoch: state.epoch, region: from });
+        let before = self.moved.get(&state.id).map(|m| m.epoch);
+        if before.is_some_and(|before| before.is_of_a_life_before(state.epoch)) {
+            self.mail.reborn.insert(state.id);
+        }
         let slot = match self.bodies.slot(state.id) {
             // Its owner may have said that it is gone before this, older, word came.
             None if self.moved.get(&state.id).is_some_and(|m| state.epoch < m.epoch) => return,
@@ -193,10 +270,14 @@ impl Region {
                 role,
             ),
             Some(slot) => {
-                let cold = &mut self.bodies.cold[slot as usize];
+                let cold = &self.bodies.cold[slot as usize];
                 if matches!(cold.role, Role::Real(_)) || state.epoch < cold.epoch {
                     return;
                 }
+                if cold.epoch.is_of_a_life_before(state.epoch) {
+                    self.mail.reborn.insert(state.id);
+                }
+                let cold = &mut self.bodies.cold[slot as usize];
                 (cold.role, cold.epoch, cold.look) = (role, state.epoch, state.look);
                 self.bodies.set_plane(slot, state.plane);
                 self.bodies.set_pos(slot, state.pos);

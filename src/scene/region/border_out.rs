@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::Region;
 use super::bodies::{Bodies, Real, Role, TAG_BONDED};
+use super::snapshot::SavedOutbound;
 use crate::scene::border::{BorderBatch, GhostChange, GhostLeave, GhostState};
 use crate::scene::effects::Effect;
 use crate::scene::map::RegionEntry;
@@ -58,6 +59,34 @@ impl Outbound {
         ((1_u64 << self.neighbours.len()) - 1) as u32
     }
 
+    /// What neighbours were sent, for a snapshot.
+    pub(super) fn save(&self) -> Vec<SavedOutbound> {
+        let saved = self.neighbours.iter().map(|n| SavedOutbound {
+            id: n.id,
+            needs_all: n.needs_all,
+            last: n.last,
+            leaves: n.leaves.clone(),
+            said: n.said.iter().copied().collect(),
+        });
+        saved.collect()
+    }
+
+    /// Goes on from a snapshot; a neighbour that is not in it needs everything.
+    pub(super) fn restore(&mut self, saved: Vec<SavedOutbound>) {
+        for saved in saved {
+            let Some(n) = self.neighbours.iter_mut().find(|n| n.id == saved.id) else { continue };
+            (n.needs_all, n.last, n.leaves) = (saved.needs_all, saved.last, saved.leaves);
+            n.said = saved.said.into();
+        }
+    }
+
+    /// The bits of the snapshot's neighbours as they are here.
+    pub(super) fn mirrors(&self, saved: &[SavedOutbound], bits: u32) -> u32 {
+        let here = |id: RegionId| self.neighbours.iter().position(|n| n.id == id);
+        let set = saved.iter().enumerate().filter(|(i, _)| bits >> *i & 1 == 1);
+        set.filter_map(|(_, n)| here(n.id)).fold(0, |bits, i| bits | 1 << i)
+    }
+
     /// Whether there is anybody to mirror to.
     pub fn is_alone(&self) -> bool {
         self.neighbours.is_empty()
@@ -89,6 +118,7 @@ impl Region {
             .map(|n| BorderBatch {
                 from: self.id,
                 epoch: self.epoch,
+                lineage: self.lineage,
                 tick: self.tick,
                 prev: n.last,
                 full: n.needs_all,
@@ -129,6 +159,45 @@ impl Region {
         }
     }
 
+    /// Sends a neighbour that has none of them all ghosts of the tick that is open.
+    pub(super) fn send_border_again(&mut self, to: RegionId, fx: &mut Vec<Effect>) {
+        let Some(i) = self.outbound.neighbours.iter().position(|n| n.id == to) else { return };
+        let mut batch = BorderBatch {
+            from: self.id,
+            epoch: self.epoch,
+            lineage: self.lineage,
+            tick: self.tick,
+            prev: self.tick,
+            full: true,
+            enters: Vec::new(),
+            changes: Vec::new(),
+            leaves: self.outbound.neighbours[i].said.iter().map(|(_, leave)| *leave).collect(),
+            acts: Vec::new(),
+        };
+        let rect = self.outbound.neighbours[i].rect;
+        for slot in 0..self.bodies.hot.len() as u32 {
+            let (pos, band) = (self.bodies.hot[slot as usize].pos, self.band_of(slot));
+            let near = self.bodies.cold[slot as usize].plane != Plane::LIMBO
+                && rect.outside_by(pos) <= band;
+            let Some(real) = self.bodies.real_mut(slot) else { continue };
+            if near {
+                real.mirrors |= 1 << i;
+                batch.enters.push(state_of(&self.bodies, slot));
+            } else {
+                real.mirrors &= !(1 << i);
+            }
+        }
+        for act in self.acts.iter().filter(|a| a.here && self.bodies.slot(a.id) == Some(a.slot)) {
+            let Role::Real(real) = &self.bodies.cold[act.slot as usize].role else { continue };
+            if real.mirrors >> i & 1 == 1 {
+                batch.acts.push((act.id, act.deed.clone()));
+            }
+        }
+        let n = &mut self.outbound.neighbours[i];
+        (n.needs_all, n.last) = (false, self.tick);
+        fx.push(Effect::Border(to, Box::new(batch)));
+    }
+
     /// How far from a neighbour's ground the entity at `slot` is mirrored to it.
     pub(super) fn band_of(&self, slot: u32) -> i32 {
         let bonded = self.bodies.places[slot as usize].tag & TAG_BONDED != 0;
@@ -161,7 +230,8 @@ impl Region {
     }
 }
 
-fn state_of(bodies: &Bodies, slot: u32) -> GhostState {
+/// Everything that neighbours are told of who is at `slot`.
+pub(super) fn state_of(bodies: &Bodies, slot: u32) -> GhostState {
     let (body, cold) = (&bodies.hot[slot as usize], &bodies.cold[slot as usize]);
     GhostState {
         id: body.id,

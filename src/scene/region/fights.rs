@@ -62,6 +62,18 @@ impl Region {
         self.fights.ends.extend(cold.ties.fights.iter().map(|f| (f.until, body.id)));
     }
 
+    /// Expects all fights to end that anybody known here has.
+    pub(super) fn expect_all_ends(&mut self) {
+        let fights = |slot: u32| {
+            let id = self.bodies.hot[slot as usize].id;
+            let fights = &self.bodies.cold[slot as usize].ties.fights;
+            fights.iter().map(move |f| (f.until, id))
+        };
+        let mut ends: Vec<_> = self.bodies.slots().flat_map(fights).collect();
+        ends.sort_unstable();
+        self.fights.ends = ends.into();
+    }
+
     /// Ends the fights that are over at this tick. One that is overlooked for a while does not count
     /// any more either.
     pub(super) fn end_fights(&mut self) {

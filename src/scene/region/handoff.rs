@@ -9,16 +9,27 @@
 
 use super::Region;
 use super::bodies::{Ghost, NO_SLOT, Role};
-use super::viewer::{Seen, Viewer};
+use super::viewer::Seen;
 use super::{Kind, Moved, Phase, scan};
 use crate::scene::border::{Handoff, SeenState};
 use crate::scene::effects::{Effect, Notice, Spawn};
 use crate::scene::movement::Course;
 use crate::scene::views::{PeerState, Registers};
-use crate::scene::{EntityId, Pos, RegionId, Tick};
+use crate::scene::{EntityId, Epoch, Pos, RegionId, Seq, Tick};
 
 /// For how long it is remembered where an entity went that left no ghost.
 const MOVED_TICKS: u64 = 100;
+
+/// What is told of whom a player deals with, and of what its client was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Past {
+    /// All of it, for another region, which is to tell again what may have been missed.
+    ToTell,
+    /// All of it, as it is.
+    AsItIs,
+    /// Nothing: it begins anew.
+    Left,
+}
 
 impl Region {
     /// Hands off whoever has gone too far past the border, or has jumped away.
@@ -60,6 +71,7 @@ impl Region {
             let moved = Moved { region: to, epoch: handoff.epoch, since: self.tick };
             self.moved.insert(handoff.state.id, moved);
         }
+        self.escrow.lend(self.tick, to, &handoff);
         fx.push(Effect::Handoff(to, Box::new(handoff)));
     }
 
@@ -90,52 +102,80 @@ impl Region {
     }
 
     fn pack(&mut self, slot: u32) -> Handoff {
-        let viewer = self.take_viewer(slot);
-        let mover = self.bodies.real_mut(slot).and_then(|real| real.mover.take());
-        let (body, cold) = (&self.bodies.hot[slot as usize], &self.bodies.cold[slot as usize]);
-        let bound = match &cold.role {
-            Role::Real(real) => real.bound_for,
-            _ => None,
-        };
-        let state = Spawn {
-            id: body.id,
-            kind: body.kind,
-            plane: bound.map_or(cold.plane, |b| b.plane),
-            pos: body.pos,
-            range: self.bodies.places[slot as usize].range(),
-            look: cold.look.clone(),
-            session: viewer.as_ref().and_then(|v| v.session),
-            bonds: Vec::new(),
-        };
-        let ties = cold.ties.clone();
-        let viewer = viewer.unwrap_or_else(|| Viewer::new(body.id, slot, None));
-        Handoff {
-            from: self.id,
-            state,
-            ties,
-            epoch: cold.epoch.next(),
-            last_applied: viewer.last_applied,
-            tick: self.tick,
-            peers: (0..viewer.registers.peers().len())
-                .map(|ix| {
-                    let (p, state) = (viewer.registers.peers()[ix], viewer.registers.state(ix));
-                    PeerState { sent: self.told_of(p.slot, state.id, p.sent), ..state }
-                })
-                .collect(),
-            view_counter: viewer.registers.counter,
-            seen: viewer
-                .seen
-                .iter()
-                .filter(|s| s.shown)
-                .map(|s| SeenState { id: s.id, sent: self.told_of(s.slot, s.id, s.sent) })
-                .collect(),
-            gone: viewer.gone,
-            refused: viewer.refused,
-            mover,
-            held: viewer.held,
-            resync: viewer.resync,
-            jumped: bound.is_some(),
+        let mut handoff = self.describe(slot, Past::ToTell);
+        let bound = self.bodies.real_mut(slot).and_then(|real| real.bound_for);
+        handoff.jumped = bound.is_some();
+        handoff.epoch = handoff.epoch.next();
+        if let Some(bound) = bound {
+            handoff.state.plane = bound.plane;
         }
+        self.take_viewer(slot);
+        if let Some(real) = self.bodies.real_mut(slot) {
+            real.mover = None;
+        }
+        handoff
+    }
+
+    /// An entity that lives here, with its whole state, under its present epoch.
+    pub(super) fn describe(&self, slot: u32, past: Past) -> Handoff {
+        let (body, cold) = (&self.bodies.hot[slot as usize], &self.bodies.cold[slot as usize]);
+        let viewer = self.viewers.get(body.viewer as usize);
+        let mover = match &cold.role {
+            Role::Real(real) => real.mover.clone(),
+            Role::Ghost(_) | Role::Free => None,
+        };
+        let mut handoff = Handoff {
+            from: self.id,
+            from_epoch: self.epoch,
+            state: Spawn {
+                id: body.id,
+                kind: body.kind,
+                plane: cold.plane,
+                pos: body.pos,
+                range: self.bodies.places[slot as usize].range(),
+                look: cold.look.clone(),
+                session: viewer.and_then(|v| v.session),
+                bonds: Vec::new(),
+            },
+            ties: cold.ties.clone(),
+            epoch: cold.epoch,
+            last_applied: viewer.map_or(Seq(0), |v| v.last_applied),
+            tick: self.tick,
+            peers: Vec::new(),
+            view_counter: viewer.map_or(0, |v| v.registers.counter),
+            seen: Vec::new(),
+            gone: Vec::new(),
+            refused: Vec::new(),
+            mover,
+            held: viewer.is_some_and(|v| v.held),
+            resync: viewer.is_some_and(|v| v.resync),
+            jumped: false,
+        };
+        if let Some(viewer) = viewer.filter(|_| past != Past::Left) {
+            let sent = |slot, id, sent: u32| match past {
+                Past::ToTell => self.told_of(slot, id, sent),
+                Past::AsItIs | Past::Left => Tick(sent.into()),
+            };
+            let peers = 0..viewer.registers.peers().len();
+            let peer = |ix| {
+                let (p, state) = (&viewer.registers.peers()[ix], viewer.registers.state(ix));
+                let sent = sent(p.slot, state.id, p.sent);
+                PeerState { sent, epoch: self.epoch_of(p.slot, state.id), ..state }
+            };
+            handoff.peers = peers.map(peer).collect();
+            let shown = viewer.seen.iter().filter(|s| s.shown);
+            let seen = shown.map(|s| SeenState { id: s.id, sent: sent(s.slot, s.id, s.sent) });
+            handoff.seen = seen.collect();
+            handoff.gone.clone_from(&viewer.gone);
+            handoff.refused.clone_from(&viewer.refused);
+        }
+        handoff
+    }
+
+    /// The epoch of who is at `slot`; 0 when that is somebody else.
+    fn epoch_of(&self, slot: u32, id: EntityId) -> Epoch {
+        let known = self.bodies.hot.get(slot as usize).is_some_and(|b| b.id == id);
+        if known { self.bodies.cold[slot as usize].epoch } else { Epoch(0) }
     }
 
     /// As of which tick of its owner's a client knows something that it was told of at `sent`: earlier
@@ -226,6 +266,12 @@ impl Region {
             return;
         }
         self.moved.remove(&id);
+        self.escrow.note(self.tick, id, handoff.epoch);
+        self.wake(id);
+        let older = |s| self.bodies.cold[s as usize].epoch.is_of_a_life_before(handoff.epoch);
+        if known.is_some_and(older) {
+            self.mail.reborn.insert(id);
+        }
         let known_at = known.map(|s| self.place_and_course(s));
         if let Some(slot) = self.real_slot(id) {
             tracing::error!(region = %self.id, from = %handoff.from, entity = %id, "an entity comes that lives here under a lower epoch; the newer one stays");
@@ -249,6 +295,7 @@ impl Region {
         }
         if handoff.state.kind == Kind::PLAYER {
             self.restore_viewer(slot, &handoff);
+            self.begin_anew_with_older(slot, &handoff.peers);
             if self.phase != Phase::Open {
                 // Where all those are with whom it deals, as seen from here. A frame of this tick may be
                 // made for it yet.
@@ -265,7 +312,7 @@ impl Region {
         }
     }
 
-    fn restore_viewer(&mut self, slot: u32, handoff: &Handoff) {
+    pub(super) fn restore_viewer(&mut self, slot: u32, handoff: &Handoff) {
         let Region { bodies, viewers, scene, rules, .. } = self;
         let (body, me) = (&bodies.hot[slot as usize], &bodies.places[slot as usize]);
         let Some(viewer) = viewers.get_mut(body.viewer as usize) else { return };

@@ -181,7 +181,7 @@ impl Region {
     /// region.
     pub fn inspect_mail(&self) -> Vec<ViewMsg> {
         let id = |slot: u32| self.bodies.hot.get(slot as usize).map(|b| b.id);
-        self.mail.waiting(self.id, id)
+        self.mail.waiting((self.id, self.epoch), id)
     }
 
     /// The bond class of a pair of entities, as this region has them; 255 when they share no bond that

@@ -26,15 +26,21 @@ mod bodies;
 mod border_in;
 mod border_out;
 mod doors;
+mod escrow;
 mod fights;
 mod frames;
+mod freeze;
 mod handoff;
 mod layout;
 mod look;
 mod negotiate;
+mod present;
+mod recover;
+mod restore;
 mod scan;
 mod seek;
 mod settle;
+mod snapshot;
 mod tracks;
 mod viewer;
 mod walkers;
@@ -42,11 +48,15 @@ mod walkers;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use self::bodies::{Bodies, Bound, Role};
 use self::border_in::Inbound;
 use self::border_out::Outbound;
 use self::negotiate::Mail;
+pub use self::recover::Recovery;
+pub use self::restore::RestoreError;
+pub use self::snapshot::{RegionSnapshot, SavedEntity};
 use self::viewer::Viewer;
 use super::border::Handoff;
 use super::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Spawn};
@@ -79,6 +89,10 @@ pub struct Counts {
     pub acts_dropped: u64,
     /// Ticks closed without the ghosts of every neighbour.
     pub forced_closes: u64,
+    /// Messages of regions that had died before they came, since the start.
+    pub fenced: u64,
+    /// Players of a checkpoint whom no session has presented yet.
+    pub dormant: u64,
     /// Words about movement that were refused since the start, by reason: as [`Reason::WORDS`].
     pub moves_refused: [u64; Reason::WORDS.len()],
 }
@@ -99,7 +113,7 @@ pub const PATIENCE: u64 = 10;
 
 /// Where an entity was last known to live that is not known here any more. What carries a lower
 /// epoch is late; the region is this one when the entity is gone for good.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Moved {
     region: RegionId,
     epoch: Epoch,
@@ -124,6 +138,8 @@ enum Phase {
 pub struct Region {
     id: RegionId,
     epoch: Epoch,
+    /// Since this region epoch nothing of it was lost.
+    lineage: Epoch,
     rect: Rect,
     scene: Arc<Scene>,
     rules: ViewRules,
@@ -138,6 +154,11 @@ pub struct Region {
     arrivals: Vec<Spawn>,
     incoming: Vec<Handoff>,
     moved: FxHashMap<EntityId, Moved>,
+    /// Of regions that have died: since which of their epochs they are believed again.
+    fences: FxHashMap<RegionId, Epoch>,
+    escrow: escrow::Escrow,
+    /// While not everybody is back whom a checkpoint knew.
+    recovering: Option<Box<recover::Recovering>>,
     bodies: Bodies,
     viewers: Vec<Viewer>,
     acts: Vec<PendingAct>,
@@ -162,6 +183,7 @@ impl Region {
         Some(Region {
             id,
             epoch: entry.epoch,
+            lineage: entry.epoch,
             rect: entry.rect,
             rules: ViewRules::of(&scene),
             ground: scene.terrain.clone().map(Ground::new),
@@ -173,6 +195,9 @@ impl Region {
             arrivals: Vec::new(),
             incoming: Vec::new(),
             moved: FxHashMap::default(),
+            fences: FxHashMap::default(),
+            escrow: escrow::Escrow::default(),
+            recovering: None,
             bodies: Bodies::new(&scene, entry.rect),
             viewers: Vec::new(),
             acts: Vec::new(),
@@ -191,7 +216,7 @@ impl Region {
 
     /// The same region under this epoch.
     pub fn with_epoch(mut self, epoch: Epoch) -> Region {
-        self.epoch = epoch;
+        (self.epoch, self.lineage) = (epoch, epoch);
         self
     }
 
@@ -210,9 +235,10 @@ impl Region {
         self.tick
     }
 
-    /// Whether the last opened tick is closed.
+    /// Whether the last opened tick is closed. A region that goes on from a checkpoint is as if in an open
+    /// one until it knows what has become of its entities.
     pub fn is_closed(&self) -> bool {
-        self.phase == Phase::Closed
+        self.phase == Phase::Closed && !self.is_rising()
     }
 
     /// Its figures.
@@ -230,12 +256,14 @@ impl Region {
     pub fn handle(&mut self, input: Input, fx: &mut Vec<Effect>) {
         match input {
             Input::Border(batch) => {
-                self.inbound.keep(*batch, self.id, fx);
+                self.fence(batch.from, batch.lineage);
+                self.counts.fenced += u64::from(self.inbound.keep(*batch, self.id, fx));
                 if self.phase == Phase::Open && self.inbound.complete(self.tick) {
                     self.close(fx);
                 }
             }
             Input::BorderLost(neighbour) => self.outbound.lost(neighbour),
+            Input::Settle(batch) if self.is_late(batch.from, batch.epoch) => {}
             Input::Settle(batch) => self.settle(*batch, fx),
             Input::View(msg) => {
                 self.mail.post(msg);
@@ -243,7 +271,10 @@ impl Region {
                     self.read_mail(fx);
                 }
             }
+            Input::Handoff(handoff) if self.is_late(handoff.from, handoff.from_epoch) => {}
             Input::Handoff(handoff) => self.receive(*handoff, fx),
+            Input::Recovered(news) => self.answer_recovered(&news, fx),
+            Input::Claims(claims) => self.hear_claims(*claims, fx),
             Input::Door(order) => self.take_door_order(order),
             other => self.inbox.push(other),
         }
@@ -254,7 +285,7 @@ impl Region {
     /// both sides of a border then take longer over a tick rather than disagree on it. After
     /// [`PATIENCE`] ticks the open one is closed with what there is.
     pub fn tick(&mut self, now: Tick, fx: &mut Vec<Effect>) {
-        if now <= self.tick {
+        if now <= self.tick || !self.has_risen(now) {
             return;
         }
         if self.phase != Phase::Closed {
@@ -278,6 +309,7 @@ impl Region {
         // What was late for the last tick counts before anybody comes to live here.
         self.catch_up(Tick(now.0 - 1));
         self.install_incoming();
+        self.give_up_dormant();
         let mut inbox = std::mem::take(&mut self.inbox);
         let mut inputs = inbox.drain(..);
         while let Some(input) = inputs.next() {
@@ -328,6 +360,7 @@ impl Region {
         self.apply_borders();
         self.phase = Phase::Settling;
         self.install_incoming();
+        self.begin_anew_with_reborn();
         self.begin_fights();
         self.evaluate_all();
     }
@@ -374,7 +407,10 @@ impl Region {
             Input::Hold(id) => self.steer(id, input, fx, |v| v.held = true),
             Input::Release(id) => self.steer(id, input, fx, |v| v.held = false),
             Input::Resync(id) => self.steer(id, input, fx, |v| v.resync = true),
+            Input::Present(presented) => self.present(*presented, fx),
             Input::Border(_)
+            | Input::Recovered(_)
+            | Input::Claims(_)
             | Input::BorderLost(_)
             | Input::Settle(_)
             | Input::View(_)
@@ -396,6 +432,9 @@ impl Region {
                 orders && self.bodies.cold[slot as usize].plane == Plane::LIMBO
             }
             None if self.is_incoming(id) => true,
+            None if self.is_dormant(id) => {
+                matches!(input, Input::Logic { .. } | Input::Motion { .. } | Input::Bonds { .. })
+            }
             None if matches!(input, Input::Leave(_)) => false,
             None => self.arrivals.iter().any(|s| s.id == id),
         }
@@ -406,9 +445,11 @@ impl Region {
         match self.arrivals.iter().position(|s| s.id == id) {
             Some(at) => {
                 if let Some(session) = self.arrivals.swap_remove(at).session {
-                    fx.push(Effect::Notice(session, Notice::Left { tick: self.tick }));
+                    let (tick, epoch) = (self.tick, self.lineage.of_birth());
+                    fx.push(Effect::Notice(session, Notice::Left { tick, epoch }));
                 }
             }
+            None if self.forget_dormant(id, fx) => {}
             None => self.forward(id, Input::Leave(id), fx),
         }
     }
@@ -546,7 +587,7 @@ impl Region {
         self.bodies.remove(slot);
         self.counts.reals -= 1;
         if let Some(session) = viewer.and_then(|v| v.session) {
-            fx.push(Effect::Notice(session, Notice::Left { tick: self.tick }));
+            fx.push(Effect::Notice(session, Notice::Left { tick: self.tick, epoch }));
         }
     }
 

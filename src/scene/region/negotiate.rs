@@ -3,14 +3,18 @@
 
 use std::collections::VecDeque;
 
+use rustc_hash::FxHashSet;
+
 use super::bodies::{NO_SLOT, Role};
 use super::border_in::EXPIRY;
 use super::layout::Renumbering;
 use super::scan;
+use super::snapshot::SavedMail;
+use super::viewer::Viewer;
 use super::{Region, ahead};
 use crate::scene::effects::Effect;
-use crate::scene::views::{Addressee, Heard, Say, ViewMsg};
-use crate::scene::{EntityId, RegionId, Tick};
+use crate::scene::views::{Addressee, Heard, PeerState, Say, ViewMsg};
+use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
 /// Rounds of repair after which what is left waits for the next tick. Repairs end by themselves; a
 /// chain this long has not been seen.
@@ -51,6 +55,9 @@ pub struct Mail {
     /// For players that are not mirrored here any more: from, to.
     farewells: Vec<(EntityId, EntityId, Say)>,
     dirty: Vec<u32>,
+    /// Players that go on from a checkpoint, or from where it was not known that they live, and know
+    /// nothing of what was said to them.
+    pub(super) reborn: FxHashSet<EntityId>,
     /// How far players' bonds reach from the next tick on.
     pub(super) reaches: Vec<(u32, Option<u64>)>,
 }
@@ -82,15 +89,37 @@ impl Mail {
 
     /// Copies of all that is still to be heard here, or said to players of other regions. `id` names
     /// the entity in a slot.
-    pub fn waiting(&self, here: RegionId, id: impl Fn(u32) -> Option<EntityId>) -> Vec<ViewMsg> {
+    pub fn waiting(
+        &self,
+        (here, epoch): (RegionId, Epoch),
+        id: impl Fn(u32) -> Option<EntityId>,
+    ) -> Vec<ViewMsg> {
         let mut all = self.posted.clone();
         all.extend(self.early.iter().map(|(_, msg)| *msg));
         let letters = self.local.iter().chain(&self.afar).map(|l| (id(l.from), l.to_id, l.say));
         let farewells = self.farewells.iter().map(|(from, to, say)| (Some(*from), *to, *say));
         for (from, to, say) in letters.chain(farewells) {
-            all.extend(from.map(|from| ViewMsg { from, from_region: here, to, say }));
+            all.extend(from.map(|from| ViewMsg {
+                from,
+                from_region: here,
+                from_epoch: epoch,
+                to,
+                say,
+            }));
         }
         all
+    }
+
+    /// What waits here, for a snapshot. Between ticks nothing is on its way inside.
+    pub(super) fn save(&self) -> SavedMail {
+        debug_assert!(self.local.is_empty(), "letters are carried at once");
+        let (posted, early, thrs) = (self.posted.clone(), self.early.clone(), self.thrs.clone());
+        SavedMail { posted, early, thrs, unsent: Vec::new() }
+    }
+
+    /// Goes on from a snapshot.
+    pub(super) fn restore(&mut self, saved: SavedMail) {
+        (self.posted, self.early, self.thrs) = (saved.posted, saved.early, saved.thrs);
     }
 
     /// Whether anything is to be said to players of other regions.
@@ -113,6 +142,10 @@ impl Region {
 
     /// Hears and answers at once, outside of settling.
     pub(super) fn read_mail(&mut self, fx: &mut Vec<Effect>) {
+        if self.is_rising() {
+            // Who speaks is not known yet.
+            return;
+        }
         self.hear_mail(fx);
         fx.extend(self.take_letters().into_iter().map(|(to, msg)| Effect::View(to, msg)));
     }
@@ -172,13 +205,16 @@ impl Region {
 
     /// The letters that are for players of other regions, and where these live.
     pub(super) fn take_letters(&mut self) -> Vec<(RegionId, ViewMsg)> {
+        self.bring_letters_home();
         let mut letters = Vec::new();
         for letter in std::mem::take(&mut self.mail.afar) {
             let from = self.bodies.hot[letter.from as usize].id;
-            let to = self.bodies.hot[letter.to as usize].id;
-            if let Role::Ghost(ghost) = &self.bodies.cold[letter.to as usize].role {
-                let msg = ViewMsg { from, from_region: self.id, to, say: letter.say };
-                letters.push((ghost.owner, msg));
+            match &self.bodies.cold[letter.to as usize].role {
+                Role::Ghost(ghost) if self.bodies.hot[letter.to as usize].id == letter.to_id => {
+                    letters.push((ghost.owner, self.letter(from, letter.to_id, letter.say)));
+                }
+                // It is mirrored no more since.
+                _ => self.mail.farewells.push((from, letter.to_id, letter.say)),
             }
         }
         for (from, to, say) in std::mem::take(&mut self.mail.farewells) {
@@ -186,11 +222,31 @@ impl Region {
             // altogether and needs no farewell.
             let home = self.whereabouts(to).or_else(|| self.came_from(from));
             if let Some(region) = home.filter(|r| *r != self.id) {
-                letters.push((region, ViewMsg { from, from_region: self.id, to, say }));
+                letters.push((region, self.letter(from, to, say)));
             }
         }
         self.counts.view_messages += letters.len() as u64;
         letters
+    }
+
+    /// Whoever has come to live here since something was said to it hears it here.
+    fn bring_letters_home(&mut self) {
+        let hot = &self.bodies.hot;
+        let lives_here = |letter: &Letter| {
+            let to = &hot[letter.to as usize];
+            to.id == letter.to_id && to.viewer != u32::MAX
+        };
+        if self.mail.afar.iter().any(lives_here) {
+            let afar = std::mem::take(&mut self.mail.afar);
+            let (home, away): (Vec<_>, Vec<_>) = afar.into_iter().partition(lives_here);
+            self.mail.local.extend(home);
+            self.mail.afar = away;
+            self.carry_letters();
+        }
+    }
+
+    fn letter(&self, from: EntityId, to: EntityId, say: Say) -> ViewMsg {
+        ViewMsg { from, from_region: self.id, from_epoch: self.epoch, to, say }
     }
 
     /// A ghost's threshold has changed. When it has risen, players who would rather see it than what
@@ -216,6 +272,9 @@ impl Region {
     }
 
     fn hear_from_afar(&mut self, msg: ViewMsg, fx: &mut Vec<Effect>) {
+        if self.is_late(msg.from_region, msg.from_epoch) {
+            return;
+        }
         if self.is_incoming(msg.to) {
             // It is about to live here.
             self.mail.posted.push(msg);
@@ -253,17 +312,24 @@ impl Region {
         self.mail.early = unknown;
     }
 
-    /// Says NO to every peer of another region and looks for others: a neighbour has crashed, and what
-    /// was said by way of it is lost. Whoever is still wanted is asked anew.
-    pub(super) fn begin_anew_afar(&mut self) {
+    /// Says NO to every peer of another region and looks for others: these regions have crashed, and what
+    /// was said by way of them is lost. Whoever is still wanted is asked anew. The same of those who have
+    /// come from there: what they and others said to each other before may have been on its way.
+    pub(super) fn begin_anew_afar(&mut self, crashed: &[RegionId]) {
         let Region { bodies, viewers, mail, .. } = self;
+        let came = |v: &Viewer| v.came_from.is_some_and(|from| crashed.contains(&from));
+        let newcomers: FxHashSet<u32> =
+            viewers.iter().filter(|v| came(v)).map(|v| v.slot).collect();
         for viewer in viewers {
             let slot = viewer.slot;
+            let is_newcomer = newcomers.contains(&slot);
             for i in 0..viewer.registers.peers().len() {
                 let (peer, id) = (&viewer.registers.peers()[i], viewer.registers.words()[i].id);
-                let known = bodies.hot.get(peer.slot as usize).filter(|b| b.id == id);
-                let spoken = peer.stands() || peer.owed();
-                if spoken && known.is_some_and(|b| b.viewer == u32::MAX) {
+                let there = bodies.hot.get(peer.slot as usize).is_some_and(|b| b.id == id);
+                let at = if there { Some(peer.slot) } else { bodies.slot(id) };
+                let afar = at.is_some_and(|at| bodies.hot[at as usize].viewer == u32::MAX);
+                let newcomer = is_newcomer || at.is_some_and(|at| newcomers.contains(&at));
+                if (peer.stands() || peer.owed()) && (afar || newcomer) {
                     viewer.registers.refuse(i, |to, say| {
                         mail.local.push_back(Letter::new(slot, to, say));
                     });
@@ -271,6 +337,45 @@ impl Region {
             }
         }
         self.carry_letters();
+    }
+
+    /// Everybody says NO to players that have forgotten what was said, and looks for them anew.
+    pub(super) fn begin_anew_with_reborn(&mut self) {
+        let reborn = std::mem::take(&mut self.mail.reborn);
+        if reborn.is_empty() {
+            return;
+        }
+        for ix in 0..self.viewers.len() {
+            self.begin_anew_where(ix, |id| reborn.contains(&id));
+        }
+        self.carry_letters();
+    }
+
+    /// The same of one who has come and dealt with players before these went on from a checkpoint.
+    pub(super) fn begin_anew_with_older(&mut self, slot: u32, peers: &[PeerState]) {
+        let older = |p: &&PeerState| {
+            let known = self.bodies.slot(p.id).map(|s| self.bodies.cold[s as usize].epoch);
+            p.epoch > Epoch(0) && known.is_some_and(|known| p.epoch.is_of_a_life_before(known))
+        };
+        let older: FxHashSet<EntityId> = peers.iter().filter(older).map(|p| p.id).collect();
+        if !older.is_empty() {
+            let ix = self.bodies.hot[slot as usize].viewer as usize;
+            self.begin_anew_where(ix, |id| older.contains(&id));
+        }
+    }
+
+    fn begin_anew_where(&mut self, ix: usize, which: impl Fn(EntityId) -> bool) {
+        let Region { viewers, mail, .. } = self;
+        let Some(viewer) = viewers.get_mut(ix) else { return };
+        for i in 0..viewer.registers.peers().len() {
+            let (peer, id) = (&viewer.registers.peers()[i], viewer.registers.words()[i].id);
+            if (peer.stands() || peer.owed()) && which(id) {
+                let slot = viewer.slot;
+                viewer.registers.refuse(i, |to, say| {
+                    mail.local.push_back(Letter::new(slot, to, say));
+                });
+            }
+        }
     }
 
     /// A YES to nobody is answered at once, so that the asker's place is not held for ever.
@@ -309,7 +414,7 @@ impl Region {
     /// Answers a message from afar in the name of whom it was for.
     fn say_no(&mut self, to: &ViewMsg, say: Say, fx: &mut Vec<Effect>) {
         self.counts.view_messages += 1;
-        let answer = ViewMsg { from: to.to, from_region: self.id, to: to.from, say };
+        let answer = self.letter(to.to, to.from, say);
         fx.push(Effect::View(to.from_region, answer));
     }
 

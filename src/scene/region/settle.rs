@@ -10,6 +10,8 @@
 //! So what two clients on the two sides of a border are shown in a tick is the outcome over the same
 //! positions, save for chains longer than [`MAX_ROUNDS`] or that reach beyond the neighbours.
 
+use serde::{Deserialize, Serialize};
+
 use super::bodies::Role;
 use super::{Phase, Region};
 use crate::scene::border::SettleBatch;
@@ -20,7 +22,7 @@ use crate::scene::{RegionId, Tick};
 pub const MAX_ROUNDS: u32 = 24;
 
 /// How far a neighbour has come with settling.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Progress {
     tick: Tick,
     /// Rounds whose batches have come.
@@ -119,9 +121,10 @@ impl Region {
 
     /// Sends every neighbour its part; tells whether anybody has more room than before.
     fn send_letters(&mut self, done: bool, fx: &mut Vec<Effect>) -> bool {
-        let (from, tick, round) = (self.id, self.tick, self.round);
+        let (from, epoch, tick, round) = (self.id, self.epoch, self.tick, self.round);
         let empty = |_: &_| SettleBatch {
             from,
+            epoch,
             tick,
             round,
             done,

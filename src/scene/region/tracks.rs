@@ -64,6 +64,13 @@ impl Tracks {
         }
     }
 
+    /// Whether a door has closed in the way of who is at `slot`.
+    pub fn cut(&mut self, slot: u32, cut: bool) {
+        if let Some(track) = self.all.get_mut(self.of[slot as usize] as usize) {
+            track.cut = cut;
+        }
+    }
+
     /// A mirrored entity's walk ends when its owner says so.
     pub fn mirrored(&mut self, slot: u32) {
         if let Some(track) = self.all.get_mut(self.of[slot as usize] as usize) {

@@ -38,7 +38,7 @@ pub use ties::{Fight, Ties};
 
 use serde::{Deserialize, Serialize};
 
-use super::{EntityId, RegionId, Tick};
+use super::{EntityId, Epoch, RegionId, Tick};
 
 /// A message of the negotiation between two players.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +47,8 @@ pub struct ViewMsg {
     pub from: EntityId,
     /// Where the sender lives.
     pub from_region: RegionId,
+    /// That region's epoch.
+    pub from_epoch: Epoch,
     /// Whose registers it is for.
     pub to: EntityId,
     /// What it says.
@@ -85,4 +87,7 @@ pub struct PeerState {
     pub shown: bool,
     /// The tick of the last update that the client was sent.
     pub sent: Tick,
+    /// The other's epoch, as it was known where the registers come from; 0 where it was not. What was said
+    /// to the other in a life before its present one counts no more.
+    pub epoch: Epoch,
 }

@@ -167,6 +167,7 @@ impl Registers {
             owed: p.owed(),
             shown: p.shown(),
             sent: crate::scene::Tick(p.sent.into()),
+            epoch: crate::scene::Epoch(0),
         }
     }
 

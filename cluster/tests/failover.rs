@@ -1,0 +1,230 @@
+//! A node of a real cluster (etcd, PostgreSQL, three nodes and a gateway, each a process) is killed, asked to
+//! end, or falls silent, while clients walk across its borders. They stay connected, are told nothing that
+//! contradicts what they were told, and in the end every client is shown exactly who is near it, where its last
+//! input has put it.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use purview::scene::movement::ServerMs;
+use purview::scene::{EntityId, Pos, Seq};
+use purview_client::{Client, Event, View, join_at};
+use purview_cluster::config::Config;
+use purview_cluster::gateway::Tokens;
+use purview_cluster::local::{LocalCluster, Parts};
+use tokio::runtime::{Builder, Runtime};
+
+/// Nothing here takes this long, unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const CLIENTS: i32 = 36;
+
+/// Near ones are seen at less than this, centimetres; nobody stands between this and the leave radius.
+const ENTER_CM: i32 = 4_000;
+
+/// Six regions; places are trusted, so that where somebody is, is what its last input said.
+fn config() -> Config {
+    let text = "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[console]\nlisten = \"off\"\n\
+                [cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n\
+                [[scene]]\nname = \"field\"\nwidth = \"384m\"\ndepth = \"256m\"\nland = \"64m\"\n\
+                region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
+                leave = \"44m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n\
+                rates = { near = \"100ms\", middle = \"100ms\", far = \"100ms\" }\n";
+    Config::parse(text).unwrap()
+}
+
+/// A client as the test knows it.
+struct Walker {
+    id: EntityId,
+    view: View,
+    /// Where its last input puts it, and that input's number.
+    pos: Pos,
+    said: Seq,
+    /// Why it is no client any more.
+    fault: Option<String>,
+}
+
+type Shared = Arc<Mutex<Walker>>;
+
+/// Where a client walks to and fro: along the map, across a border or two.
+fn way(i: i32, step: i32) -> Pos {
+    let (from, row) = (2_000 + i % 12 * 2_900, 1_500 + i / 12 * 9_000);
+    let there = (step * 80) % 4_000;
+    let along = if there < 2_000 { there } else { 4_000 - there };
+    Pos::ground(from + along, row)
+}
+
+async fn client(
+    url: String,
+    (i, began): (i32, Instant),
+    walks: Arc<AtomicBool>,
+    shared: tokio::sync::oneshot::Sender<Shared>,
+) {
+    let token = Tokens::dev().mint("walker", None).unwrap();
+    let mut client = Client::connect(&url, &token).await.expect("it is let in");
+    let joined = client.join(join_at("field", way(i, 0))).await.expect("there is room");
+    let walker = Walker {
+        id: joined.id,
+        view: View::of(&joined),
+        pos: joined.pos,
+        said: Seq(0),
+        fault: None,
+    };
+    let walker = Arc::new(Mutex::new(walker));
+    assert!(shared.send(walker.clone()).is_ok());
+    let (mut sender, mut receiver) = client.split();
+    let mut clock = tokio::time::interval(Duration::from_millis(100));
+    let fault = loop {
+        tokio::select! {
+            _ = clock.tick() => {
+                if !walks.load(Ordering::Relaxed) {
+                    continue;
+                }
+                // All in step: who is near stays near.
+                let pos = way(i, (began.elapsed().as_millis() / 100) as i32);
+                match sender.send_move(pos).await {
+                    Ok(seq) => {
+                        let mut walker = walker.lock().unwrap();
+                        (walker.pos, walker.said) = (pos, seq);
+                    }
+                    Err(e) => break e.to_string(),
+                }
+            }
+            event = receiver.next() => match event {
+                Ok(Event::Frame(frame)) => {
+                    if !frame.refused.is_empty() {
+                        break format!("refused: {:?}", frame.refused);
+                    }
+                    if let Err(e) = walker.lock().unwrap().view.apply(&frame) {
+                        break e.to_string();
+                    }
+                }
+                Ok(other) => break format!("was told {other:?}"),
+                Err(e) => break e.to_string(),
+            },
+        }
+    };
+    walker.lock().unwrap().fault = Some(fault);
+}
+
+struct Trial {
+    runtime: Runtime,
+    cluster: LocalCluster,
+    walks: Arc<AtomicBool>,
+    walkers: Vec<Shared>,
+}
+
+impl Trial {
+    /// A cluster on which everybody walks.
+    fn start() -> Trial {
+        let program = Path::new(env!("CARGO_BIN_EXE_purview"));
+        let parts = Parts { nodes: 3, gateways: 1 };
+        let cluster = LocalCluster::start(program, &config(), parts, &mut |_| {}).unwrap();
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let url = cluster.url(0).unwrap();
+        let walks = Arc::new(AtomicBool::new(true));
+        let began = Instant::now();
+        let joined = (0..CLIENTS).map(|i| {
+            let (tell, told) = tokio::sync::oneshot::channel();
+            runtime.spawn(client(url.clone(), (i, began), walks.clone(), tell));
+            runtime.block_on(told).expect("it joins")
+        });
+        let walkers = joined.collect();
+        let trial = Trial { runtime, cluster, walks, walkers };
+        trial.settles("before anything happens");
+        trial
+    }
+
+    /// What is not as it should be: everybody's last input counts, and everybody is shown exactly those who
+    /// are near, where they are.
+    fn wrong(&self) -> Vec<String> {
+        let all: Vec<_> = self.walkers.iter().map(|w| w.lock().unwrap()).collect();
+        let mut wrong = Vec::new();
+        for me in &all {
+            if let Some(fault) = &me.fault {
+                panic!("{} is no client any more: {fault}", me.id);
+            }
+            if me.view.ack() != me.said {
+                wrong.push(format!("{}: input {} of {}", me.id, me.view.ack(), me.said));
+            }
+            let near = |other: &Walker| {
+                let (dx, dz) =
+                    (i64::from(other.pos.x - me.pos.x), i64::from(other.pos.z - me.pos.z));
+                let enter = i64::from(ENTER_CM);
+                other.id != me.id && dx * dx + dz * dz <= enter * enter
+            };
+            for other in &all {
+                let shown = me.view.get(other.id).map(|seen| seen.position(ServerMs(0)));
+                let due = near(other).then_some(other.pos);
+                if shown != due {
+                    wrong.push(format!("{} shows {} at {shown:?}, not {due:?}", me.id, other.id));
+                }
+            }
+        }
+        wrong
+    }
+
+    /// Everybody stops, and after a while everything is as it should be.
+    fn settles(&self, when: &str) {
+        self.walks.store(false, Ordering::Relaxed);
+        let begin = Instant::now();
+        loop {
+            std::thread::sleep(Duration::from_millis(100));
+            let wrong = self.wrong();
+            if wrong.is_empty() {
+                break;
+            }
+            assert!(
+                begin.elapsed() < PATIENCE,
+                "{when}: {} wrong: {:?}",
+                wrong.len(),
+                wrong.first()
+            );
+        }
+        self.walks.store(true, Ordering::Relaxed);
+    }
+
+    /// Everybody walks for so long.
+    fn walk(&self, seconds: u64) {
+        std::thread::sleep(Duration::from_secs(seconds));
+    }
+}
+
+#[test]
+fn a_node_that_is_killed_costs_nobody_its_session_and_no_input() {
+    let mut trial = Trial::start();
+    trial.walk(2);
+    trial.cluster.nodes()[0].kill();
+    trial.walk(7);
+    trial.settles("after the first is killed");
+    // Another one takes the place, and the next one dies.
+    trial.cluster.add_node("node-4".into()).unwrap();
+    trial.walk(2);
+    trial.cluster.nodes()[1].kill();
+    trial.walk(7);
+    trial.settles("after the second is killed");
+}
+
+#[test]
+fn a_node_that_is_asked_to_end_costs_nobody_its_session_and_no_input() {
+    let trial = Trial::start();
+    trial.walk(2);
+    trial.cluster.nodes()[1].terminate();
+    trial.walk(5);
+    trial.settles("after one has ended");
+}
+
+#[test]
+fn a_node_that_was_stopped_for_longer_than_its_lease_is_not_believed_when_it_goes_on() {
+    let trial = Trial::start();
+    trial.walk(2);
+    trial.cluster.nodes()[2].pause();
+    trial.walk(7);
+    trial.settles("while it is silent");
+    trial.cluster.nodes()[2].resume();
+    trial.walk(3);
+    trial.settles("after it has gone on");
+    assert!(trial.cluster.nodes()[2].said().contains("lease is gone"), "it knows");
+}

@@ -1,0 +1,363 @@
+//! A region that has died without a word goes on from its last checkpoint.
+//!
+//! ```text
+//!                    tick(), answers from all,            everybody is presented,
+//!                    or PATIENCE ticks later              or the grace is over
+//!   recover -> Rising --------------------------> Risen -------------------------> like any other
+//! ```
+//!
+//! It asks every region what that one knows better: who lives there by now (the highest epoch counts), and
+//! whom it has handed here since. Neighbours send all their ghosts. Then everything that no client steers
+//! goes on as the checkpoint has it. Players sleep until their sessions present them (the module
+//! `present`), since only these know what became of them.
+//!
+//! What the dead one has said and was not heard before the news of its death is dropped: [`Region`]
+//! believes nothing that was said under an epoch before the lineage that it knows of.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::bodies::Role;
+use super::snapshot::RegionSnapshot;
+use super::{Moved, PATIENCE, Phase, Region, RestoreError};
+use crate::scene::border::{Claim, Claims, Handoff, Recovered};
+use crate::scene::effects::{Effect, Input, Notice};
+use crate::scene::{EntityId, Epoch, Kind, RegionId, Scene, Tick};
+
+/// Ticks for which a recovered region waits, with its first tick, for its players' sessions.
+const PRESENT_TICKS: u64 = 3;
+
+/// For how many ticks players may still be presented after a recovered region has moved.
+const ESCORT_TICKS: u64 = 300;
+
+/// How a region goes on from a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovery {
+    /// Whom to ask what they know better; the scene's regions, or those of every scene where entities jump
+    /// between them. The region itself is left out.
+    pub ask: Vec<RegionId>,
+    /// For how many ticks a player of the checkpoint may be presented; after that it has left.
+    pub grace_ticks: u64,
+}
+
+/// What is not yet as it was.
+#[derive(Debug)]
+pub struct Recovering {
+    /// The first tick was not opened yet.
+    rising: bool,
+    /// Who has not answered. Whoever goes on from a checkpoint itself is asked again.
+    asked: Vec<RegionId>,
+    /// The first tick that was due.
+    since: Option<Tick>,
+    grace_ticks: u64,
+    dormant: FxHashMap<EntityId, Handoff>,
+}
+
+impl Region {
+    /// The region `id` goes on from a checkpoint after its death, under a higher epoch. `fx` is what it has
+    /// to say at once: to all whom it asks, and to its players' sessions.
+    ///
+    /// # Errors
+    /// The snapshot does not fit.
+    pub fn recover(
+        scene: Arc<Scene>,
+        id: RegionId,
+        epoch: Epoch,
+        snapshot: RegionSnapshot,
+        how: Recovery,
+        fx: &mut Vec<Effect>,
+    ) -> Result<Region, RestoreError> {
+        let mut region = Region::begin(scene, id, epoch, &snapshot)?;
+        region.inbound.restore(snapshot.inbound, (snapshot.swept, Vec::new()));
+        region.inbound.forget_all();
+        region.moved = snapshot.moved.into_iter().collect();
+        region.arrivals = snapshot.arrivals;
+        region.inbox = snapshot.inbox;
+        region.inbox.retain(|input| !matches!(input, Input::Client { .. }));
+        let asked: Vec<_> = how.ask.into_iter().filter(|other| *other != id).collect();
+        region.recovering = Some(Box::new(Recovering {
+            rising: true,
+            asked: asked.clone(),
+            since: None,
+            grace_ticks: how.grace_ticks,
+            dormant: FxHashMap::default(),
+        }));
+        let came = snapshot.reals.into_iter().map(|real| real.state);
+        for state in came.chain(snapshot.incoming).chain(snapshot.dormant) {
+            region.take_back(state, fx);
+        }
+        let news = Recovered { region: id, epoch, holds: region.holds() };
+        let news = |to| Effect::Forward(to, Box::new(Input::Recovered(Box::new(news.clone()))));
+        fx.extend(asked.into_iter().map(news));
+        Ok(region)
+    }
+
+    /// Who lives here as far as is known.
+    fn holds(&self) -> Vec<(EntityId, Epoch)> {
+        let slots = self.bodies.slots().filter(|slot| self.is_real(*slot));
+        let real =
+            slots.map(|s| (self.bodies.hot[s as usize].id, self.bodies.cold[s as usize].epoch));
+        let dormant = self.dormant().map(|h| (h.state.id, h.epoch));
+        let mut holds: Vec<_> = real.chain(dormant).collect();
+        holds.sort_unstable();
+        holds
+    }
+
+    /// Somebody as it was known last: a player sleeps until it is presented.
+    fn take_back(&mut self, state: Handoff, fx: &mut Vec<Effect>) {
+        let id = state.state.id;
+        if self.epoch_here(id).is_some_and(|known| known >= state.epoch) {
+            return;
+        }
+        if state.state.kind != Kind::PLAYER {
+            if let Some(slot) = self.real_slot(id) {
+                self.drop_real(slot);
+            }
+            return self.revive(state);
+        }
+        let Some(recovering) = &mut self.recovering else { return };
+        if let Some(session) = state.state.session {
+            let (region, owner, epoch) = (self.id, self.epoch, state.epoch);
+            fx.push(Effect::Notice(session, Notice::Present { region, owner, epoch }));
+        }
+        recovering.dormant.insert(id, state);
+        self.counts.dormant = recovering.dormant.len() as u64;
+    }
+
+    /// Something that no client steers goes on.
+    fn revive(&mut self, state: Handoff) {
+        self.still = false;
+        let rising = self.is_rising();
+        let epoch = if rising { state.epoch } else { state.epoch.next_life(self.lineage) };
+        let slot = self.place_real(&state.state, state.ties, epoch);
+        if let Some(mover) = state.mover {
+            self.give_mover(slot, Some(mover));
+        }
+        self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
+        self.expect_ends(slot);
+    }
+
+    /// Players of the checkpoint whom nobody has presented yet.
+    pub(super) fn dormant(&self) -> impl Iterator<Item = &Handoff> {
+        self.recovering.iter().flat_map(|r| r.dormant.values())
+    }
+
+    /// Goes on to wait for players whom nobody had presented when the region moved.
+    pub(super) fn expect(&mut self, dormant: Vec<Handoff>, since: Tick) {
+        if dormant.is_empty() {
+            return;
+        }
+        self.counts.dormant = dormant.len() as u64;
+        self.recovering = Some(Box::new(Recovering {
+            rising: false,
+            asked: Vec::new(),
+            since: Some(since),
+            grace_ticks: ESCORT_TICKS,
+            dormant: dormant.into_iter().map(|h| (h.state.id, h)).collect(),
+        }));
+    }
+
+    /// Whether a player waits for its session.
+    pub(super) fn is_dormant(&self, id: EntityId) -> bool {
+        self.recovering.as_ref().is_some_and(|r| r.dormant.contains_key(&id))
+    }
+
+    /// A player sleeps no more.
+    pub(super) fn wake(&mut self, id: EntityId) -> Option<Handoff> {
+        let woken = self.recovering.as_mut()?.dormant.remove(&id);
+        self.counts.dormant = self.dormant().count() as u64;
+        woken
+    }
+
+    /// A player leaves that nobody has presented; false when there is none.
+    pub(super) fn forget_dormant(&mut self, id: EntityId, fx: &mut Vec<Effect>) -> bool {
+        let Some(gone) = self.wake(id) else { return false };
+        let (tick, epoch) = (self.tick, gone.epoch);
+        self.moved.insert(id, Moved { region: self.id, epoch, since: tick });
+        let epoch = epoch.next_life(self.lineage);
+        if let Some(session) = gone.state.session {
+            fx.push(Effect::Notice(session, Notice::Left { tick, epoch }));
+        }
+        true
+    }
+
+    /// Whether the first tick after a death was not opened yet.
+    pub fn is_rising(&self) -> bool {
+        self.recovering.as_ref().is_some_and(|r| r.rising)
+    }
+
+    /// Whether tick `now` may be opened. With the first one everything goes on that no client steers.
+    pub(super) fn has_risen(&mut self, now: Tick) -> bool {
+        let Some(recovering) = self.recovering.as_mut().filter(|r| r.rising) else { return true };
+        let since = recovering.since.get_or_insert(now).0;
+        let presented: FxHashSet<EntityId> =
+            self.inbox.iter().filter_map(Input::presented).collect();
+        let asleep = recovering.dormant.keys().any(|id| !presented.contains(id));
+        let waits = (!recovering.asked.is_empty() && now.0 < since + PATIENCE)
+            || (asleep && now.0 < since + PRESENT_TICKS);
+        if waits {
+            return false;
+        }
+        recovering.rising = false;
+        for slot in 0..self.bodies.hot.len() as u32 {
+            if self.is_real(slot) {
+                let cold = &mut self.bodies.cold[slot as usize];
+                cold.epoch = cold.epoch.next_life(self.lineage);
+                self.bodies.hot[slot as usize].changed = now.0 as u32;
+            }
+        }
+        true
+    }
+
+    /// Players whom nobody has presented within the grace have left.
+    pub(super) fn give_up_dormant(&mut self) {
+        let Some(recovering) = &mut self.recovering else { return };
+        let since = recovering.since.unwrap_or(self.tick);
+        if self.tick.0 < since.0 + recovering.grace_ticks {
+            return;
+        }
+        self.counts.dormant = 0;
+        self.recovering = None;
+    }
+
+    /// Whether a region that was another's by then has said something. Such words are counted and nothing
+    /// more.
+    pub(super) fn is_late(&mut self, from: RegionId, epoch: Epoch) -> bool {
+        let late = self.fences.get(&from).is_some_and(|since| epoch < *since);
+        self.counts.fenced += u64::from(late);
+        late
+    }
+
+    /// Nothing counts any more that the region said before this epoch.
+    pub(super) fn fence(&mut self, region: RegionId, since: Epoch) {
+        if since > Epoch(1) {
+            let known = self.fences.entry(region).or_default();
+            *known = since.max(*known);
+        }
+    }
+
+    /// Tells a region that goes on from a checkpoint what is known here of those whom it believes to have,
+    /// and who was handed to it since; and everything that is mirrored to it.
+    pub(super) fn answer_recovered(&mut self, news: &Recovered, fx: &mut Vec<Effect>) {
+        let Recovered { region, epoch, ref holds } = *news;
+        if region == self.id || self.fences.get(&region).is_some_and(|known| epoch <= *known) {
+            return;
+        }
+        self.fence(region, epoch);
+        if !self.inbound.outlived(region, epoch) {
+            // A neighbour's first batch will say so. What was said by way of any other is lost from now on.
+            self.inbound.crashed.push(region);
+        }
+        if self.recovering.as_ref().is_some_and(|r| r.asked.contains(&region)) {
+            // It did not hear the question.
+            let mine = Recovered { region: self.id, epoch: self.epoch, holds: self.holds() };
+            fx.push(Effect::Forward(region, Box::new(Input::Recovered(Box::new(mine)))));
+        }
+        let mut lives = Vec::new();
+        for (id, under) in holds {
+            match self.claim(*id) {
+                Some(claim) if claim.epoch > *under && claim.region != region => lives.push(claim),
+                _ => {
+                    self.outdo(Claim { id: *id, epoch: *under, region });
+                }
+            }
+        }
+        let newer = |h: &Handoff| self.claim(h.state.id).is_some_and(|c| c.epoch > h.epoch);
+        let handed = self.escrow.lent().filter(|(_, to, h)| *to == region && !newer(h));
+        let handed = handed.map(|(.., handoff)| handoff.clone()).collect();
+        let closed = self.phase == Phase::Closed;
+        let tick = if closed { self.tick } else { Tick(self.tick.0.saturating_sub(1)) };
+        let claims = Claims { from: self.id, answer: Some(epoch), tick, lives, handed };
+        fx.push(Effect::Forward(region, Box::new(Input::Claims(Box::new(claims)))));
+        self.outbound.lost(region);
+        if !closed {
+            self.send_border_again(region, fx);
+        }
+    }
+
+    /// What is known here of where an entity lives, and under which epoch.
+    pub(super) fn claim(&self, id: EntityId) -> Option<Claim> {
+        let here = |epoch| Claim { id, epoch, region: self.id };
+        if let Some(h) = self.incoming.iter().find(|h| h.state.id == id) {
+            return Some(here(h.epoch));
+        }
+        if let Some(slot) = self.bodies.slot(id) {
+            let cold = &self.bodies.cold[slot as usize];
+            let owner = match &cold.role {
+                Role::Ghost(ghost) => ghost.owner,
+                Role::Real(_) | Role::Free => self.id,
+            };
+            return Some(Claim { id, epoch: cold.epoch, region: owner });
+        }
+        if let Some(dormant) = self.recovering.as_ref().and_then(|r| r.dormant.get(&id)) {
+            return Some(here(dormant.epoch));
+        }
+        let moved = self.moved.get(&id)?;
+        Some(Claim { id, epoch: moved.epoch, region: moved.region })
+    }
+
+    /// The epoch of who lives here, sleeping or not.
+    fn epoch_here(&self, id: EntityId) -> Option<Epoch> {
+        self.claim(id).filter(|claim| claim.region == self.id).map(|claim| claim.epoch)
+    }
+
+    /// What others know better; and whom they have handed here since the checkpoint.
+    pub(super) fn hear_claims(&mut self, claims: Claims, fx: &mut Vec<Effect>) {
+        let mut better = Vec::new();
+        for claim in claims.lives {
+            if claim.region != self.id && !self.outdo(claim) {
+                let known = self.claim(claim.id).filter(|known| known.epoch > claim.epoch);
+                better.extend(known.map(|known| (claim.region, known)));
+            }
+        }
+        for (to, claim) in better {
+            let (from, tick) = (self.id, self.tick);
+            let (answer, lives, handed) = (None, vec![claim], Vec::new());
+            let claims = Claims { from, answer, tick, lives, handed };
+            fx.push(Effect::Forward(to, Box::new(Input::Claims(Box::new(claims)))));
+        }
+        if claims.answer != Some(self.epoch) {
+            return;
+        }
+        self.inbound.hear_of(claims.from, claims.tick);
+        if let Some(recovering) = &mut self.recovering {
+            recovering.asked.retain(|asked| *asked != claims.from);
+        }
+        let came = self.escrow.who_has_come();
+        for handoff in claims.handed {
+            let id = handoff.state.id;
+            let newer = self.claim(id).is_some_and(|c| c.epoch > handoff.epoch);
+            let is_known = newer || came.get(&id).is_some_and(|under| *under >= handoff.epoch);
+            if !is_known && self.bodies.has_kind(handoff.state.kind) {
+                self.take_back(handoff, fx);
+            }
+        }
+    }
+
+    /// The entity lives elsewhere: whoever was here under a lower epoch is here no more. False when nobody
+    /// was.
+    pub(super) fn outdo(&mut self, claim: Claim) -> bool {
+        let Claim { id, epoch, region } = claim;
+        let known = self.epoch_here(id).is_some_and(|known| known < epoch);
+        if !known || region == self.id {
+            return false;
+        }
+        tracing::info!(region = %self.id, entity = %id, %epoch, owner = %region, "an entity lives elsewhere under a higher epoch");
+        self.wake(id);
+        self.incoming.retain(|h| h.state.id != id || h.epoch >= epoch);
+        if let Some(slot) = self.real_slot(id) {
+            self.sign_off(slot, Some(region));
+            self.drop_real(slot);
+        }
+        self.moved.insert(id, Moved { region, epoch, since: self.tick });
+        true
+    }
+
+    fn drop_real(&mut self, slot: u32) {
+        self.still = false;
+        self.take_viewer(slot);
+        self.bodies.remove(slot);
+        self.counts.reals -= 1;
+    }
+}

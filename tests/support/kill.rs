@@ -1,0 +1,154 @@
+//! Regions that die without a word and go on elsewhere from a checkpoint that is some ticks old; and owners
+//! that were only paused, and go on talking.
+
+use std::collections::BTreeMap;
+
+use purview::scene::effects::{Effect, Input};
+use purview::scene::region::{Recovery, RegionSnapshot};
+use purview::scene::{Epoch, Region, RegionId, SceneId, Tick};
+
+use super::world::World;
+
+/// For how long players of a checkpoint are waited for, ticks.
+pub const GRACE: u64 = 40;
+
+/// What dies, and what is left of it.
+#[derive(Default)]
+pub struct Kills {
+    /// Ticks between two checkpoints of a region; 0: none are kept.
+    pub checkpoint_every: u64,
+    /// Percent of steps before which a region dies; any moment will do.
+    pub deadly: u64,
+    /// Percent of deaths that are none: the owner stands still for so long that another takes its place.
+    pub paused: u64,
+    /// The newest checkpoint of each region.
+    pub kept: BTreeMap<RegionId, (Tick, Vec<u8>)>,
+    /// The newest epoch that any region was given.
+    pub epoch: Epoch,
+    /// Owners that go on in this tick though others have taken their places, and what they have not heard.
+    pub zombies: Vec<(Tick, Region, Vec<Input>)>,
+    /// Of each death: the region, the tick of the checkpoint that was left, and that of the death.
+    pub deaths: Vec<(RegionId, Tick, Tick)>,
+    /// Things that were said by owners which were none any more.
+    pub late: u64,
+    pub recovered: u64,
+    /// Messages that regions have recognised as late.
+    pub fenced: u64,
+}
+
+impl World {
+    /// Every region writes down what it has, each in a tick of its own.
+    pub fn keep_checkpoints(&mut self) {
+        let every = self.kills.checkpoint_every;
+        for region in self.regions.iter().filter(|r| !self.down.contains_key(&r.id())) {
+            let id = region.id();
+            if every == 0 || !(self.tick.0 + u64::from(id.0)).is_multiple_of(every) {
+                continue;
+            }
+            if let Some(snapshot) = region.checkpoint() {
+                let bytes = snapshot.encode().expect("not too big");
+                self.kills.kept.insert(id, (snapshot.tick(), bytes));
+            }
+        }
+    }
+
+    /// A region dies, and another takes its place in so many ticks.
+    pub fn kill(&mut self, id: RegionId, back_in: u64) {
+        if self.down.contains_key(&id) {
+            return;
+        }
+        let at = id.0 as usize;
+        let empty = Region::new(self.scene.clone(), id).unwrap();
+        let dead = std::mem::replace(&mut self.regions[at], empty);
+        self.kills.fenced += dead.counts().fenced;
+        let kept = self.kills.kept.get(&id).map_or(Tick(0), |(tick, _)| *tick);
+        self.kills.deaths.push((id, kept, self.tick));
+        let paused = self.rng.chance(self.kills.paused);
+        let loses_sent = !paused && self.rng.chance(50);
+        let mut unheard = Vec::new();
+        for (link, queue) in &mut self.queues {
+            if link.1 == id {
+                unheard.extend(queue.drain(..));
+            } else if link.0 == id && loses_sent {
+                queue.clear();
+            }
+        }
+        self.due.remove(&id);
+        let back = Tick(self.tick.0 + back_in);
+        self.down.insert(id, back);
+        if paused {
+            let wakes = Tick(back.0 + self.rng.next() % 20);
+            self.kills.zombies.push((wakes, dead, unheard));
+        }
+    }
+
+    /// Whoever's time has come goes on from its checkpoint; whoever was paused goes on, too.
+    pub fn bring_back(&mut self) {
+        if !self.sessions {
+            return;
+        }
+        let back: Vec<RegionId> =
+            self.down.iter().filter(|(_, at)| **at <= self.tick).map(|(id, _)| *id).collect();
+        for id in back {
+            self.down.remove(&id);
+            self.recover(id);
+        }
+        let (awake, asleep) = std::mem::take(&mut self.kills.zombies)
+            .into_iter()
+            .partition(|(wakes, ..)| *wakes <= self.tick);
+        self.kills.zombies = asleep;
+        for (wakes, mut region, unheard) in awake {
+            self.go_on_talking(&mut region, unheard);
+            // For a while.
+            if self.rng.chance(80) {
+                self.kills.zombies.push((wakes, region, Vec::new()));
+            }
+        }
+    }
+
+    /// Region epochs are drawn from one counter.
+    pub fn next_epoch(&mut self) -> Epoch {
+        self.kills.epoch = Epoch(self.kills.epoch.0.max(1) + 1);
+        self.kills.epoch
+    }
+
+    fn recover(&mut self, id: RegionId) {
+        let epoch = self.next_epoch();
+        let snapshot = match self.kills.kept.get(&id) {
+            Some((_, bytes)) => RegionSnapshot::decode(bytes).expect("as it was written"),
+            None => RegionSnapshot::nothing(SceneId(0), id, Epoch(1)),
+        };
+        let ask = self.regions.iter().map(Region::id).collect();
+        let how = Recovery { ask, grace_ticks: GRACE };
+        let mut fx = Vec::new();
+        let region = Region::recover(self.scene.clone(), id, epoch, snapshot, how, &mut fx);
+        self.regions[id.0 as usize] = region.expect("it fits");
+        self.kills.recovered += 1;
+        self.fx = fx;
+        self.carry_effects(id);
+        self.tell_sessions_of_owner(id, epoch);
+    }
+
+    /// An owner that is none any more hears what was for it and ticks, and all that it says is delivered.
+    fn go_on_talking(&mut self, region: &mut Region, unheard: Vec<Input>) {
+        let mut fx = Vec::new();
+        unheard.into_iter().for_each(|input| region.handle(input, &mut fx));
+        region.tick(self.tick, &mut fx);
+        for effect in fx {
+            self.kills.late += 1;
+            let (to, input) = match effect {
+                Effect::Frames(_) | Effect::Notice(..) => {
+                    self.fx = vec![effect];
+                    self.carry_effects(region.id());
+                    continue;
+                }
+                Effect::Border(to, batch) => (to, Input::Border(batch)),
+                Effect::Settle(to, batch) => (to, Input::Settle(batch)),
+                Effect::View(to, msg) => (to, Input::View(msg)),
+                Effect::Handoff(to, handoff) => (to, Input::Handoff(handoff)),
+                Effect::Forward(to, input) => (to, *input),
+            };
+            self.tell(to, input);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Clients with real sessions: what a client says goes to its session's state machine, and what that one
+//! wants told goes to the regions.
+
+use bytes::Bytes;
+use purview::scene::effects::{Destination, Order};
+use purview::scene::frames::FrameBatch;
+use purview::scene::player::{
+    Answer, Arrival, End, Leap, Player, PlayerConfig, PlayerEffect, PlayerInput, Said, State,
+};
+use purview::scene::{Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId};
+
+use super::brute::Truth;
+use super::world::{Client, World};
+
+impl World {
+    fn now_ms(&self) -> u64 {
+        self.tick.0 * 100
+    }
+
+    pub fn join_by_session(
+        &mut self,
+        session: SessionId,
+        plane: Plane,
+        pos: Pos,
+        range: RangeSet,
+    ) -> SessionId {
+        let id = self.next_id();
+        let region = self.owner_of(SceneId(0), pos);
+        let config = PlayerConfig {
+            rate_limit: 10_000,
+            rate_burst: 10_000,
+            heartbeat_ms: u64::MAX,
+            handshake_ms: 60_000,
+            leave_ms: 60_000,
+            ..PlayerConfig::default()
+        };
+        let player = Player::new(self.now_ms(), session, id, config);
+        let client = Client { entity: id, region, player: Some(player), ..Client::default() };
+        self.clients.insert(session, client);
+        self.truth.insert(id, Truth::new(Kind::PLAYER, plane, pos, range));
+        let to = Destination { scene: SceneId(0), region, plane, pos };
+        let look = Bytes::from(format!("look {id}"));
+        self.hear(session, PlayerInput::Said(Said::Hello(Ok(()))));
+        self.hear(session, PlayerInput::Said(Said::Join(Ok(Arrival { to, range, look }))));
+        session
+    }
+
+    /// The client orders something.
+    pub fn say(&mut self, session: SessionId, seq: Seq, order: Order) {
+        let said = match order {
+            Order::Jump(to) => Said::Jump(seq, Ok(Leap { to, takes_place: false })),
+            order => Said::Input(seq, order),
+        };
+        self.hear(session, PlayerInput::Said(said));
+    }
+
+    /// Something happens to a session, and what it wants done is done.
+    pub fn hear(&mut self, session: SessionId, input: PlayerInput<'_>) {
+        let effects = self.handle(session, input);
+        self.obey(session, effects);
+    }
+
+    fn handle(&mut self, session: SessionId, input: PlayerInput<'_>) -> Vec<PlayerEffect> {
+        let now_ms = self.now_ms();
+        let mut out = Vec::new();
+        let client = self.clients.get_mut(&session);
+        if let Some(player) = client.and_then(|c| c.player.as_mut()) {
+            player.handle(now_ms, input, &mut out);
+        }
+        out
+    }
+
+    fn obey(&mut self, session: SessionId, effects: Vec<PlayerEffect>) {
+        for effect in effects {
+            match effect {
+                PlayerEffect::ToRegion(region, input) => self.tell(region, input),
+                PlayerEffect::Answer(Answer::Refused { problem, seq }) => {
+                    panic!("session {session} was refused {seq:?}: {problem}")
+                }
+                PlayerEffect::Close(End::Normal, _) => {
+                    self.clients.get_mut(&session).unwrap().gone = true;
+                }
+                PlayerEffect::Close(end, why) => panic!("session {session}: {end:?}: {why}"),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a frame reaches the client.
+    pub fn passes_on(&mut self, batch: &FrameBatch, index: usize) -> bool {
+        let session = batch.sessions[index].session;
+        let Some(client) = self.clients.get(&session) else { return false };
+        if client.player.is_none() {
+            return true;
+        }
+        let effects = self.handle(session, PlayerInput::Frame { batch, index, queued: 0 });
+        let forward = effects.iter().any(|e| matches!(e, PlayerEffect::Forward));
+        self.obey(session, effects);
+        forward && self.clients.contains_key(&session)
+    }
+
+    /// Sessions look at the clock.
+    pub fn pass_time(&mut self) {
+        for session in self.clients.keys().copied().collect::<Vec<_>>() {
+            self.hear(session, PlayerInput::Timer { queued: 0 });
+        }
+    }
+
+    /// Sessions hear that a region has another owner.
+    pub fn tell_sessions_of_owner(&mut self, region: RegionId, epoch: Epoch) {
+        for session in self.clients.keys().copied().collect::<Vec<_>>() {
+            self.hear(session, PlayerInput::Owner(region, epoch));
+        }
+    }
+
+    /// Sessions that are in the world.
+    pub fn in_world(&self) -> impl Iterator<Item = &Client> {
+        self.clients.values().filter(|c| !c.leaving && in_world(c))
+    }
+}
+
+/// Whether what the client orders is taken.
+pub fn in_world(client: &Client) -> bool {
+    client.player.as_ref().is_none_or(|p| p.state() == State::InWorld)
+}

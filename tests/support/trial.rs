@@ -1,0 +1,342 @@
+//! A crowd around the borders of nine regions, with a history drawn by a seed, held against brute force.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use purview::scene::effects::{Bond, Deed, Input, Order, Spawn};
+use purview::scene::region::PATIENCE;
+use purview::scene::spec::{KindSpec, LayerSpec, Rates};
+use purview::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneId, SceneSpec, SessionId,
+    Tick, Visibility,
+};
+
+use super::Rng;
+use super::brute::{self, Pair, in_range, pair};
+use super::kill::GRACE;
+use super::session::in_world;
+use super::world::{Weather, World};
+
+pub const WIDTH: i32 = 9_600;
+pub const DEPTH: i32 = 9_600;
+
+/// Nine regions of 32 m, so that the middle one has all eight neighbours.
+pub fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
+    SceneSpec {
+        width_cm: WIDTH,
+        depth_cm: DEPTH,
+        land_cm: 1_600,
+        region_lands_x: 2,
+        region_lands_z: 2,
+        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        kinds: ["player", "npc"].map(|n| KindSpec::new(n, 0)).into(),
+        visibility,
+        view_cap: cap,
+        view_margin_cm: 0,
+        rates: Rates { near: 1, middle: 1, far: 1 },
+        handoff_margin_cm: 100,
+        top_speed_cm_s: 2_000,
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    }
+}
+
+/// How long a pair has been in a state that is allowed only for a while.
+#[derive(Default)]
+pub struct Watch(BTreeMap<Pair, u32>);
+
+impl Watch {
+    /// The pairs that are in the state now; fails when one has been for more than `ticks` ticks.
+    pub fn see(&mut self, now: &BTreeSet<Pair>, ticks: u32, what: &str) {
+        self.0.retain(|p, _| now.contains(p));
+        for p in now {
+            let n = self.0.entry(*p).or_default();
+            *n += 1;
+            assert!(*n <= ticks, "{what}: {p:?} for {n} ticks");
+        }
+    }
+}
+
+pub struct Trial {
+    pub w: World,
+    pub rng: Rng,
+    pub npcs: Vec<EntityId>,
+    /// When each of these was added.
+    added: BTreeMap<EntityId, Tick>,
+    /// Those which a region had forgotten, since they were younger than its checkpoint.
+    pub forgotten: u64,
+    pub blocking: Watch,
+    pub odd: Watch,
+    pub out: Watch,
+    pub missed: Watch,
+    pub crowd: Pos,
+}
+
+impl Trial {
+    pub fn new(spec: SceneSpec, seed: u64) -> Trial {
+        let mut rng = Rng(seed);
+        let crowd = Pos::ground(rng.range(2_000, 7_600), rng.range(2_000, 7_600));
+        let w = World::new(spec, seed ^ 0x5555);
+        let [blocking, odd, out, missed] = Default::default();
+        let (npcs, added, forgotten) = Default::default();
+        Trial { w, rng, npcs, added, forgotten, blocking, odd, out, missed, crowd }
+    }
+
+    pub fn somewhere(&mut self) -> Pos {
+        let spread = 1_600;
+        let x = self.crowd.x + self.rng.range(-spread, spread);
+        let z = self.crowd.z + self.rng.range(-spread, spread);
+        Pos::ground(x.clamp(0, WIDTH - 1), z.clamp(0, DEPTH - 1))
+    }
+
+    pub fn disturb(&mut self) {
+        let at = self.somewhere();
+        let settled = |c: &&SessionId| {
+            let client = &self.w.clients[*c];
+            client.epoch > Epoch(0) && !client.leaving && in_world(client)
+        };
+        let sessions: Vec<SessionId> = self.w.clients.keys().filter(settled).copied().collect();
+        let plane = Plane(self.rng.range(0, 2));
+        match (self.rng.below(14), sessions.len()) {
+            (0..=1, _) | (_, 0..4) => {
+                self.w.join(plane, at, RangeSet::FULL);
+            }
+            (2, _) if self.w.down.contains_key(&self.w.owner_of(SceneId(0), at)) => {}
+            (2, _) => {
+                let id = self.w.spawn(Kind(1), plane, at, RangeSet::FULL, None);
+                self.npcs.push(id);
+                self.added.insert(id, self.w.tick);
+            }
+            (3, n) => {
+                let s = sessions[self.rng.below(n)];
+                self.w.jump(s, plane, at);
+            }
+            (4, n) if n > 10 => {
+                let s = sessions[self.rng.below(n)];
+                self.w.leave(s);
+                if !self.w.sessions {
+                    self.w.clients.remove(&s);
+                }
+            }
+            (6, n) => {
+                let s = sessions[self.rng.below(n)];
+                let group = self.rng.next() % 3;
+                let bonds = vec![Bond { class: self.rng.range(0, 2) as u8, group }];
+                let id = self.w.clients[&s].entity;
+                self.w.truth.get_mut(&id).unwrap().bonds = bonds;
+                self.tell_bonds(s);
+            }
+            (5, _) if !self.npcs.is_empty() => {
+                let id = self.npcs[self.rng.below(self.npcs.len())];
+                let pos = self.w.truth[&id].pos;
+                if let Some(r) =
+                    self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost))
+                {
+                    let region = r.id();
+                    let x = (pos.x + self.rng.range(-190, 191)).clamp(0, WIDTH - 1);
+                    let to = Pos::ground(x, pos.z);
+                    self.w.truth.get_mut(&id).unwrap().pos = to;
+                    self.w.tell(region, Input::Logic { id, order: Order::Move(to) });
+                }
+            }
+            _ => sessions.into_iter().for_each(|s| self.stroll(s)),
+        }
+    }
+
+    pub fn tell_bonds(&mut self, s: SessionId) {
+        let (id, region) = (self.w.clients[&s].entity, self.w.clients[&s].region);
+        let bonds = self.w.truth[&id].bonds.clone();
+        self.w.tell(region, Input::Bonds { id, bonds });
+    }
+
+    /// Regions miss ticks, batches are lost, messages are late. Then the weather clears.
+    pub fn storm(&mut self, ticks: usize) {
+        self.w.weather = Weather { skip: 15, lose: 10, delay: 20 };
+        for _ in 0..ticks {
+            (0..self.rng.below(5)).for_each(|_| self.disturb());
+            self.w.step();
+            self.w.links_and_odd();
+        }
+        self.w.weather = Weather::default();
+        // Regions that wait for what was lost give up after their patience, one after the other.
+        (0..3 * PATIENCE).for_each(|_| self.w.step());
+        // Orders and bonds that took different ways may have come in another order than they went.
+        for s in self.w.clients.keys().copied().collect::<Vec<_>>() {
+            self.tell_bonds(s);
+        }
+        for id in self.npcs.clone() {
+            let pos = self.w.truth[&id].pos;
+            let home = self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost));
+            let region = home.unwrap_or_else(|| panic!("{id} lives nowhere")).id();
+            self.w.tell(region, Input::Logic { id, order: Order::Move(pos) });
+        }
+        self.rest();
+    }
+
+    /// Regions die and are paused, and go on from checkpoints that are some ticks old, while everybody
+    /// walks about. `neatly`: between two ticks, so that each of them was told of wholly or not at all.
+    pub fn deaths(&mut self, ticks: usize, neatly: bool) {
+        self.w.sessions = true;
+        self.w.kills.checkpoint_every = 1 + self.rng.next() % 12;
+        self.w.kills.paused = 40;
+        for _ in 0..ticks {
+            (0..self.rng.below(5)).for_each(|_| self.disturb());
+            if neatly && self.rng.chance(12) {
+                let id = RegionId(self.rng.below(self.w.regions.len()) as u32);
+                let back_in = 1 + self.rng.next() % 45;
+                self.w.kill(id, back_in);
+            }
+            self.w.kills.deadly = u64::from(!neatly && self.rng.chance(25));
+            self.act();
+            self.w.step();
+        }
+        self.w.kills.deadly = 0;
+        self.w.kills.checkpoint_every = 0;
+        (0..45 + 3 * PATIENCE + GRACE).for_each(|_| self.w.step());
+        self.w.kills.zombies.clear();
+        (0..3 * PATIENCE).for_each(|_| self.w.step());
+        self.say_again();
+        (0..3).for_each(|_| self.w.step());
+        self.nobody_is_lost();
+        self.rest();
+    }
+
+    /// Somebody waves, and says for which time.
+    fn act(&mut self) {
+        let sessions: Vec<_> = self.w.in_world().filter_map(|c| c.player.as_ref()).collect();
+        if let Some(player) = sessions.get(self.rng.below(sessions.len().max(1))) {
+            let session = player.session();
+            let n = self.w.clients[&session].seq.0 + 1;
+            self.w.order(session, Order::Act(Deed::new(n.to_be_bytes().to_vec())));
+        }
+    }
+
+    /// The server's logic says again what may have been lost with a region; also what it has added since
+    /// the checkpoint.
+    fn say_again(&mut self) {
+        for s in self.w.clients.keys().copied().collect::<Vec<_>>() {
+            if !self.w.clients[&s].leaving {
+                self.tell_bonds(s);
+            }
+        }
+        for id in self.npcs.clone() {
+            let (pos, plane) = (self.w.truth[&id].pos, self.w.truth[&id].plane);
+            let is_home = |r: &&Region| r.find(id).is_some_and(|e| !e.ghost);
+            match self.w.regions.iter().find(is_home).map(Region::id) {
+                Some(region) => {
+                    self.w.tell(region, Input::Logic { id, order: Order::Move(pos) });
+                }
+                None => {
+                    let since = self.added[&id];
+                    let young = self.w.kills.deaths.iter().any(|(_, kept, _)| since >= *kept);
+                    assert!(young, "{id}, which was in every checkpoint, lives nowhere");
+                    let look = Bytes::from(format!("look {id}"));
+                    let (kind, range, session) = (Kind(1), RangeSet::FULL, None);
+                    let bonds = Vec::new();
+                    let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds };
+                    let region = self.w.owner_of(SceneId(0), pos);
+                    self.w.tell(region, Input::Enter(Box::new(spawn)));
+                    self.forgotten += 1;
+                }
+            }
+        }
+    }
+
+    /// Everybody lives in one region, and nobody was disconnected. That no input is applied twice follows from
+    /// what clients hold against each frame, that no acknowledgement is below the one before: a region
+    /// applies the last one plus one and nothing else.
+    fn nobody_is_lost(&mut self) {
+        let w = &self.w;
+        for (id, t) in &w.truth {
+            let is_home = |r: &&Region| r.find(*id).is_some_and(|e| !e.ghost);
+            let homes: Vec<_> = w.regions.iter().filter(is_home).map(Region::id).collect();
+            assert_eq!(homes.len(), 1, "{id} ({:?}) lives in {homes:?}", t.kind);
+        }
+        let players = w.truth.values().filter(|t| t.kind == Kind::PLAYER).count();
+        assert_eq!(w.in_world().count(), players, "somebody was disconnected");
+        assert_eq!(w.clients.len(), players, "somebody has not been told that it left");
+        assert!(w.regions.iter().all(|r| r.counts().dormant == 0), "somebody still sleeps");
+        let deaths = w.kills.deaths.len() as u64;
+        for c in w.clients.values() {
+            assert!(c.resyncs <= deaths, "{} was told everything {} times", c.entity, c.resyncs);
+        }
+    }
+
+    /// Up to 2 m in a tick, the top speed.
+    pub fn stroll(&mut self, s: SessionId) {
+        let pos = self.w.truth[&self.w.clients[&s].entity].pos;
+        let x = (pos.x + self.rng.range(-141, 142)).clamp(0, WIDTH - 1);
+        let z = (pos.z + self.rng.range(-141, 142)).clamp(0, DEPTH - 1);
+        self.w.walk(s, Pos::ground(x, z));
+    }
+
+    pub fn check(&mut self) {
+        self.w.step();
+        let w = &self.w;
+        let (links, odd) = w.links_and_odd();
+        // A tick for what is said to one who is handed off meanwhile, and one when it is handed on.
+        self.odd.see(&odd, 2, "only one of two sees the other");
+        let blocking = brute::blocking(&w.scene, &w.truth, &links).into_iter().collect();
+        self.blocking.see(&blocking, 2, "two would rather see each other");
+        let legal: BTreeSet<Pair> =
+            brute::pairs_in_range(&w.scene, &w.truth, &links).into_iter().collect();
+        let out = links.difference(&legal).copied().collect();
+        self.out.see(&out, 1, "linked though out of range");
+        let mut missed = BTreeSet::new();
+        for c in w.clients.values() {
+            for npc in &self.npcs {
+                let shown = c.shown.contains_key(npc);
+                let near = in_range(&w.scene, &w.truth[&c.entity], &w.truth[npc], shown);
+                if near != shown {
+                    missed.insert(pair(c.entity, *npc));
+                }
+            }
+        }
+        self.missed.see(&missed, 2, "a client shows an npc out of range or not one in range");
+    }
+
+    /// Nobody moves any more: after a few ticks all is as brute force says.
+    pub fn rest(&mut self) {
+        (0..8).for_each(|_| self.w.step());
+        let w = &self.w;
+        let links = w.links();
+        if !matches!(w.scene.spec.visibility, Visibility::Circle { .. }) {
+            assert_eq!(links, brute::greedy(&w.scene, &w.truth, &links));
+        }
+        assert_eq!(brute::blocking(&w.scene, &w.truth, &links), []);
+        let mut want: BTreeSet<_> = links.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).collect();
+        let shown = w.shown();
+        for c in w.in_world() {
+            for npc in &self.npcs {
+                let known = shown.contains(&(c.entity, *npc));
+                if in_range(&w.scene, &w.truth[&c.entity], &w.truth[npc], known) {
+                    want.insert((c.entity, *npc));
+                }
+            }
+            assert!(c.unacked.is_empty(), "{}: an input was lost", c.entity);
+            assert_eq!(c.refused, 0);
+            let owned = w.players()[&c.entity].pos;
+            assert_eq!(owned, w.truth[&c.entity].pos, "{}: inputs were applied wrongly", c.entity);
+            for (id, (pos, _)) in &c.shown {
+                assert_eq!(*pos, w.truth[id].pos, "{} shows {id} where it is not", c.entity);
+            }
+        }
+        assert_eq!(shown, want);
+        let before = w.view_messages;
+        (0..4).for_each(|_| self.w.step());
+        assert_eq!(self.w.view_messages, before, "negotiation goes on though nobody moves");
+    }
+
+    pub fn run(&mut self, ticks: usize) {
+        for _ in 0..ticks {
+            for _ in 0..self.rng.below(5) {
+                self.disturb();
+            }
+            self.check();
+        }
+        self.rest();
+    }
+}
+
+pub const CIRCLE: Visibility = Visibility::Circle { enter_cm: 1_000, leave_cm: 1_150 };
