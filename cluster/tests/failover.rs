@@ -110,7 +110,8 @@ async fn client(
 }
 
 struct Trial {
-    runtime: Runtime,
+    /// Where the clients live.
+    _runtime: Runtime,
     cluster: LocalCluster,
     walks: Arc<AtomicBool>,
     walkers: Vec<Shared>,
@@ -132,7 +133,7 @@ impl Trial {
             runtime.block_on(told).expect("it joins")
         });
         let walkers = joined.collect();
-        let trial = Trial { runtime, cluster, walks, walkers };
+        let trial = Trial { _runtime: runtime, cluster, walks, walkers };
         trial.settles("before anything happens");
         trial
     }

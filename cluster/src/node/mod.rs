@@ -11,7 +11,7 @@
 //! ```
 //!
 //! What the store says is followed, never assumed: a region runs here from its grant until the grant, or
-//! the lease, is gone; and no tick begins unless the lease's [`Authority`] holds.
+//! the lease, is gone; and no tick begins unless the lease's [`crate::engine::Authority`] holds.
 
 mod archive;
 pub mod command;
