@@ -58,8 +58,9 @@ pub enum AwayError {
 /// Where a region can be reached.
 #[derive(Debug, Clone)]
 pub enum RegionAddress {
-    /// In this process.
-    Here(Recipient<ToRegion>),
+    /// In this process. Shared: each copy of a recipient has a place of its own beyond the mailbox's
+    /// bound.
+    Here(Arc<Recipient<ToRegion>>),
     /// In another one.
     Away(Arc<dyn AwayRegion>),
 }
@@ -96,7 +97,7 @@ impl RegionAddress {
 
 impl From<Recipient<ToRegion>> for RegionAddress {
     fn from(region: Recipient<ToRegion>) -> Self {
-        RegionAddress::Here(region)
+        RegionAddress::Here(Arc::new(region))
     }
 }
 
@@ -104,7 +105,7 @@ impl From<Recipient<ToRegion>> for RegionAddress {
 #[derive(Debug, Clone)]
 pub enum SessionAddress {
     /// In this process.
-    Here(Recipient<Delivery>),
+    Here(Arc<Recipient<Delivery>>),
     /// At a gateway of another one.
     Away(Arc<dyn AwayGateway>),
 }
@@ -142,7 +143,7 @@ impl SessionAddress {
 
 impl From<Recipient<Delivery>> for SessionAddress {
     fn from(to: Recipient<Delivery>) -> Self {
-        SessionAddress::Here(to)
+        SessionAddress::Here(Arc::new(to))
     }
 }
 
@@ -151,6 +152,6 @@ impl From<Recipient<Delivery>> for SessionAddress {
 pub struct SessionEntry {
     /// Its entity.
     pub entity: EntityId,
-    /// Its mailbox.
-    pub to: Recipient<Delivery>,
+    /// Its mailbox; shared, as [`RegionAddress::Here`] is.
+    pub to: Arc<Recipient<Delivery>>,
 }

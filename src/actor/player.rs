@@ -387,7 +387,8 @@ impl Actor for PlayerActor {
 
     fn started(&mut self, ctx: &mut Context<Self>) {
         ctx.set_mailbox_capacity(MAILBOX);
-        let entry = SessionEntry { entity: self.player.id(), to: ctx.address().recipient() };
+        let entry =
+            SessionEntry { entity: self.player.id(), to: Arc::new(ctx.address().recipient()) };
         self.directory.register(self.player.session(), entry);
         ctx.run_interval(self.check_every, |actor, ctx| {
             let queued = actor.sink.queued();

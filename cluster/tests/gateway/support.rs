@@ -35,7 +35,7 @@ pub enum Flood {
 }
 
 struct Resident {
-    client: Recipient<Delivery>,
+    client: Arc<Recipient<Delivery>>,
     session: SessionId,
     id: EntityId,
     plane: Plane,
