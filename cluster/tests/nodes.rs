@@ -22,7 +22,7 @@ fn runtime() -> Runtime {
 /// Nine regions; a lease of two seconds; any ports.
 fn config(name: &str) -> Config {
     let text = format!(
-        "[server]\narbiters = 1\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
+        "[server]\narbiters = 1\n[console]\nlisten = \"off\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
          [cluster]\nnode = {name:?}\nlisten = \"127.0.0.1:0\"\nlease = \"2s\"\n\
          [[scene]]\nname = \"city\"\nwidth = \"1536m\"\ndepth = \"1536m\"\nregion = [1, 1]\n"
     );
