@@ -1,6 +1,7 @@
 //! What every actor of a process may look up: scenes, regions' addresses, lines with room, names
 //! not yet used, and the time.
 
+use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -55,7 +56,22 @@ struct Routes {
     /// Every region that there is has its address here.
     whole: bool,
     /// What must arrive at regions whose address is not known.
-    kept: FxHashMap<RegionId, Vec<ToRegion>>,
+    kept: FxHashMap<RegionId, VecDeque<ToRegion>>,
+}
+
+impl Routes {
+    /// Sends what was kept for a region, in order, as far as there is room.
+    fn send_kept(&mut self, id: RegionId) {
+        let (Some(address), Some(kept)) = (self.regions.get(&id), self.kept.get_mut(&id)) else {
+            return;
+        };
+        while let Some(msg) = kept.pop_front() {
+            if let Err(SendError::Full(msg) | SendError::Closed(msg)) = address.try_send(msg) {
+                return kept.push_front(msg);
+            }
+        }
+        self.kept.remove(&id);
+    }
 }
 
 /// Most messages that are kept for one region whose address is not known. Each is an entity on its way
@@ -166,26 +182,24 @@ impl Directory {
             routes.regions.remove(&id);
             return;
         };
-        let mut kept = routes.kept.remove(&id).unwrap_or_default();
-        while let Some(msg) = kept.pop() {
-            if let Err(SendError::Full(msg) | SendError::Closed(msg)) = address.try_send(msg) {
-                kept.push(msg);
-                break;
-            }
-        }
-        if !kept.is_empty() {
-            routes.kept.insert(id, kept);
-        }
         routes.regions.insert(id, address);
+        routes.send_kept(id);
     }
 
-    /// Keeps a message that has come to the wrong place until the region's address is told anew. In
-    /// what order such messages arrive is not said. Beyond 65,536 for one region it is lost.
+    /// Sends what was kept for regions that had no room for it. To be called now and then.
+    pub fn send_kept(&self) {
+        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
+        let waiting: Vec<_> = routes.kept.keys().copied().collect();
+        waiting.into_iter().for_each(|id| routes.send_kept(id));
+    }
+
+    /// Keeps a message that has come to the wrong place until the region's address is told anew. Those
+    /// that are kept arrive in the order in which they came. Beyond 65,536 for one region it is lost.
     pub fn keep(&self, id: RegionId, msg: ToRegion) {
         let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
         let kept = routes.kept.entry(id).or_default();
         match kept.len() < MAX_KEPT {
-            true => kept.push(msg),
+            true => kept.push_back(msg),
             false => tracing::error!(region = %id, "too much waits for a region that is nowhere"),
         }
     }

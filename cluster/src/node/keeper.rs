@@ -151,7 +151,7 @@ impl Keeper {
                     }
                     None => break,
                 },
-                _ = again.tick() => {}
+                _ = again.tick() => self.directory.send_kept(),
                 loss = &mut lost => {
                     tracing::error!(?loss, "the lease is gone: no region runs here any more");
                     break;
