@@ -36,6 +36,9 @@ pub const MAILBOX: usize = 16_384;
 /// Batches whose memory is kept for another tick.
 const SPARE_BATCHES: usize = 4;
 
+/// Messages that wait while the region may not act; beyond it those are lost that are told anew.
+const MAX_WITHHELD: usize = MAILBOX;
+
 /// Ticks between two looks for sessions that are gone without a word. A frame finds that out at once;
 /// a client that is held gets none.
 const SWEEP_TICKS: u64 = 32;
@@ -68,6 +71,8 @@ pub struct RegionActor {
     notices: VecDeque<(SessionId, Notice)>,
     batches: VecDeque<Arc<EncodedBatch>>,
     fx: Vec<Effect>,
+    /// What was said while the region may not act.
+    withheld: Vec<ToRegion>,
     /// Sessions whose frame was lost in this delivery: if their entity is handed off in it too, the
     /// new owner must resync them, before it hears of it by any other way.
     lost: Vec<SessionId>,
@@ -140,6 +145,7 @@ impl RegionActor {
             notices: VecDeque::new(),
             batches: VecDeque::new(),
             fx: Vec::new(),
+            withheld: Vec::new(),
             lost: Vec::new(),
             due: Tick(0),
             work: Duration::ZERO,
@@ -167,6 +173,9 @@ impl RegionActor {
         self.due = self.due.max(now);
         if !self.directory.may_act() {
             return;
+        }
+        for msg in std::mem::take(&mut self.withheld) {
+            self.take(msg);
         }
         let last = self.region.current_tick();
         let rising = self.region.is_rising();
@@ -227,6 +236,9 @@ impl RegionActor {
     }
 
     fn take(&mut self, msg: ToRegion) {
+        if !self.directory.may_act() {
+            return self.withhold(msg);
+        }
         let entering = match &msg.input {
             Input::Enter(spawn) => Some((spawn.session, spawn.id)),
             Input::Handoff(handoff) => Some((handoff.state.session, handoff.state.id)),
@@ -235,10 +247,6 @@ impl RegionActor {
         };
         if let (Some((Some(session), entity)), Some(to)) = (entering, msg.client) {
             self.clients.insert(session, Client { entity, to });
-        }
-        if !self.directory.may_act() {
-            // Whoever owns this region next is told again.
-            return;
         }
         let started = Instant::now();
         self.region.handle(msg.input, &mut self.fx);
@@ -249,6 +257,15 @@ impl RegionActor {
                 self.count_tick();
                 self.catch_up();
             }
+        }
+    }
+
+    /// The lease may yet prove to have outlived the time in which its store could not be reached: what
+    /// was said meanwhile waits, for as long as that can take.
+    fn withhold(&mut self, msg: ToRegion) {
+        let told_anew = !is_kept(&msg.input) || matches!(msg.input, Input::Client { .. });
+        if self.withheld.len() < MAX_WITHHELD || !told_anew {
+            self.withheld.push(msg);
         }
     }
 
