@@ -12,7 +12,8 @@ use super::messages::Delivery;
 use crate::scene::effects::Notice;
 use crate::scene::{Epoch, Tick};
 
-/// For how long a new owner waits for the last frame of the old one, which may have made none.
+/// For how long a new owner waits at least for the last frame of the old one, which may have made none;
+/// the session looks a few times a second whether it is over.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Most that waits; what is more is as if patience had ended.
@@ -69,7 +70,10 @@ impl Turns {
     fn must_wait(&self, delivery: &Delivery) -> bool {
         match delivery {
             Delivery::Notice(Notice::Route { epoch, tick, .. }) => {
+                // Of an owner that died nothing more is to come.
+                let dead = self.epoch.is_of_a_life_before(*epoch);
                 self.epoch > Epoch(0)
+                    && !dead
                     && *epoch > self.epoch
                     && self.last > Tick(0)
                     && self.last.next() < *tick
@@ -187,6 +191,14 @@ mod tests {
         let many = (0..100).map(|tick| frame(20 + tick, 3)).collect();
         assert_eq!(turns(&mut t, now, vec![route(18, 3, false)]), [""; 0]);
         assert_eq!(turns(&mut t, now, many).len(), 101);
+    }
+
+    #[test]
+    fn nobody_waits_for_an_owner_that_has_died() {
+        let (mut t, now) = (Turns::default(), Instant::now());
+        turns(&mut t, now, vec![route(10, 1, true), frame(10, 1)]);
+        let life = Epoch(1).next_life(Epoch(2)).0;
+        assert_eq!(turns(&mut t, now, vec![route(40, life, false)]), [format!("r@{life}")]);
     }
 
     #[test]
