@@ -12,9 +12,11 @@ use purview::scene::frames::FrameBatch;
 use purview::scene::{RegionId, SessionId};
 use purview::wire::peer::{self, PeerMsg, speaker};
 
-use super::NOTHING;
 use super::dial::Lane;
 use super::switch::Switch;
+
+/// Sessions that are remembered to be no more until somebody asks after them.
+const MAX_GONE: usize = 65_536;
 
 /// Bytes of a message.
 pub(super) fn encoded(message: &PeerMsg) -> Bytes {
@@ -24,7 +26,7 @@ pub(super) fn encoded(message: &PeerMsg) -> Bytes {
         Err(error) => {
             // None of these types has a value that MessagePack cannot hold.
             tracing::error!(%error, "a message for a peer cannot be written");
-            NOTHING
+            Bytes::new()
         }
     }
 }
@@ -72,7 +74,12 @@ impl Gateway {
     }
 
     pub(super) fn are_gone(&self, sessions: &[SessionId]) {
-        self.gone.lock().unwrap_or_else(PoisonError::into_inner).extend(sessions);
+        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        if gone.len() + sessions.len() > MAX_GONE {
+            // Most of them were asked after by nobody; the others are told of again.
+            gone.clear();
+        }
+        gone.extend(sessions.iter().take(MAX_GONE));
     }
 
     fn push(&self, bytes: Bytes) -> Result<(), AwayError> {

@@ -155,3 +155,35 @@ pub(super) fn write_want(want: u64, into: &mut MetadataMap) {
 pub(super) fn read_want(from: &MetadataMap) -> Result<u64, Refused> {
     number(from, WANT)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello() -> Hello {
+        let (cluster, kind) = ("c".into(), Kind::Sessions);
+        Hello { cluster, version: PEER_VERSION, from: 3, to: 1, kind }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_what_is_missing_is_named() {
+        let mut map = MetadataMap::new();
+        hello().write(&mut map);
+        assert_eq!(Hello::read(&map), Ok(hello()));
+        map.remove(VERSION);
+        assert_eq!(Hello::read(&map), Err(Refused::Incomplete(VERSION)));
+        hello().write(&mut map);
+        map.insert(KIND, MetadataValue::from_static("letters"));
+        assert_eq!(Hello::read(&map), Err(Refused::Incomplete(KIND)));
+    }
+
+    #[test]
+    fn another_cluster_version_or_process_is_refused_by_name() {
+        assert_eq!(hello().check("c", 1), Ok(()));
+        let other = Refused::Cluster { here: "d".into(), there: "c".into() };
+        assert_eq!(hello().check("d", 1), Err(other));
+        let newer = Hello { version: PEER_VERSION + 1, ..hello() };
+        assert_eq!(newer.check("c", 1), Err(Refused::Version(PEER_VERSION + 1)));
+        assert_eq!(hello().check("c", 2), Err(Refused::Process { here: 2, there: 1 }));
+    }
+}

@@ -26,7 +26,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use bytes::Bytes;
 use purview::actor::address::{AwayGateway, RegionAddress};
 use purview::actor::directory::Directory;
 use purview::scene::effects::Input;
@@ -261,6 +260,3 @@ impl Links {
         }
     }
 }
-
-/// Bytes of nothing, for what cannot be encoded.
-const NOTHING: Bytes = Bytes::new();

@@ -102,12 +102,15 @@ impl Inboxes {
             if inbox.connection != connection {
                 return Err(Status::aborted("a newer connection took its place"));
             }
+            if !self.switch.knows(hello.from) {
+                return Err(Refused::Stranger(hello.from).into());
+            }
             let messages = inbox.receiving.take(frame);
             for message in messages.map_err(|e| Status::data_loss(e.to_string()))? {
                 match peer::decode(&message) {
                     Ok(message) => self.switch.take(hello.from, message).await,
                     Err(error) => {
-                        self.switch.refused(hello.from);
+                        self.switch.refused();
                         tracing::error!(from = hello.from, %error, "a message was left out");
                     }
                 }

@@ -59,7 +59,7 @@ impl Switch {
     }
 
     /// A message was not understood.
-    pub(super) fn refused(&self, _from: u64) {
+    pub(super) fn refused(&self) {
         self.metrics.malformed.fetch_add(1, Relaxed);
     }
 
