@@ -141,3 +141,115 @@ fn check(batch: &FrameBatch) -> Result<(), PeerError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::scene::frames::{Entering, SessionFrame};
+    use crate::scene::{EntityId, Kind, Pos, Seq, Tick};
+    use crate::wire::EncodedBatch;
+
+    /// Frames of a few sessions, each of which is told some of what there is.
+    fn batches() -> impl Strategy<Value = FrameBatch> {
+        let told = prop::collection::vec(0u32..6, 0..6);
+        let session = (told.clone(), told.clone(), told, prop::collection::vec(0u64..50, 0..4));
+        prop::collection::vec(session, 1..8).prop_map(|sessions| {
+            let pos = |i: u64| Pos::ground(i as i32, 7);
+            let entering = |i| {
+                let look = bytes::Bytes::from(vec![i as u8; i as usize]);
+                let (id, kind) = (EntityId(i), Kind::PLAYER);
+                Entering { id, kind, pos: pos(i), course: None, look }
+            };
+            let mut batch = FrameBatch { tick: Tick(9), ..FrameBatch::default() };
+            batch.entering = (0..6).map(entering).collect();
+            batch.moving = (0..6).map(|i| (EntityId(10 + i), pos(i))).collect();
+            batch.acting = (0..6).map(|i| (EntityId(20 + i), vec![3; i as usize].into())).collect();
+            for (i, (enters, moves, acts, leaves)) in sessions.into_iter().enumerate() {
+                let (refs_at, leaves_at) = (batch.refs.len() as u32, batch.leaves.len() as u32);
+                batch.sessions.push(SessionFrame {
+                    session: SessionId(i as u64),
+                    ack: Seq(i as u32),
+                    refs_at,
+                    enters: enters.len() as u32,
+                    moves: moves.len() as u32,
+                    acts: acts.len() as u32,
+                    leaves_at,
+                    leaves: leaves.len() as u32,
+                    ..SessionFrame::default()
+                });
+                batch.refs.extend(enters.into_iter().chain(moves).chain(acts));
+                batch.leaves.extend(leaves.into_iter().map(EntityId));
+            }
+            batch
+        })
+    }
+
+    /// The bytes that each session's client gets.
+    fn frames(batch: FrameBatch) -> Vec<(SessionId, Vec<u8>)> {
+        let encoded = EncodedBatch::new(batch);
+        let frame = |(i, s): (usize, &SessionFrame)| {
+            let mut out = Vec::new();
+            encoded.write_frame(i, &mut out);
+            (s.session, out)
+        };
+        encoded.batch().sessions.iter().enumerate().map(frame).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_gateway_gets_of_a_batch_what_its_sessions_are_told(batch in batches(), keep in any::<u8>()) {
+            let count = batch.sessions.len() as u32;
+            let which: Vec<u32> = (0..count).filter(|i| keep >> i & 1 == 1).collect();
+            let part = batch.subset(&which);
+            let mut bytes = Vec::new();
+            encode_frames(RegionId(3), &part, &mut bytes).unwrap();
+            let Ok(PeerMsg::Frames { from, batch: there }) = decode(&bytes) else {
+                panic!("something else came")
+            };
+            prop_assert_eq!(from, RegionId(3));
+            prop_assert!(there.entering.len() <= batch.entering.len());
+            let all = frames(batch);
+            let want: Vec<_> = which.iter().map(|i| all[*i as usize].clone()).collect();
+            prop_assert_eq!(frames(there), want);
+        }
+
+        #[test]
+        fn any_bytes_are_a_message_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(PeerMsg::Frames { batch, .. }) = decode(&bytes) {
+                frames(batch);
+            }
+        }
+
+        #[test]
+        fn a_batch_that_is_changed_on_its_way_is_refused_or_harmless(
+            batch in batches(),
+            at in any::<prop::sample::Index>(),
+            byte in any::<u8>(),
+        ) {
+            let mut bytes = Vec::new();
+            encode_frames(RegionId(3), &batch, &mut bytes).unwrap();
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            if let Ok(PeerMsg::Frames { batch, .. }) = decode(&bytes) {
+                frames(batch);
+            }
+        }
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        let session = SessionFrame { enters: 1, ..SessionFrame::default() };
+        let batch = FrameBatch { sessions: vec![session], ..FrameBatch::default() };
+        let mut bytes = Vec::new();
+        encode_frames(RegionId(3), &batch, &mut bytes).unwrap();
+        assert!(matches!(decode(&bytes), Err(PeerError::Torn(0))));
+        let mut bytes = Vec::new();
+        encode(&PeerMsg::Gone(vec![SessionId(4)]), &mut bytes).unwrap();
+        assert!(matches!(decode(&bytes), Ok(PeerMsg::Gone(gone)) if gone == [SessionId(4)]));
+        bytes.push(0);
+        assert!(matches!(decode(&bytes), Err(PeerError::Trailing(1))));
+        assert!(matches!(decode(&bytes[..3]), Err(PeerError::Malformed(_))));
+    }
+}
