@@ -1,4 +1,4 @@
-//! A node of a real cluster (etcd, PostgreSQL, three nodes and a gateway, each a process) is killed, asked to
+//! A node of a real cluster (etcd, PostgreSQL, three nodes and two gateways, each a process) is killed, asked to
 //! end, or falls silent, while clients walk across its borders. They stay connected, are told nothing that
 //! contradicts what they were told, and in the end every client is shown exactly who is near it, where its last
 //! input has put it.
@@ -121,15 +121,17 @@ impl Trial {
     /// A cluster on which everybody walks.
     fn start() -> Trial {
         let program = Path::new(env!("CARGO_BIN_EXE_purview"));
-        let parts = Parts { nodes: 3, gateways: 1 };
+        let parts = Parts { nodes: 3, gateways: 2 };
         let cluster = LocalCluster::start(program, &config(), parts, &mut |_| {}).unwrap();
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let url = cluster.url(0).unwrap();
+        let urls = [cluster.url(0).unwrap(), cluster.url(1).unwrap()];
         let walks = Arc::new(AtomicBool::new(true));
         let began = Instant::now();
         let joined = (0..CLIENTS).map(|i| {
             let (tell, told) = tokio::sync::oneshot::channel();
-            runtime.spawn(client(url.clone(), (i, began), walks.clone(), tell));
+            // Those who see each other are at different gateways.
+            let url = urls[i as usize % 2].clone();
+            runtime.spawn(client(url, (i, began), walks.clone(), tell));
             runtime.block_on(told).expect("it joins")
         });
         let walkers = joined.collect();
@@ -187,6 +189,12 @@ impl Trial {
         self.walks.store(true, Ordering::Relaxed);
     }
 
+    /// Whether a node says that a region came to it from another one's checkpoint.
+    fn has_taken_over(&self) -> bool {
+        let from_a_checkpoint = "a region goes on from a checkpoint";
+        self.cluster.nodes().iter().any(|node| node.said().contains(from_a_checkpoint))
+    }
+
     /// Everybody walks for so long.
     fn walk(&self, seconds: u64) {
         std::thread::sleep(Duration::from_secs(seconds));
@@ -200,6 +208,7 @@ fn a_node_that_is_killed_costs_nobody_its_session_and_no_input() {
     trial.cluster.nodes()[0].kill();
     trial.walk(7);
     trial.settles("after the first is killed");
+    assert!(trial.has_taken_over());
     // Another one takes the place, and the next one dies.
     trial.cluster.add_node("node-4".into()).unwrap();
     trial.walk(2);
@@ -215,6 +224,7 @@ fn a_node_that_is_asked_to_end_costs_nobody_its_session_and_no_input() {
     trial.cluster.nodes()[1].terminate();
     trial.walk(5);
     trial.settles("after one has ended");
+    assert!(trial.has_taken_over());
 }
 
 #[test]
@@ -224,8 +234,37 @@ fn a_node_that_was_stopped_for_longer_than_its_lease_is_not_believed_when_it_goe
     trial.cluster.nodes()[2].pause();
     trial.walk(7);
     trial.settles("while it is silent");
+    assert!(trial.has_taken_over());
     trial.cluster.nodes()[2].resume();
     trial.walk(3);
     trial.settles("after it has gone on");
     assert!(trial.cluster.nodes()[2].said().contains("lease is gone"), "it knows");
+}
+
+#[test]
+fn an_etcd_that_dies_and_comes_back_costs_nobody_anything() {
+    let mut trial = Trial::start();
+    trial.walk(1);
+    // Longer than nodes trust their leases: they stand still for a while, and go on.
+    trial.cluster.etcd().kill();
+    trial.walk(4);
+    trial.cluster.etcd().restart().unwrap();
+    trial.walk(4);
+    trial.settles("after etcd is back");
+    assert!(!trial.has_taken_over(), "nobody lost its lease");
+}
+
+#[test]
+fn a_postgresql_that_dies_and_comes_back_is_not_noticed_and_keeps_checkpoints_again() {
+    let mut trial = Trial::start();
+    trial.walk(1);
+    trial.cluster.postgres().kill();
+    trial.walk(3);
+    trial.settles("without PostgreSQL");
+    trial.cluster.postgres().restart().unwrap();
+    trial.walk(3);
+    trial.cluster.nodes()[0].kill();
+    trial.walk(7);
+    trial.settles("after a node died that had no PostgreSQL for a while");
+    assert!(trial.has_taken_over());
 }
