@@ -3,10 +3,11 @@
 use std::error::Error;
 use std::time::Duration;
 
-use axum::http::Uri;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::uri::Scheme;
+use axum::http::{Request, Uri};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 
@@ -53,8 +54,20 @@ pub struct Answer {
 /// # Errors
 /// [`HttpError`]. An answer of any status is none.
 pub async fn get(base: &str, path: &str) -> Result<Answer, HttpError> {
+    ask(base, path, None).await
+}
+
+/// `POST` of JSON, as [`get`].
+///
+/// # Errors
+/// As [`get`].
+pub async fn post(base: &str, path: &str, json: Bytes) -> Result<Answer, HttpError> {
+    ask(base, path, Some(json)).await
+}
+
+async fn ask(base: &str, path: &str, json: Option<Bytes>) -> Result<Answer, HttpError> {
     let uri = uri(base, path).ok_or_else(|| HttpError::BadUrl(base.into()))?;
-    match tokio::time::timeout(ANSWER_LIMIT, fetch(uri)).await {
+    match tokio::time::timeout(ANSWER_LIMIT, fetch(uri, json)).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(e)) => Err(HttpError::NoAnswer { url: base.into(), cause: bottom(&*e) }),
         Err(_) => Err(HttpError::Silent { url: base.into() }),
@@ -67,9 +80,16 @@ fn uri(base: &str, path: &str) -> Option<Uri> {
     plain.then_some(uri)
 }
 
-async fn fetch(uri: Uri) -> Result<Answer, Box<dyn Error + Send + Sync>> {
-    let client = Client::builder(TokioExecutor::new()).build_http::<Empty<Bytes>>();
-    let response = client.get(uri).await?;
+async fn fetch(uri: Uri, json: Option<Bytes>) -> Result<Answer, Box<dyn Error + Send + Sync>> {
+    let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
+    let request = match json {
+        None => Request::get(uri).body(Full::default())?,
+        Some(json) => {
+            let json = Full::new(json);
+            Request::post(uri).header(CONTENT_TYPE, "application/json").body(json)?
+        }
+    };
+    let response = client.request(request).await?;
     let status = response.status().as_u16();
     let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await?.to_bytes();
     Ok(Answer { status, body })

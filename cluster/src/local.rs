@@ -68,9 +68,14 @@ impl Member {
         self.process.signal(Signal::CONT);
     }
 
-    /// Asks it to end.
+    /// Asks it to end, and does not wait until it has.
     pub fn terminate(&self) {
-        self.process.end();
+        self.process.signal(Signal::TERM);
+    }
+
+    /// How it has ended, if it has.
+    pub fn ended(&self) -> Option<std::process::ExitStatus> {
+        self.process.ended()
     }
 
     /// Everything that it has said so far.
@@ -96,6 +101,14 @@ pub struct LocalCluster {
     program: PathBuf,
     config: PathBuf,
     folder: tempfile::TempDir,
+}
+
+impl Drop for LocalCluster {
+    fn drop(&mut self) {
+        self.gateways.clear();
+        // Asked to end, each would give its regions to the next one.
+        self.nodes.iter().for_each(Member::kill);
+    }
 }
 
 impl LocalCluster {

@@ -84,6 +84,54 @@ pub fn plan<N: Copy + Ord + std::hash::Hash, R: Copy + Ord + std::hash::Hash>(
     owners
 }
 
+/// Gives nodes that have too little regions of those that have more, as few as possible: a region moves
+/// only if its node is not left with less, by capacity, than the other one has then. Those move that
+/// have most neighbours at their new node and fewest at their old one.
+pub fn rebalance<N: Copy + Ord + std::hash::Hash, R: Copy + Ord + std::hash::Hash>(
+    sites: &[Site<N>],
+    plots: &[Plot<R>],
+    owners: &mut BTreeMap<R, N>,
+) {
+    let mut load: BTreeMap<N, u64> = sites.iter().map(|site| (site.node, 0)).collect();
+    for owner in owners.values() {
+        *load.entry(*owner).or_default() += 1;
+    }
+    let weight: BTreeMap<N, u64> =
+        sites.iter().map(|site| (site.node, u64::from(site.capacity.max(1)))).collect();
+    // What each carries, against its capacity, if it had one more or less; as fractions.
+    let less = |(an, aw): (u64, u64), (bn, bw): (u64, u64)| {
+        (u128::from(an) * u128::from(bw)).cmp(&(u128::from(bn) * u128::from(aw)))
+    };
+    loop {
+        let by = |plus: u64| {
+            let (load, weight) = (&load, &weight);
+            move |node: &N| (load[node] + plus, weight[node])
+        };
+        let nodes = || sites.iter().map(|site| site.node);
+        let Some(to) = nodes().min_by(|a, b| less(by(1)(a), by(1)(b)).then(a.cmp(b))) else {
+            return;
+        };
+        let Some(from) = nodes().max_by(|a, b| less(by(0)(a), by(0)(b)).then(b.cmp(a))) else {
+            return;
+        };
+        let after = |node: &N| (load[node].saturating_sub(1), weight[node]);
+        if from == to || load[&from] == 0 || less(after(&from), by(1)(&to)).is_lt() {
+            return;
+        }
+        let gain = |plot: &&Plot<R>| {
+            let at = |node: N| {
+                plot.neighbours.iter().filter(|n| owners.get(n) == Some(&node)).count() as i64
+            };
+            (at(to) - at(from), std::cmp::Reverse(along(plot.middle)))
+        };
+        let its = plots.iter().filter(|plot| owners.get(&plot.region) == Some(&from));
+        let Some(best) = its.max_by_key(gain).map(|plot| plot.region) else { return };
+        owners.insert(best, to);
+        *load.entry(from).or_default() -= 1;
+        *load.entry(to).or_default() += 1;
+    }
+}
+
 /// A place along a walk over the map by ever smaller quarters.
 fn along((x, z): (u32, u32)) -> u64 {
     let spread =
@@ -149,6 +197,36 @@ mod tests {
         assert_eq!(after.len(), 36);
         assert!(living.iter().all(|(region, node)| after[region] == *node));
         assert_eq!(counts(&after, 3), [18, 0, 18]);
+    }
+
+    #[test]
+    fn a_new_node_gets_its_share_and_nothing_else_moves() {
+        let plots = grid(8);
+        let mut owners = plan(&sites(&[100, 100, 100]), &plots, &HashMap::new());
+        let before = owners.clone();
+        let four = sites(&[100, 100, 100, 100]);
+        rebalance(&four, &plots, &mut owners);
+        assert_eq!(counts(&owners, 4), [16, 16, 16, 16]);
+        let moved = owners.iter().filter(|(r, n)| before[r] != **n);
+        assert!(moved.clone().all(|(_, n)| *n == 3));
+        assert_eq!(moved.count(), 16);
+        // Even as it is, nothing moves again.
+        let now = owners.clone();
+        rebalance(&four, &plots, &mut owners);
+        assert_eq!(owners, now);
+    }
+
+    #[test]
+    fn shares_follow_capacities_and_small_differences_move_nothing() {
+        let plots = grid(6);
+        let mut owners: BTreeMap<u32, u32> = (0..36).map(|region| (region, 0)).collect();
+        rebalance(&sites(&[100, 200]), &plots, &mut owners);
+        assert_eq!(counts(&owners, 2), [12, 24]);
+        let mut odd: BTreeMap<u32, u32> = (0..4).map(|region| (region, region % 3)).collect();
+        let before = odd.clone();
+        rebalance(&sites(&[100, 100, 100]), &grid(2), &mut odd);
+        assert_eq!(odd, before);
+        rebalance::<u32, u32>(&[], &plots, &mut owners);
     }
 
     #[test]

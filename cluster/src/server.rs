@@ -194,6 +194,7 @@ fn console_state(
         extra_metrics: vec![Box::new(move |text| metrics.write(text))],
         node: "local".into(),
         cluster: None,
+        orders: None,
     }
 }
 

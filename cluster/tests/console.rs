@@ -284,7 +284,14 @@ fn figures_health_and_metrics_tell_of_every_region() {
 fn a_console_without_regions_is_alive_but_not_ready() {
     let directory = std::sync::Arc::new(purview::actor::directory::Directory::new(Vec::new()));
     let (regions, extra_metrics) = (Vec::new().into(), Vec::new());
-    let state = ConsoleState { directory, regions, extra_metrics, node: "n".into(), cluster: None };
+    let state = ConsoleState {
+        directory,
+        regions,
+        extra_metrics,
+        node: "n".into(),
+        cluster: None,
+        orders: None,
+    };
     let console = Console::start(state, ANY_PORT).unwrap();
     assert_eq!(get(console.addr(), "/alive").0, 200);
     assert_eq!(get(console.addr(), "/ready").0, 503);
@@ -297,7 +304,8 @@ fn a_taken_address_is_an_error_and_a_stopped_console_frees_its_own() {
     let addr = console.addr();
     let directory = std::sync::Arc::new(purview::actor::directory::Directory::new(Vec::new()));
     let (regions, extra_metrics) = (Vec::new().into(), Vec::new());
-    let state = ConsoleState { directory, regions, extra_metrics, node: "n".into(), cluster: None };
+    let (node, cluster, orders) = ("n".into(), None, None);
+    let state = ConsoleState { directory, regions, extra_metrics, node, cluster, orders };
     let error = Console::start(state, addr).unwrap_err();
     assert!(matches!(error, ConsoleError::Listen { .. }), "{error}");
     stop(console);

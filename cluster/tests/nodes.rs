@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::System;
-use purview::scene::Epoch;
+use purview::scene::{Epoch, RegionId};
 use purview_cluster::config::Config;
 use purview_cluster::engine::embedded::Embedded;
 use purview_cluster::gateway::Tokens;
+use purview_cluster::node::planner::OrderError;
 use purview_cluster::node::{Node, NodeError, Roles, Status};
 use tokio::runtime::{Builder, Runtime};
 
@@ -129,6 +130,37 @@ fn a_node_that_the_store_does_not_hear_stops_before_others_take_over_and_is_none
         assert!(matches!(told, NodeError::Lost(_)), "{told}");
         assert!(!cut_off.directory().may_act());
         cut_off.stop().await;
+        b.stop().await;
+        outer.shutdown_background();
+    });
+}
+
+#[test]
+fn a_region_moves_where_it_is_told_to_and_a_new_node_gets_its_share() {
+    System::new().block_on(async {
+        let outer = runtime();
+        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+        let a = node("a", &store, REGIONS).await;
+        wait_for("all regions", &[&a], is_whole).await;
+        let b = node("b", &store, REGIONS).await;
+        wait_for("half of them", &[&a, &b], |all| is_whole(all) && all[1].here == 4).await;
+        for (name, regions, left) in [("b", 0..9, 0), ("a", 2..5, 3)] {
+            for region in regions {
+                a.orders().move_region(RegionId(region), name).await.unwrap();
+            }
+            let moved = |all: &[Status]| is_whole(all) && all[0].here == left;
+            wait_for("what was ordered", &[&a, &b], moved).await;
+        }
+        let nobody = a.orders().move_region(RegionId(0), "c").await;
+        assert!(matches!(nobody, Err(OrderError::NoNode(..))), "{nobody:?}");
+        let nowhere = a.orders().move_region(RegionId(77), "b").await;
+        assert!(matches!(nowhere, Err(OrderError::NoRegion(_))), "{nowhere:?}");
+        b.orders().drain("a").await.unwrap();
+        tokio::time::timeout(PATIENCE, a.drained()).await.expect("a is drained");
+        wait_for("all at b", &[&a, &b], |all| is_whole(all) && all[1].here == 9).await;
+        let only = b.orders().drain("b").await;
+        assert!(matches!(only, Err(OrderError::OnlyNode(_))), "{only:?}");
+        a.stop().await;
         b.stop().await;
         outer.shutdown_background();
     });

@@ -11,6 +11,7 @@ use super::messages::{Delivery, ToRegion};
 use crate::scene::effects::Notice;
 use crate::scene::frames::FrameBatch;
 use crate::scene::{EntityId, RegionId, SessionId};
+use crate::wire::peer::Mark;
 
 /// A region of another process. What it takes arrives, in order and once, or is given back to the
 /// server when that process is no more.
@@ -21,6 +22,27 @@ pub trait AwayRegion: Debug + Send + Sync {
     /// `Full` when too much is under way to that process, `Closed` when the process is no more.
     #[expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
     fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>>;
+
+    /// Takes what comes by the old way for a region that has moved there.
+    ///
+    /// # Errors
+    /// As [`AwayRegion::try_send`].
+    #[expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
+    fn pass_on(&self, passing: Passing) -> Result<(), SendError<Passing>>;
+
+    /// Whether this is only where one waits for the region.
+    fn is_waiting(&self) -> bool {
+        false
+    }
+}
+
+/// What comes by the old way to a region that has moved.
+#[derive(Debug)]
+pub enum Passing {
+    /// Something for the region.
+    Message(ToRegion),
+    /// A sender says nothing more by this way.
+    Mark(Mark),
 }
 
 /// A gateway of another process: the sessions that it holds.

@@ -1,10 +1,9 @@
 //! What every actor of a process may look up: scenes, regions' addresses, lines with room, names
 //! not yet used, and the time.
 
-use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use actix::Recipient;
@@ -13,9 +12,12 @@ use rustc_hash::FxHashMap;
 
 use super::address::{RegionAddress, SessionEntry};
 use super::messages::{Delivery, ToRegion};
+use super::routes::Routes;
+pub use super::routes::{Lookup, NotSent};
 use crate::scene::lines::Lines;
 use crate::scene::region::RegionSnapshot;
 use crate::scene::{EntityId, Epoch, Plane, RegionId, Scene, SceneId, SessionId, Tick};
+use crate::wire::peer::Mark;
 
 /// Names that one process gives out: its number, then a count.
 const COUNT_BITS: u32 = 32;
@@ -47,46 +49,6 @@ pub struct Process {
     pub fence: Option<Arc<dyn Fence>>,
     /// Where checkpoints go; `None`: there are none.
     pub archive: Option<Arc<dyn Archive>>,
-}
-
-/// Where a region was last known to be.
-#[derive(Debug, Default)]
-struct Routes {
-    regions: FxHashMap<RegionId, RegionAddress>,
-    /// Every region that there is has its address here.
-    whole: bool,
-    /// What must arrive at regions whose address is not known.
-    kept: FxHashMap<RegionId, VecDeque<ToRegion>>,
-}
-
-impl Routes {
-    /// Sends what was kept for a region, in order, as far as there is room.
-    fn send_kept(&mut self, id: RegionId) {
-        let (Some(address), Some(kept)) = (self.regions.get(&id), self.kept.get_mut(&id)) else {
-            return;
-        };
-        while let Some(msg) = kept.pop_front() {
-            if let Err(SendError::Full(msg) | SendError::Closed(msg)) = address.try_send(msg) {
-                return kept.push_front(msg);
-            }
-        }
-        self.kept.remove(&id);
-    }
-}
-
-/// Most messages that are kept for one region whose address is not known. Each is an entity on its way
-/// or something for one; more of them are under way at once only if the region is lost for long.
-const MAX_KEPT: usize = 65_536;
-
-/// What became of a region that was looked up.
-#[derive(Debug, Clone)]
-pub enum Lookup {
-    /// It can be reached.
-    At(RegionAddress),
-    /// Its address is not known now: it is starting, moving or waits for an owner.
-    Nowhere,
-    /// There is no such region.
-    Gone,
 }
 
 /// The directory of one process. Shared; lookups never wait for an actor.
@@ -165,53 +127,119 @@ impl Directory {
         self.fence.as_ref().is_none_or(|fence| fence.may_act())
     }
 
+    fn routes(&self) -> RwLockReadGuard<'_, Routes> {
+        self.routes.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn routes_mut(&self) -> RwLockWriteGuard<'_, Routes> {
+        self.routes.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Tells the addresses of all regions that there are, once; later calls change nothing.
     pub fn set_regions(&self, regions: FxHashMap<RegionId, Recipient<ToRegion>>) {
-        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
-        if routes.whole {
-            return tracing::error!("the regions' addresses were told twice");
-        }
         let regions = regions.into_iter().map(|(id, address)| (id, address.into())).collect();
-        *routes = Routes { regions, whole: true, ..Routes::default() };
+        if !self.routes_mut().set_all(regions) {
+            tracing::error!("the regions' addresses were told twice");
+        }
     }
 
     /// Tells where a region is from now on; `None`: it is not known. What was kept for it is sent.
     pub fn set_region(&self, id: RegionId, address: Option<RegionAddress>) {
-        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(address) = address else {
-            routes.regions.remove(&id);
-            return;
-        };
-        routes.regions.insert(id, address);
-        routes.send_kept(id);
+        self.routes_mut().set(id, address);
     }
 
     /// Sends what was kept for regions that had no room for it. To be called now and then.
     pub fn send_kept(&self) {
-        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
-        let waiting: Vec<_> = routes.kept.keys().copied().collect();
-        waiting.into_iter().for_each(|id| routes.send_kept(id));
+        self.routes_mut().send_all_kept();
     }
 
     /// Keeps a message that has come to the wrong place until the region's address is told anew. Those
     /// that are kept arrive in the order in which they came. Beyond 65,536 for one region it is lost.
     pub fn keep(&self, id: RegionId, msg: ToRegion) {
-        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
-        let kept = routes.kept.entry(id).or_default();
-        match kept.len() < MAX_KEPT {
-            true => kept.push_back(msg),
-            false => tracing::error!(region = %id, "too much waits for a region that is nowhere"),
-        }
+        self.routes_mut().keep(id, msg);
     }
 
     /// What is known of where a region is.
     pub fn look_up(&self, id: RegionId) -> Lookup {
-        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
-        match routes.regions.get(&id) {
-            Some(address) => Lookup::At(address.clone()),
-            None if routes.whole => Lookup::Gone,
-            None => Lookup::Nowhere,
+        self.routes().look_up(id)
+    }
+
+    /// Sends to a region, without waiting. Whatever is sent before a region's address changes is on
+    /// its way before it has.
+    ///
+    /// # Errors
+    /// [`NotSent`] says why not, and gives the message back.
+    #[expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
+    pub fn send(&self, id: RegionId, msg: ToRegion) -> Result<(), NotSent> {
+        self.routes().send(id, msg)
+    }
+
+    /// Sends what another process says to a region, without waiting: to the region if it lives here, to
+    /// where it passes things on if it has left, to where it is waited for if it is about to arrive.
+    ///
+    /// # Errors
+    /// It is given back: `Nowhere` when the region is none of these.
+    #[expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
+    pub fn send_from_peer(&self, id: RegionId, msg: ToRegion) -> Result<(), NotSent> {
+        match self.routes().for_peers(id) {
+            None => Err(NotSent::Nowhere(msg)),
+            Some(address) => address.try_send(msg).map_err(|e| match e {
+                SendError::Full(msg) => NotSent::Full(msg),
+                SendError::Closed(msg) => NotSent::Closed(msg),
+            }),
         }
+    }
+
+    /// A region of another process is about to move here: what comes for it waits.
+    pub fn expect(&self, id: RegionId) {
+        self.routes_mut().expect(id);
+    }
+
+    /// From now on what is said here to a region that is about to arrive waits for it. False when none
+    /// is.
+    pub fn wait_here(&self, id: RegionId) -> bool {
+        self.routes_mut().wait_here(id)
+    }
+
+    /// Takes what the old owner of a region that is about to arrive passes on.
+    ///
+    /// # Errors
+    /// `Full` when too much waits, `Closed` when none is about to arrive.
+    #[expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
+    pub fn passed_on(&self, id: RegionId, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
+        self.routes().passed_on(id, msg)
+    }
+
+    /// A region has arrived: it hears what was passed on, then what was sent here, then what comes.
+    pub fn arrive(&self, id: RegionId, address: Recipient<ToRegion>) {
+        self.routes_mut().arrive(id, address);
+    }
+
+    /// A region that was expected does not come; what waited for it is given back.
+    pub fn give_up(&self, id: RegionId) -> Vec<ToRegion> {
+        self.routes_mut().give_up(id)
+    }
+
+    /// A region's actor leaves for another process.
+    pub(super) fn leave(
+        &self,
+        id: RegionId,
+        to: RegionAddress,
+        messages: Recipient<ToRegion>,
+        marks: Recipient<Mark>,
+    ) {
+        self.routes_mut().leave(id, to, messages, marks);
+    }
+
+    /// Nobody says anything by the old way any more to a region that has left.
+    pub fn left(&self, id: RegionId) {
+        self.routes_mut().left(id);
+    }
+
+    /// Tells a region that has left that a sender says nothing more by the old way. False when there is
+    /// none.
+    pub fn mark(&self, id: RegionId, mark: Mark) -> bool {
+        self.routes().mark(id, mark)
     }
 
     /// The address of a region, where it is known.

@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use actix::Message;
 
-use super::address::SessionAddress;
+use futures::channel::oneshot;
+
+use super::address::{AwayRegion, SessionAddress};
 use crate::scene::effects::{Input, Notice};
+use crate::scene::region::RegionSnapshot;
 use crate::scene::{Epoch, RegionId};
 use crate::wire::EncodedBatch;
+use crate::wire::peer::{Baggage, Mark};
 
 /// Something for a region. When the region's mailbox is full: a client's input stays in the
 /// player's buffer of unacknowledged inputs and is sent again; ghosts are replaced by a full batch
@@ -55,6 +59,31 @@ pub struct InspectEntity(pub crate::scene::EntityId);
 #[derive(Message, Debug, Clone, Copy)]
 #[rtype(result = "()")]
 pub struct Halt;
+
+/// Ends a region's life here at the end of a tick, and has its actor pass on what still comes for it.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Depart {
+    /// Where it goes; `None`: nowhere. Then nothing is passed on.
+    pub to: Option<Arc<dyn AwayRegion>>,
+    /// Where everything goes that another needs to go on. Nobody who listens any more: it stays.
+    pub tell: oneshot::Sender<Departure>,
+}
+
+/// A region that has ended its life in one process.
+#[derive(Debug)]
+pub struct Departure {
+    /// The region.
+    pub snapshot: RegionSnapshot,
+    /// What is to be kept of it if nobody goes on with it.
+    pub checkpoint: Option<RegionSnapshot>,
+    /// What its actor had.
+    pub baggage: Baggage,
+}
+
+impl Message for Mark {
+    type Result = ();
+}
 
 /// Opens a tick of a region whose clock is manual (tests, benchmarks); one that is not newer than the
 /// last changes nothing.

@@ -5,7 +5,6 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actix::dev::SendError;
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, Recipient};
 use bytes::Bytes;
 
@@ -139,15 +138,8 @@ impl PlayerActor {
             PlayerEffect::ToRegion(region, input) => {
                 let client = matches!(input, Input::Enter(_) | Input::Present(_))
                     .then(|| Recipient::<Delivery>::from(ctx.address()).into());
-                let Some(region) = self.directory.region(region) else {
-                    return Some(PlayerInput::Undelivered(input));
-                };
-                match region.try_send(ToRegion { input, client }) {
-                    Ok(()) => None,
-                    Err(SendError::Full(m) | SendError::Closed(m)) => {
-                        Some(PlayerInput::Undelivered(m.input))
-                    }
-                }
+                let sent = self.directory.send(region, ToRegion { input, client });
+                sent.err().map(|e| PlayerInput::Undelivered(e.into_message().input))
             }
             PlayerEffect::Answer(answer) => {
                 let bytes = self.encode(answer)?;

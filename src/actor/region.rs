@@ -20,9 +20,10 @@ use actix::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::address::{AwayError, AwayGateway, SessionAddress};
-use super::directory::{Directory, Lookup};
-use super::messages::{Delivery, Halt, Inspect, InspectEntity, RunTick, ToRegion};
+use super::directory::{Directory, NotSent};
+use super::messages::{Delivery, Depart, Halt, Inspect, InspectEntity, RunTick, ToRegion};
 use super::metrics::RegionMetrics;
+use super::moving::Passer;
 use crate::scene::effects::{Effect, Input, Notice};
 use crate::scene::frames::FrameBatch;
 use crate::scene::inspect::{RegionSnapshot, Resident};
@@ -53,26 +54,29 @@ pub enum Clock {
 }
 
 #[derive(Debug)]
-struct Client {
-    entity: EntityId,
-    to: SessionAddress,
+pub(super) struct Client {
+    pub(super) entity: EntityId,
+    pub(super) to: SessionAddress,
 }
 
 /// A region's actor.
-#[derive(Debug)]
 pub struct RegionActor {
-    region: Region,
+    pub(super) region: Region,
     tick_ms: u32,
     clock: Clock,
-    directory: Arc<Directory>,
+    pub(super) directory: Arc<Directory>,
     metrics: Arc<RegionMetrics>,
-    clients: FxHashMap<SessionId, Client>,
-    outbox: FxHashMap<RegionId, VecDeque<ToRegion>>,
-    notices: VecDeque<(SessionId, Notice)>,
+    pub(super) clients: FxHashMap<SessionId, Client>,
+    pub(super) outbox: FxHashMap<RegionId, VecDeque<ToRegion>>,
+    pub(super) notices: VecDeque<(SessionId, Notice)>,
     batches: VecDeque<Arc<EncodedBatch>>,
-    fx: Vec<Effect>,
+    pub(super) fx: Vec<Effect>,
     /// What was said while the region may not act.
-    withheld: Vec<ToRegion>,
+    pub(super) withheld: Vec<ToRegion>,
+    /// It is to leave as soon as it may.
+    pub(super) departing: Option<Depart>,
+    /// It has left.
+    pub(super) passer: Option<Passer>,
     /// Sessions whose frame was lost in this delivery: if their entity is handed off in it too, the
     /// new owner must resync them, before it hears of it by any other way.
     lost: Vec<SessionId>,
@@ -146,6 +150,8 @@ impl RegionActor {
             batches: VecDeque::new(),
             fx: Vec::new(),
             withheld: Vec::new(),
+            departing: None,
+            passer: None,
             lost: Vec::new(),
             due: Tick(0),
             work: Duration::ZERO,
@@ -163,8 +169,12 @@ impl RegionActor {
         let next = self.directory.tick_now(self.tick_ms).next();
         let at = self.directory.begin_of(next, self.tick_ms);
         ctx.run_later(at.saturating_duration_since(Instant::now()), |me, ctx| {
+            if me.passer.is_some() {
+                return;
+            }
             let now = me.directory.tick_now(me.tick_ms);
             me.run_tick(now);
+            me.depart_if_asked(ctx);
             me.wake_at_next_tick(ctx);
         });
     }
@@ -236,6 +246,7 @@ impl RegionActor {
     }
 
     fn take(&mut self, msg: ToRegion) {
+        let Some(msg) = self.has_left(msg) else { return };
         if !self.directory.may_act() {
             return self.withhold(msg);
         }
@@ -255,7 +266,9 @@ impl RegionActor {
             self.work += started.elapsed();
             if self.region.is_closed() {
                 self.count_tick();
-                self.catch_up();
+                if self.departing.is_none() {
+                    self.catch_up();
+                }
             }
         }
     }
@@ -430,22 +443,21 @@ impl RegionActor {
 
     fn empty_outbox(&mut self, to: RegionId) {
         let Some(waiting) = self.outbox.get_mut(&to) else { return };
-        let region = match self.directory.look_up(to) {
-            Lookup::At(region) => region,
-            Lookup::Gone => return waiting.drain(..).for_each(|msg| lose(to, msg)),
-            // What regions only say to each other in a tick is said anew to whoever owns it next.
-            Lookup::Nowhere => return waiting.retain(|msg| is_kept(&msg.input)),
-        };
         while let Some(msg) = waiting.pop_front() {
-            match region.try_send(msg) {
+            match self.directory.send(to, msg) {
                 Ok(()) => {}
-                Err(SendError::Full(msg)) => return waiting.push_front(msg),
-                Err(SendError::Closed(msg)) => lose(to, msg),
+                Err(NotSent::Full(msg)) => return waiting.push_front(msg),
+                Err(NotSent::Closed(msg) | NotSent::Gone(msg)) => lose(to, msg),
+                Err(NotSent::Nowhere(msg)) => {
+                    waiting.push_front(msg);
+                    // What regions only say to each other in a tick is said anew to the next owner.
+                    return waiting.retain(|msg| is_kept(&msg.input));
+                }
             }
         }
     }
 
-    fn empty_outboxes(&mut self) {
+    pub(super) fn empty_outboxes(&mut self) {
         let full: Vec<_> =
             self.outbox.iter().filter(|(_, q)| !q.is_empty()).map(|(to, _)| *to).collect();
         full.into_iter().for_each(|to| self.empty_outbox(to));
@@ -477,6 +489,7 @@ impl Actor for RegionActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
+        self.empty_outboxes();
         self.deliver();
         if self.clock == Clock::Real {
             self.wake_at_next_tick(ctx);
@@ -487,16 +500,22 @@ impl Actor for RegionActor {
 impl Handler<ToRegion> for RegionActor {
     type Result = ();
 
-    fn handle(&mut self, msg: ToRegion, _: &mut Self::Context) {
+    fn handle(&mut self, msg: ToRegion, ctx: &mut Self::Context) {
         self.take(msg);
+        if self.departing.is_some() {
+            self.depart_if_asked(ctx);
+        }
     }
 }
 
 impl Handler<RunTick> for RegionActor {
     type Result = ();
 
-    fn handle(&mut self, msg: RunTick, _: &mut Self::Context) {
-        self.run_tick(msg.0);
+    fn handle(&mut self, msg: RunTick, ctx: &mut Self::Context) {
+        if self.passer.is_none() {
+            self.run_tick(msg.0);
+            self.depart_if_asked(ctx);
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! What the processes of a cluster say to each other, for their regions and their sessions. Each
 //! message is one MessagePack value; `docs/cluster.md` says how they travel.
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::scene::effects::{Input, Notice};
 use crate::scene::frames::FrameBatch;
-use crate::scene::{Epoch, RegionId, SessionId};
+use crate::scene::{EntityId, Epoch, RegionId, SessionId};
 
 /// Version of these messages. Processes of different versions do not talk.
 pub const PEER_VERSION: u16 = 1;
@@ -41,6 +42,90 @@ pub enum PeerMsg {
     },
     /// Sessions that were to get frames or news from the receiver and are no more.
     Gone(Vec<SessionId>),
+    /// A region moves from one process to another.
+    Move(Box<MoveMsg>),
+    /// The machine of a member says that nobody listens there any more.
+    Suspect(u64),
+}
+
+/// What a region's actor has beside the region.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Baggage {
+    /// The sessions of its players, and who these are.
+    pub clients: Vec<(SessionId, EntityId)>,
+    /// What it could not say to regions yet, in order.
+    pub outbox: Vec<(RegionId, Input)>,
+    /// What it could not say to sessions yet.
+    pub notices: Vec<(SessionId, Notice)>,
+}
+
+/// A sender has heard everything on one lane that a region which has left had to say, and says nothing more
+/// to it by the old way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Mark {
+    /// The sender's process.
+    pub process: u64,
+    /// The lane is that of sessions, not that of regions.
+    pub sessions: bool,
+}
+
+/// What processes say to each other of a region that moves. *Old* owns it until it has frozen it,
+/// *new* from its grant on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum MoveMsg {
+    /// Old to new: it is about to come.
+    Prepare {
+        /// Which.
+        region: RegionId,
+        /// Under which epoch old owns it.
+        epoch: Epoch,
+    },
+    /// New to old: what comes for it waits here from now on.
+    Ready {
+        /// Which.
+        region: RegionId,
+        /// Under which epoch old owns it.
+        epoch: Epoch,
+    },
+    /// Old to new: the frozen region.
+    Cargo {
+        /// Which.
+        region: RegionId,
+        /// Under which epoch old owned it.
+        epoch: Epoch,
+        /// From whom a mark must come before it says anything.
+        waits: Vec<Mark>,
+        /// The region, as [`RegionSnapshot::encode`](crate::scene::region::RegionSnapshot::encode) has it.
+        snapshot: Bytes,
+        /// What its actor had.
+        baggage: Baggage,
+    },
+    /// Old to everybody, on both lanes: it says nothing more from here, and lives there.
+    Moved {
+        /// Which.
+        region: RegionId,
+        /// Under which epoch old owned it.
+        epoch: Epoch,
+        /// New's process.
+        to: u64,
+    },
+    /// From a process that has heard everything that came on one lane, and says nothing more to the region
+    /// by the old way: to old, and by its hands to new.
+    Marked {
+        /// Which region.
+        region: RegionId,
+        /// Whose mark.
+        mark: Mark,
+    },
+    /// Old to new: what has come by the old way.
+    Passed {
+        /// For which region.
+        region: RegionId,
+        /// The epoch of the region that speaks, where one does.
+        epoch: Epoch,
+        /// What it is told.
+        input: Input,
+    },
 }
 
 /// A message that is not understood.

@@ -100,6 +100,8 @@ keys! {
         "Time between two checkpoints of a region: at most so much is lost of what no client steers.";
     LEASE: "lease", Form::Quantity(Time, 1_000, 10 * 60_000),
         "A node of which etcd hears nothing for this long owns nothing any more; whole seconds.";
+    DRAIN: "drain", Form::Quantity(Time, 0, HOUR),
+        "How long a node that is asked to end may take to give its regions to others.";
     CAPACITY: "capacity", Form::Count(1, 1_000_000),
         "How much this node carries, against the others: one of 200 gets twice as much as one of 100.";
 

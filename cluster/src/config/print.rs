@@ -58,6 +58,7 @@ fn cluster(out: &mut Page, c: &ClusterSettings, d: &ClusterSettings) {
     out.key(&keys::POSTGRES, &text(&c.postgres), &text(&d.postgres));
     out.key(&keys::CHECKPOINT, &time(c.checkpoint), &time(d.checkpoint));
     out.key(&keys::LEASE, &time(c.lease), &time(d.lease));
+    out.key(&keys::DRAIN, &time(c.drain), &time(d.drain));
     out.key(&keys::CAPACITY, &c.capacity, &d.capacity);
 }
 

@@ -86,6 +86,8 @@ pub struct ClusterSettings {
     pub checkpoint: Duration,
     /// Time to live of this process's lease, whole seconds.
     pub lease: Duration,
+    /// How long this process may take to give its regions to others when it is asked to end.
+    pub drain: Duration,
     /// How much it carries, against the others.
     pub capacity: u32,
 }
@@ -101,6 +103,7 @@ impl Default for ClusterSettings {
             postgres: "off".into(),
             checkpoint: Duration::from_secs(1),
             lease: Duration::from_secs(5),
+            drain: Duration::from_secs(30),
             capacity: 100,
         }
     }
@@ -247,6 +250,7 @@ pub(super) fn cluster(root: &mut Section<'_>) -> ClusterSettings {
         postgres: s.text(&keys::POSTGRES, &d.postgres),
         checkpoint: time(&mut s, &keys::CHECKPOINT, d.checkpoint),
         lease: time(&mut s, &keys::LEASE, d.lease),
+        drain: time(&mut s, &keys::DRAIN, d.drain),
         capacity: s.count(&keys::CAPACITY, d.capacity.into()) as u32,
     };
     root.close(s);

@@ -9,7 +9,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
 use futures::future::{join, join_all};
 use purview::scene::inspect::Resident;
@@ -20,11 +20,11 @@ use serde::Serialize;
 use super::page::{ASSETS, Asset, CONTENT_SECURITY_POLICY, PAGE};
 use super::sampler::{SILENCE_LIMIT, Sampler};
 use super::survey::Surveys;
-use super::{ConsoleState, metrics, process, shapes, survey, terrain, why};
+use super::{ConsoleState, metrics, orders, process, shapes, survey, terrain, why};
 
 const PATHS: &str = "one of /, /api/scenes, /api/entities?scene=NAME&plane=N[&ghosts=1], \
      /api/player/ID, /api/why?a=ID&b=ID, /api/terrain?scene=NAME, \
-     /api/terrain.png?scene=NAME&level=N&x=N&z=N, /api/stats, /metrics, /alive, /ready";
+     /api/terrain.png?scene=NAME&level=N&x=N&z=N, /api/stats, /api/cluster, /metrics, /alive, /ready";
 
 /// What all requests share.
 pub struct Shared {
@@ -51,7 +51,7 @@ type Args = Result<Query<HashMap<String, String>>, QueryRejection>;
 
 /// An answer that is not what was asked for.
 #[derive(Debug, Serialize)]
-struct ApiError {
+pub struct ApiError {
     #[serde(skip)]
     status: StatusCode,
     error: String,
@@ -59,7 +59,11 @@ struct ApiError {
 }
 
 impl ApiError {
-    fn new(status: StatusCode, error: impl Into<String>, expected: impl Into<String>) -> ApiError {
+    pub(super) fn new(
+        status: StatusCode,
+        error: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> ApiError {
         ApiError { status, error: error.into(), expected: expected.into() }
     }
 
@@ -87,6 +91,8 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/api/terrain.png", get(terrain_piece))
         .route("/api/stats", get(stats))
         .route("/api/cluster", get(cluster))
+        .route("/api/cluster/move", post(orders::move_region))
+        .route("/api/cluster/drain", post(orders::drain))
         .route("/metrics", get(metrics_text))
         .route("/alive", get(async || Json(serde_json::json!({ "alive": true }))))
         .route("/ready", get(ready))
@@ -94,7 +100,11 @@ pub fn router(shared: Arc<Shared>) -> Router {
             ApiError::new(StatusCode::NOT_FOUND, format!("there is no {}", uri.path()), PATHS)
         })
         .method_not_allowed_fallback(async || {
-            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "the console only reads", "GET or HEAD")
+            ApiError::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this is not to be done here",
+                "GET or HEAD; POST only for /api/cluster/move and /api/cluster/drain",
+            )
         })
         .layer(middleware::map_response(harden))
         .with_state(shared)

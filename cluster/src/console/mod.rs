@@ -11,12 +11,13 @@
 //! ```
 //!
 //! The server has a thread and a runtime of its own, so that a slow reader never holds up a tick,
-//! and it only ever reads. What is absent: no write to a region, no state that outlives a request
+//! and it only ever reads, but for what an operator orders of the cluster. What is absent: no write to a region, no state that outlives a request
 //! except figures, no resource from another host in the page.
 
 mod api;
 mod hosted;
 mod metrics;
+pub mod orders;
 mod page;
 mod process;
 mod quantiles;
@@ -80,6 +81,8 @@ pub struct ConsoleState {
     pub node: String,
     /// What this process knows of its cluster, as JSON; `None` where it is alone.
     pub cluster: Option<ClusterView>,
+    /// What may be ordered; `None` where it is alone.
+    pub orders: Option<crate::node::planner::Orders>,
 }
 
 /// The regions' figures.

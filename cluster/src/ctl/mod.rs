@@ -1,6 +1,7 @@
 //! `purview ctl`: asks a running server, by the HTTP of its console.
 
 mod cluster;
+mod orders;
 mod why;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,13 +9,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use anyhow::Context;
 use bytes::Bytes;
 use clap::{Args, Subcommand};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cli::CommonArgs;
 use crate::config::ConfigErrors;
 use crate::http::{self, Answer, HttpError};
 
 pub use cluster::{ClusterArgs, What};
+pub use orders::{DrainArgs, MoveArgs};
 pub use why::WhyArgs;
 
 /// What a running server can be asked.
@@ -26,6 +28,10 @@ pub enum CtlCommand {
     Nodes(ClusterArgs),
     /// List where every region of the cluster runs.
     Regions(ClusterArgs),
+    /// Move a region to another node, with everybody on it.
+    Move(MoveArgs),
+    /// Move all regions of a node to others, and end it.
+    Drain(DrainArgs),
     /// Tell why two players see each other, or why they do not.
     Why(WhyArgs),
 }
@@ -108,18 +114,34 @@ impl ConsoleArgs {
     /// [`CtlError`]; also when the console answers with an error.
     pub async fn get(&self, path: &str) -> Result<Told, CtlError> {
         let url = self.url()?;
-        let answer = http::get(&url, path).await.map_err(|e| match e {
-            HttpError::BadUrl(_) => CtlError::BadUrl(e),
-            HttpError::NoAnswer { .. } | HttpError::Silent { .. } => CtlError::NoAnswer(e),
-        })?;
-        let Answer { status, body } = answer;
-        if status == 200 {
-            return Ok(Told { url, status, body });
-        }
-        match serde_json::from_slice(&body) {
-            Ok(Refusal { error, expected }) => Err(CtlError::Refused { error, expected }),
-            Err(_) => Err(CtlError::Stranger { url, status }),
-        }
+        let answer = http::get(&url, path).await;
+        told(url, answer)
+    }
+
+    /// What the console answers to `POST` of some JSON to `path`.
+    ///
+    /// # Errors
+    /// As [`ConsoleArgs::get`].
+    pub async fn post(&self, path: &str, order: &impl Serialize) -> Result<Told, CtlError> {
+        let url = self.url()?;
+        // Orders are plain data.
+        let body = serde_json::to_vec(order).unwrap_or_default();
+        let answer = http::post(&url, path, body.into()).await;
+        told(url, answer)
+    }
+}
+
+fn told(url: String, answer: Result<Answer, HttpError>) -> Result<Told, CtlError> {
+    let Answer { status, body } = answer.map_err(|e| match e {
+        HttpError::BadUrl(_) => CtlError::BadUrl(e),
+        HttpError::NoAnswer { .. } | HttpError::Silent { .. } => CtlError::NoAnswer(e),
+    })?;
+    if (200..300).contains(&status) {
+        return Ok(Told { url, status, body });
+    }
+    match serde_json::from_slice(&body) {
+        Ok(Refusal { error, expected }) => Err(CtlError::Refused { error, expected }),
+        Err(_) => Err(CtlError::Stranger { url, status }),
     }
 }
 
@@ -167,6 +189,8 @@ pub fn run(command: &CtlCommand) -> anyhow::Result<u8> {
         CtlCommand::Status(args) => runtime.block_on(cluster::run(What::Status, args)),
         CtlCommand::Nodes(args) => runtime.block_on(cluster::run(What::Nodes, args)),
         CtlCommand::Regions(args) => runtime.block_on(cluster::run(What::Regions, args)),
+        CtlCommand::Move(args) => runtime.block_on(orders::move_region(args)),
+        CtlCommand::Drain(args) => runtime.block_on(orders::drain(args)),
         CtlCommand::Why(args) => runtime.block_on(why::run(args)),
     }
 }

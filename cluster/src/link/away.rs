@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::dev::SendError;
 use bytes::Bytes;
-use purview::actor::address::{AwayError, AwayGateway, AwayRegion};
+use purview::actor::address::{AwayError, AwayGateway, AwayRegion, Passing};
 use purview::actor::messages::ToRegion;
-use purview::scene::effects::Notice;
+use purview::scene::effects::{Input, Notice};
 use purview::scene::frames::FrameBatch;
-use purview::scene::{RegionId, SessionId};
-use purview::wire::peer::{self, PeerMsg, speaker};
+use purview::scene::{Epoch, RegionId, SessionId};
+use purview::wire::peer::{self, MoveMsg, PeerMsg, speaker};
 
 use super::dial::Lane;
 use super::switch::Switch;
@@ -39,23 +39,58 @@ pub(super) struct Remote {
     pub(super) region: RegionId,
 }
 
+impl Remote {
+    /// Says something, if there is room for it.
+    fn push(&self, message: &PeerMsg) -> Result<(), AwayError> {
+        match () {
+            () if self.lane.is_ended() => Err(AwayError::Closed),
+            () if !self.lane.has_room() => Err(AwayError::Full),
+            // Others may have taken the room meanwhile: a lane takes one message more than it has room for.
+            () => self.lane.push(encoded(message)).map_err(|_| AwayError::Full),
+        }
+    }
+
+    /// The region epoch of who speaks, where one does.
+    fn epoch(&self, input: &Input) -> Epoch {
+        speaker(input).map(|region| self.switch.epoch(region)).unwrap_or_default()
+    }
+}
+
+/// What was not taken is given back.
+fn given_back<T>(error: AwayError, what: T) -> SendError<T> {
+    match error {
+        AwayError::Full => SendError::Full(what),
+        AwayError::Closed => SendError::Closed(what),
+    }
+}
+
 impl AwayRegion for Remote {
     fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
-        if self.lane.is_ended() {
-            return Err(SendError::Closed(msg));
-        }
-        if !self.lane.has_room() {
-            return Err(SendError::Full(msg));
-        }
+        let ToRegion { input, client } = msg;
         // Its session is found again at the other end, by its name.
-        let epoch = speaker(&msg.input).map(|region| self.switch.epoch(region)).unwrap_or_default();
-        let message = PeerMsg::Region { to: self.region, epoch, input: msg.input };
-        // Others may have taken the room meanwhile: a lane takes one message more than it has room for.
-        if self.lane.push(encoded(&message)).is_err() {
-            let PeerMsg::Region { input, .. } = message else { return Ok(()) };
-            return Err(SendError::Full(ToRegion { input, client: msg.client }));
-        }
-        Ok(())
+        let message = PeerMsg::Region { to: self.region, epoch: self.epoch(&input), input };
+        let Err(error) = self.push(&message) else { return Ok(()) };
+        let PeerMsg::Region { input, .. } = message else { return Ok(()) };
+        Err(given_back(error, ToRegion { input, client }))
+    }
+
+    fn pass_on(&self, passing: Passing) -> Result<(), SendError<Passing>> {
+        let region = self.region;
+        let (msg, client) = match passing {
+            Passing::Mark(mark) => (MoveMsg::Marked { region, mark }, None),
+            Passing::Message(ToRegion { input, client }) => {
+                (MoveMsg::Passed { region, epoch: self.epoch(&input), input }, client)
+            }
+        };
+        let message = PeerMsg::Move(Box::new(msg));
+        let Err(error) = self.push(&message) else { return Ok(()) };
+        let PeerMsg::Move(msg) = message else { return Ok(()) };
+        let passing = match *msg {
+            MoveMsg::Passed { input, .. } => Passing::Message(ToRegion { input, client }),
+            MoveMsg::Marked { mark, .. } => Passing::Mark(mark),
+            _ => return Ok(()),
+        };
+        Err(given_back(error, passing))
     }
 }
 

@@ -53,17 +53,23 @@ pub(super) struct Lane {
     more: Notify,
     ended: AtomicBool,
     connected: AtomicBool,
+    /// Since its connection was lost the peer's machine has said that nobody listens there.
+    refused: AtomicBool,
+    /// Told when that is so.
+    suspects: Arc<Notify>,
     pub(super) metrics: LaneMetrics,
 }
 
 impl Lane {
-    pub(super) fn new(hello: Hello) -> Lane {
+    pub(super) fn new(hello: Hello, suspects: Arc<Notify>) -> Lane {
         Lane {
             hello,
             sending: Mutex::default(),
             more: Notify::new(),
             ended: AtomicBool::new(false),
             connected: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
+            suspects,
             metrics: LaneMetrics::default(),
         }
     }
@@ -101,6 +107,11 @@ impl Lane {
         self.connected.load(Relaxed)
     }
 
+    /// Whether the peer was connected, and its machine says by now that nobody listens there.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused.load(Relaxed)
+    }
+
     /// Bytes that are not acknowledged.
     pub(super) fn waiting_bytes(&self) -> usize {
         self.sending().bytes()
@@ -119,9 +130,13 @@ impl Lane {
         while !self.is_ended() {
             match self.connect(&address).await {
                 Ok(never) => match never {},
-                Err(Lost { was_open, status }) => {
+                Err(Lost { was_open, refused, status }) => {
                     if was_open {
                         wait = AGAIN.0;
+                    }
+                    if refused && self.metrics.connections.load(Relaxed) > 0 {
+                        self.refused.store(true, Relaxed);
+                        self.suspects.notify_one();
                     }
                     tracing::debug!(to = self.hello.to, %address, ?status, "a lane lost its connection");
                 }
@@ -140,8 +155,8 @@ impl Lane {
     }
 
     async fn connect(&self, address: &str) -> Result<std::convert::Infallible, Lost> {
-        let lost = |was_open| move |status: Status| Lost { was_open, status };
-        let channel = self.channel(address).await.map_err(lost(false))?;
+        let lost = |was_open| move |status: Status| Lost { was_open, refused: false, status };
+        let channel = self.channel(address).await?;
         let mut grpc = Grpc::new(channel).max_encoding_message_size(usize::MAX);
         let refused = |e: tonic::transport::Error| Status::unavailable(e.to_string());
         grpc.ready().await.map_err(refused).map_err(lost(false))?;
@@ -155,9 +170,10 @@ impl Lane {
         self.metrics.resent.fetch_add(again as u64, Relaxed);
         self.metrics.connections.fetch_add(1, Relaxed);
         self.connected.store(true, Relaxed);
+        self.refused.store(false, Relaxed);
         let result = self.pump(frames, response.into_inner()).await;
         self.connected.store(false, Relaxed);
-        Err(Lost { was_open: true, status: result })
+        Err(lost(true)(result))
     }
 
     /// Sends and hears acknowledgements until the connection ends; says why it did.
@@ -201,9 +217,13 @@ impl Lane {
         }
     }
 
-    async fn channel(&self, address: &str) -> Result<Channel, Status> {
+    async fn channel(&self, address: &str) -> Result<Channel, Lost> {
+        let no_address = |e| {
+            let status = Status::invalid_argument(format!("{address:?} is no address: {e}"));
+            Lost { was_open: false, refused: false, status }
+        };
         let endpoint = Endpoint::from_shared(format!("http://{address}"))
-            .map_err(|e| Status::invalid_argument(format!("{address:?} is no address: {e}")))?
+            .map_err(no_address)?
             .tcp_nodelay(true)
             .connect_timeout(CONNECT)
             .http2_keep_alive_interval(KEEP_ALIVE.0)
@@ -211,14 +231,32 @@ impl Lane {
             .keep_alive_while_idle(true)
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW);
-        endpoint.connect().await.map_err(|e| Status::unavailable(e.to_string()))
+        endpoint.connect().await.map_err(|e| {
+            let (refused, status) = (is_refusal(&e), Status::unavailable(e.to_string()));
+            Lost { was_open: false, refused, status }
+        })
     }
+}
+
+/// Whether the machine answered that nobody listens there.
+fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let io = error.downcast_ref::<std::io::Error>();
+        if io.is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// A connection that is no more, or never was.
 #[derive(Debug)]
 struct Lost {
     was_open: bool,
+    /// The machine answers, and says that nobody listens there.
+    refused: bool,
     status: Status,
 }
 

@@ -26,21 +26,21 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use purview::actor::address::{AwayGateway, RegionAddress};
+use purview::actor::address::{AwayGateway, AwayRegion, RegionAddress};
 use purview::actor::directory::Directory;
 use purview::scene::effects::Input;
 use purview::scene::{Epoch, RegionId, SessionId};
-use purview::wire::peer::{PEER_VERSION, PeerMsg};
+use purview::wire::peer::{MoveMsg, PEER_VERSION, PeerMsg};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
 pub use self::dial::LaneMetrics;
 pub use self::hello::{Hello, Kind, Refused};
 pub use self::lane::{LANE_BYTES, LaneError, LaneFull, Receiving, Sending};
-pub use self::switch::{Switch, SwitchMetrics, follows};
+pub use self::switch::{Elsewhere, Switch, SwitchMetrics, follows};
 
 use self::away::{Gateway, Remote, encoded};
 use self::dial::Lane;
@@ -89,6 +89,8 @@ struct Inner {
     switch: Arc<Switch>,
     inboxes: Arc<Inboxes>,
     stop: watch::Sender<bool>,
+    /// Told when a member may be dead.
+    suspects: Arc<Notify>,
 }
 
 /// The links of a process to all others. Cheap to clone.
@@ -121,6 +123,7 @@ impl Links {
             switch: switch.clone(),
             inboxes: inboxes.clone(),
             stop,
+            suspects: switch.suspicion(),
         }));
         switch.connect(links.clone(), directory);
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
@@ -173,7 +176,7 @@ impl Links {
                     to: process,
                     kind,
                 };
-                let lane = Arc::new(Lane::new(hello));
+                let lane = Arc::new(Lane::new(hello, self.0.suspects.clone()));
                 self.0.runtime.spawn(lane.clone().carry(address.to_owned()));
                 lane
             });
@@ -206,6 +209,48 @@ impl Links {
     /// The sessions that a process holds.
     pub fn gateway(&self, process: u64) -> Option<Arc<dyn AwayGateway>> {
         Some(self.peer(process)?.gateway.clone())
+    }
+
+    /// Members whose machines have said to this process that nobody listens there any more.
+    pub fn suspects(&self) -> Vec<u64> {
+        let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
+        let refused = |peer: &Peer| peer.lanes.iter().any(|lane| lane.is_refused());
+        peers.iter().filter(|(_, peer)| refused(peer)).map(|(process, _)| *process).collect()
+    }
+
+    /// Tells all others that a member may be dead.
+    pub fn tell_suspicion(&self, suspect: u64) {
+        let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
+        for (_, peer) in peers.iter().filter(|(process, _)| **process != suspect) {
+            // It is said again.
+            let _lost = peer.lane(Kind::Regions).push(encoded(&PeerMsg::Suspect(suspect))).is_err();
+        }
+    }
+
+    /// The address of a region that moves to a process.
+    pub fn successor(&self, process: u64, region: RegionId) -> Option<Arc<dyn AwayRegion>> {
+        let lane = self.peer(process)?.lane(Kind::Regions).clone();
+        Some(Arc::new(Remote { lane, switch: self.0.switch.clone(), region }))
+    }
+
+    /// The processes that are members, but this one.
+    pub fn processes(&self) -> Vec<u64> {
+        self.0.peers.read().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
+    }
+
+    /// Says something of a region that moves; waits until there is room. False when the process is no
+    /// member.
+    pub async fn say(&self, process: u64, kind: Kind, msg: MoveMsg) -> bool {
+        let bytes = encoded(&PeerMsg::Move(Box::new(msg)));
+        let Some(peer) = self.peer(process) else { return false };
+        let lane = peer.lane(kind);
+        while !lane.is_ended() {
+            if lane.has_room() && lane.push(bytes.clone()).is_ok() {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        false
     }
 
     /// Tells a region of a process something that may be lost.

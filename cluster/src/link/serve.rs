@@ -108,7 +108,7 @@ impl Inboxes {
             let messages = inbox.receiving.take(frame);
             for message in messages.map_err(|e| Status::data_loss(e.to_string()))? {
                 match peer::decode(&message) {
-                    Ok(message) => self.switch.take(hello.from, message).await,
+                    Ok(message) => self.switch.take(hello.from, hello.kind, message).await,
                     Err(error) => {
                         self.switch.refused();
                         tracing::error!(from = hello.from, %error, "a message was left out");

@@ -1,20 +1,23 @@
 //! Where what a peer says goes: to a region or a session of this process.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use actix::dev::SendError;
-use purview::actor::address::{RegionAddress, SessionAddress};
-use purview::actor::directory::{Directory, Lookup};
+use purview::actor::address::SessionAddress;
+use purview::actor::directory::{Directory, NotSent};
 use purview::actor::messages::{Delivery, ToRegion};
 use purview::scene::effects::Input;
 use purview::scene::frames::FrameBatch;
 use purview::scene::{Epoch, RegionId, SessionId};
 use purview::wire::EncodedBatch;
-use purview::wire::peer::{PeerMsg, speaker};
+use purview::wire::peer::{Mark, MoveMsg, PeerMsg, speaker};
 use rustc_hash::FxHashMap;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedSender;
 
-use super::Links;
+use super::{Kind, Links};
 
 /// What was heard from peers.
 #[derive(Debug, Default)]
@@ -29,6 +32,21 @@ pub struct SwitchMetrics {
     pub frames_lost: AtomicU64,
 }
 
+/// Where a region has moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The epoch of the owner that it has left.
+    pub epoch: Epoch,
+    /// The new owner's process.
+    pub to: u64,
+}
+
+/// Members of whom others may say that they are dead.
+const MAX_SUSPECTED: usize = 1_024;
+
+/// How soon what found no room is tried again.
+const AGAIN: Duration = Duration::from_millis(2);
+
 /// Takes messages from peers.
 #[derive(Debug, Default)]
 pub struct Switch {
@@ -36,6 +54,12 @@ pub struct Switch {
     directory: OnceLock<Arc<Directory>>,
     /// The newest epoch that was heard of each region.
     epochs: RwLock<FxHashMap<RegionId, Epoch>>,
+    /// Where regions have moved of which the store does not tell yet.
+    moved: RwLock<FxHashMap<RegionId, Elsewhere>>,
+    /// Who may be dead: who said so, and when last.
+    suspected: Mutex<FxHashMap<u64, FxHashMap<u64, Instant>>>,
+    suspicion: Arc<Notify>,
+    mover: OnceLock<UnboundedSender<(u64, MoveMsg)>>,
     metrics: SwitchMetrics,
 }
 
@@ -76,22 +100,23 @@ impl Switch {
         epochs.get(&region).copied().unwrap_or_default()
     }
 
-    /// Takes one message; waits while the mailbox that it is for is full.
-    pub(super) async fn take(&self, from: u64, message: PeerMsg) {
+    /// Where those of [`MoveMsg`] go that the two owners say to each other.
+    pub fn set_mover(&self, mover: UnboundedSender<(u64, MoveMsg)>) {
+        if self.mover.set(mover).is_err() {
+            tracing::error!("a process has two movers");
+        }
+    }
+
+    /// Takes one message of a lane; waits while the mailbox that it is for is full.
+    pub(super) async fn take(&self, from: u64, lane: Kind, message: PeerMsg) {
         let (Some(links), Some(directory)) = (self.links.get(), self.directory.get()) else {
             return;
         };
         match message {
             PeerMsg::Region { to, epoch, input } => {
-                if let Some(region) = speaker(&input) {
-                    if epoch < self.epoch(region) {
-                        self.metrics.fenced.fetch_add(1, Relaxed);
-                        tracing::warn!(%region, %epoch, from, "a message of a former owner was dropped");
-                        return;
-                    }
-                    self.set_epoch(region, epoch);
+                if self.believes(&input, epoch, from) {
+                    self.to_region(links, directory, to, input).await;
                 }
-                self.to_region(links, directory, to, input).await;
             }
             PeerMsg::Frames { from: region, batch } => {
                 self.to_sessions(links, directory, from, region, batch);
@@ -101,7 +126,118 @@ impl Switch {
                 None => links.gone(from, vec![session]),
             },
             PeerMsg::Gone(sessions) => links.sessions_are_gone(from, &sessions),
+            PeerMsg::Suspect(suspect) => self.suspect(suspect, from),
+            PeerMsg::Move(msg) => self.moving(links, directory, (from, lane), *msg).await,
         }
+    }
+
+    /// A member says that another one may be dead.
+    fn suspect(&self, suspect: u64, by: u64) {
+        let mut suspected = self.suspected.lock().unwrap_or_else(PoisonError::into_inner);
+        if suspected.len() >= MAX_SUSPECTED {
+            suspected.clear();
+        }
+        suspected.entry(suspect).or_default().insert(by, Instant::now());
+        drop(suspected);
+        self.suspicion.notify_one();
+    }
+
+    /// Told when somebody may be dead.
+    pub fn suspicion(&self) -> Arc<Notify> {
+        self.suspicion.clone()
+    }
+
+    /// How many others have said within `limit` that a member may be dead.
+    pub fn witnesses(&self, suspect: u64, limit: Duration) -> usize {
+        let suspected = self.suspected.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = suspected.get(&suspect);
+        said.map_or(0, |said| said.values().filter(|at| at.elapsed() <= limit).count())
+    }
+
+    /// Whether who speaks may be the owner.
+    fn believes(&self, input: &Input, epoch: Epoch, from: u64) -> bool {
+        let Some(region) = speaker(input) else { return true };
+        if epoch < self.epoch(region) {
+            self.metrics.fenced.fetch_add(1, Relaxed);
+            tracing::warn!(%region, %epoch, from, "a message of a former owner was dropped");
+            return false;
+        }
+        self.set_epoch(region, epoch);
+        true
+    }
+
+    /// A region moves.
+    async fn moving(
+        &self,
+        links: &Links,
+        directory: &Arc<Directory>,
+        (from, lane): (u64, Kind),
+        msg: MoveMsg,
+    ) {
+        match msg {
+            MoveMsg::Moved { region, epoch, to } => {
+                self.moved(links, directory, region, Elsewhere { epoch, to });
+                // Everything that it said before on this lane was taken before.
+                let mark = Mark { process: links.process(), sessions: lane == Kind::Sessions };
+                links.say(from, Kind::Regions, MoveMsg::Marked { region, mark }).await;
+            }
+            MoveMsg::Passed { region, epoch, input } => {
+                if !self.believes(&input, epoch, from) {
+                    return;
+                }
+                let client = links.session_of(directory, &input);
+                let mut msg = ToRegion { input, client };
+                loop {
+                    msg = match directory.passed_on(region, msg) {
+                        Ok(()) => return,
+                        Err(SendError::Full(msg)) => msg,
+                        Err(SendError::Closed(msg)) => return self.astray(directory, region, msg),
+                    };
+                    tokio::time::sleep(AGAIN).await;
+                }
+            }
+            // From a sender to the old owner, whose actor passes it on after all that came before.
+            MoveMsg::Marked { region, mark } if mark.process == from => {
+                if !directory.mark(region, mark) {
+                    self.to_mover(from, MoveMsg::Marked { region, mark });
+                }
+            }
+            msg => self.to_mover(from, msg),
+        }
+    }
+
+    fn to_mover(&self, from: u64, msg: MoveMsg) {
+        let taken = self.mover.get().is_some_and(|mover| mover.send((from, msg)).is_ok());
+        if !taken {
+            tracing::warn!(from, "a region is to move, and nobody here can move regions");
+        }
+    }
+
+    /// Notes that a region lives elsewhere from now on; false when that is known.
+    pub fn note_move(&self, region: RegionId, at: Elsewhere) -> bool {
+        let mut moved = self.moved.write().unwrap_or_else(PoisonError::into_inner);
+        moved.insert(region, at) != Some(at)
+    }
+
+    /// A region lives in another process from now on, or is about to live here.
+    fn moved(&self, links: &Links, directory: &Directory, region: RegionId, at: Elsewhere) {
+        if !self.note_move(region, at) {
+            return;
+        }
+        match at.to == links.process() {
+            true => drop(directory.wait_here(region)),
+            false => directory.set_region(region, links.region(at.to, region)),
+        }
+    }
+
+    /// Where a region has moved of which the store does not tell yet.
+    pub fn elsewhere(&self, region: RegionId) -> Option<Elsewhere> {
+        self.moved.read().unwrap_or_else(PoisonError::into_inner).get(&region).copied()
+    }
+
+    /// The store tells.
+    pub fn forget_move(&self, region: RegionId) {
+        self.moved.write().unwrap_or_else(PoisonError::into_inner).remove(&region);
     }
 
     async fn to_region(
@@ -113,21 +249,20 @@ impl Switch {
     ) {
         let client = links.session_of(directory, &input);
         let msg = ToRegion { input, client };
-        match directory.look_up(to) {
-            Lookup::At(RegionAddress::Here(region)) => match region.try_send(msg) {
-                Ok(()) => {}
+        let mut msg = msg;
+        loop {
+            msg = match directory.send_from_peer(to, msg) {
+                Ok(()) => return,
                 // The lane waits; what is sent on it meanwhile waits at the sender.
-                Err(SendError::Full(msg)) => drop(region.send(msg).await),
-                Err(SendError::Closed(msg)) => self.astray(directory, to, msg).await,
-            },
-            Lookup::At(RegionAddress::Away(_)) | Lookup::Nowhere | Lookup::Gone => {
-                self.astray(directory, to, msg).await;
-            }
+                Err(NotSent::Full(msg)) => msg,
+                Err(other) => return self.astray(directory, to, other.into_message()),
+            };
+            tokio::time::sleep(AGAIN).await;
         }
     }
 
     /// A message for a region that lives here no more.
-    async fn astray(&self, directory: &Directory, to: RegionId, msg: ToRegion) {
+    fn astray(&self, directory: &Directory, to: RegionId, msg: ToRegion) {
         self.metrics.astray.fetch_add(1, Relaxed);
         if follows(&msg.input) {
             directory.keep(to, msg);
@@ -194,7 +329,7 @@ impl Links {
     }
 
     /// Where a session is reached from here.
-    fn session(&self, directory: &Directory, session: SessionId) -> Option<SessionAddress> {
+    pub fn session(&self, directory: &Directory, session: SessionId) -> Option<SessionAddress> {
         let process = Directory::process_of(session);
         if process == directory.process() {
             return directory.session(session).map(|entry| SessionAddress::Here(entry.to));

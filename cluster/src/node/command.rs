@@ -17,7 +17,8 @@ use crate::server::tokens;
     purview node --config purview.toml\n  \
     purview node --config purview.toml --set cluster.listen=10.0.0.3:7790 --gateway\n\n\
     Joins the cluster that the configuration names, by its etcd, takes the regions that are planned \
-    for it, and runs until Ctrl-C or SIGTERM. Prints one line, `ready` and a JSON object, once it is a \
+    for it, and runs until Ctrl-C, SIGTERM or `purview ctl drain`: then it gives its regions to other \
+    nodes, one by one, and exits with 0. Prints one line, `ready` and a JSON object, once it is a \
     member. Exits with 1 when its lease is lost.")]
 pub struct NodeArgs {
     /// File, overrides and log level.
@@ -106,6 +107,7 @@ fn run(common: &CommonArgs, roles: Roles) -> anyhow::Result<u8> {
             drop(out);
             tokio::select! {
                 () = ends.asked() => {}
+                () = node.drained() => tracing::info!("others have its regions: it ends"),
                 error = node.lost() => return Err(error.into()),
             }
         }

@@ -2,40 +2,43 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures::channel::oneshot;
 use purview::actor::directory::Directory;
 use purview::actor::messages::ToRegion;
 use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
 use purview::scene::{Epoch, Region, RegionId, Scene};
 use purview::wire::peer::PeerMsg;
-use tokio::sync::{oneshot, watch};
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot as once, watch};
 
+use super::mover::{Mover, Tools};
+use super::planner::{self, Planner};
 use super::residents::Residents;
 use super::{Status, regions_of};
 use crate::engine::{
     Checkpoints, Claim, Event, Incarnation, LeaseError, Leases, Membership, Put, RegionKey, View,
 };
 use crate::link::{Links, follows};
-use crate::placement::{Plot, Site, plan, plots};
-
-/// The value that holds the plan: which incarnation each region is meant for.
-const PLAN: &str = "plan";
+use crate::placement::plots;
 
 /// How often what has not come to pass is tried again.
 const AGAIN: Duration = Duration::from_millis(250);
-
-/// After a node came, how long the leader waits for others before it plans: what starts together is
-/// planned together.
-const SETTLES: Duration = Duration::from_millis(1_500);
 
 /// For how long the player of a checkpoint may be presented, milliseconds; after that it has left.
 const GRACE_MS: u32 = 10_000;
 
 /// How long a checkpoint may take to be read.
 const CHECKPOINT_LIMIT: Duration = Duration::from_secs(2);
+
+/// For how long another process's word counts that somebody is dead.
+const WITNESS: Duration = Duration::from_secs(2);
+
+/// How long a region's last tick may take to end when the process does.
+const LAST_TICK: Duration = Duration::from_secs(1);
 
 /// Why a region does not start.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +59,8 @@ enum Whereabouts {
 
 /// What outlives processes.
 pub(super) struct Stores {
+    /// Where its clients live.
+    pub(super) runtime: Handle,
     pub(super) leases: Arc<dyn Leases>,
     pub(super) checkpoints: Option<Arc<dyn Checkpoints>>,
 }
@@ -74,9 +79,10 @@ pub(super) struct Keeper {
     directory: Arc<Directory>,
     regions: usize,
     /// The scene of each region.
-    scenes: HashMap<RegionId, Arc<Scene>>,
-    plots: Vec<Plot<RegionId>>,
-    residents: Residents,
+    scenes: Arc<HashMap<RegionId, Arc<Scene>>>,
+    planner: Planner,
+    residents: Arc<Mutex<Residents>>,
+    mover: Mover,
     /// Peers that were told to the links: the number of each.
     peers: HashMap<Incarnation, u64>,
     routes: HashMap<RegionId, Whereabouts>,
@@ -105,16 +111,32 @@ impl Keeper {
             let ids: Vec<_> = scene.map.regions.iter().map(|entry| entry.id).collect();
             ids.into_iter().map(move |id| (id, scene.clone()))
         };
+        let plots = scenes.iter().flat_map(|scene| plots(&scene.map)).collect();
+        let residents = Arc::new(Mutex::new(residents));
+        let regions = regions_of(scenes);
+        let scenes: Arc<HashMap<_, _>> = Arc::new(scenes.iter().flat_map(of_scene).collect());
+        let tools = Tools {
+            store: stores.leases.clone(),
+            checkpoints: stores.checkpoints.clone(),
+            me: me.clone(),
+            links: links.clone(),
+            directory: directory.clone(),
+            scenes: scenes.clone(),
+            residents: residents.clone(),
+            view: tell.view.clone(),
+        };
+        let mover = Mover::start(tools, &stores.runtime);
         Keeper {
+            planner: Planner::new(stores.leases.clone(), plots),
             store: stores.leases,
             checkpoints: stores.checkpoints,
             me,
             links,
             residents,
+            mover,
             directory,
-            regions: regions_of(scenes),
-            scenes: scenes.iter().flat_map(of_scene).collect(),
-            plots: scenes.iter().flat_map(|scene| plots(&scene.map)).collect(),
+            regions,
+            scenes,
             peers: HashMap::new(),
             routes: HashMap::new(),
             seen: HashMap::new(),
@@ -124,8 +146,12 @@ impl Keeper {
         }
     }
 
+    fn residents(&self) -> MutexGuard<'_, Residents> {
+        self.residents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Follows until `stop` is dropped or the lease is gone; then no region runs here any more.
-    pub(super) async fn run(mut self, mut stop: oneshot::Receiver<()>) {
+    pub(super) async fn run(mut self, mut stop: once::Receiver<()>) {
         let leads = self.leads.clone();
         let (store, me) = (self.store.clone(), self.me.clone());
         let campaign = tokio::spawn(async move {
@@ -135,6 +161,7 @@ impl Keeper {
             }
         });
         let mut watch = self.store.watch();
+        let suspicion = self.links.switch().suspicion();
         let mut again = tokio::time::interval(AGAIN);
         let mut view = View::default();
         let me = self.me.clone();
@@ -152,6 +179,7 @@ impl Keeper {
                     None => break,
                 },
                 _ = again.tick() => self.directory.send_kept(),
+                () = suspicion.notified() => {}
                 loss = &mut lost => {
                     tracing::error!(?loss, "the lease is gone: no region runs here any more");
                     break;
@@ -161,10 +189,33 @@ impl Keeper {
             self.follow(&view).await;
         }
         campaign.abort();
-        for id in self.residents.ids() {
+        self.end_all().await;
+    }
+
+    /// Ends every region here; what each was last is kept, so that whoever goes on loses nothing.
+    async fn end_all(&mut self) {
+        let all: Vec<_> = {
+            let residents = self.residents();
+            residents.ids().into_iter().filter_map(|id| Some((id, residents.epoch(id)?))).collect()
+        };
+        let mut ending = Vec::new();
+        for (id, epoch) in all {
             self.directory.set_region(id, None);
-            self.residents.end(id);
+            let (tell, ended) = oneshot::channel();
+            if self.directory.may_act() && self.residents().depart(id, epoch, None, tell) {
+                ending.push((id, ended));
+            }
         }
+        let kept = ending.into_iter().map(async |(id, ended)| {
+            if let Ok(Ok(departure)) = tokio::time::timeout(LAST_TICK, ended).await
+                && let Some(key) = self.key(id)
+            {
+                self.mover.keep(&key, departure.checkpoint).await;
+            }
+        });
+        futures::future::join_all(kept).await;
+        let mut residents = self.residents();
+        residents.ids().into_iter().for_each(|id| residents.end(id));
     }
 
     /// Brings this process in line with what the store says.
@@ -173,26 +224,62 @@ impl Keeper {
             // Not heard of yet.
             return;
         }
+        self.show(view);
         self.greet(view);
+        self.suspect(view).await;
         self.bid_farewell(view);
         self.route(view);
         self.claim(view).await;
+        self.send_off(view);
         if self.leads.load(Ordering::Relaxed) {
-            self.plan(view).await;
+            let (scenes, quiet) = (self.scenes.clone(), self.changed.elapsed());
+            self.planner.lead(view, quiet, |key| is_known(&scenes, key)).await;
         }
         let known = self.routes.values().filter(|at| **at != Whereabouts::Nowhere).count();
+        // One lock after the other.
+        let here = self.residents().len();
+        let drained = self.is_drained(view);
         let status = Status {
             peers: self.peers.len(),
             regions: self.regions,
             located: known,
-            here: self.residents.len(),
+            here,
             leads: self.leads.load(Ordering::Relaxed),
+            drained,
         };
         self.tell.status.send_if_modified(|now| std::mem::replace(now, status.clone()) != status);
+    }
+
+    /// Lets others of this process see what the store says.
+    fn show(&self, view: &View) {
         let mut told = self.tell.view.write().unwrap_or_else(PoisonError::into_inner);
         if told.revision != view.revision {
             told.clone_from(view);
         }
+    }
+
+    /// Hands over the region that the leader says is to move, if it runs here.
+    fn send_off(&self, view: &View) {
+        let Some(order) = planner::move_of(view) else { return };
+        let (id, to) = (RegionId(order.region), Incarnation(order.to));
+        let (Some(process), Some(key)) = (self.peers.get(&to), self.key(id)) else { return };
+        let epoch = Epoch(order.epoch);
+        let mine = order.from == self.me.incarnation().0
+            && view.owners.get(&key).is_some_and(|owner| owner.epoch == epoch)
+            && self.residents().epoch(id) == Some(epoch);
+        if mine && !self.mover.is_moving(id) {
+            self.mover.depart(id, key, epoch, (to, *process));
+        }
+    }
+
+    /// Whether this node was to give everything up, and has.
+    fn is_drained(&self, view: &View) -> bool {
+        let mine = self.me.incarnation();
+        let moving = self.scenes.keys().any(|id| self.mover.is_moving(*id));
+        planner::is_drained(view, mine)
+            && self.residents().len() == 0
+            && !view.owners.values().any(|owner| owner.incarnation == mine)
+            && !moving
     }
 
     fn greet(&mut self, view: &View) {
@@ -204,6 +291,28 @@ impl Keeper {
             self.links.join(node.process, &node.address);
             self.peers.insert(*incarnation, node.process);
             self.changed = Instant::now();
+        }
+    }
+
+    /// A process whose machine says that nobody listens there any more is dead. When two have been told so
+    /// the leader ends its lease, which would else run out some time later.
+    async fn suspect(&mut self, view: &View) {
+        for suspect in self.links.suspects() {
+            let found = self.peers.iter().find(|(_, process)| **process == suspect);
+            let Some(incarnation) = found.map(|(incarnation, _)| *incarnation) else { continue };
+            self.links.tell_suspicion(suspect);
+            let leads = self.leads.load(Ordering::Relaxed)
+                || view.leader.as_ref().is_some_and(|leader| leader.incarnation == incarnation);
+            let others = view.nodes.len().saturating_sub(2);
+            let told = self.links.switch().witnesses(suspect, WITNESS);
+            if !leads || told < others.min(1) {
+                continue;
+            }
+            match self.store.evict(incarnation).await {
+                Ok(true) => tracing::warn!(process = suspect, "a dead process's lease is ended"),
+                Ok(false) => {}
+                Err(error) => tracing::warn!(%error, "a dead process's lease runs out by itself"),
+            }
         }
     }
 
@@ -248,48 +357,69 @@ impl Keeper {
                     None => Whereabouts::Nowhere,
                 },
             };
-            self.links.switch().set_epoch(id, owner.epoch);
             now.insert(id, at);
         }
         for (id, at) in now {
-            let here = self.residents.epoch(id);
-            match at {
-                // Granted, and running or about to: see `claim`.
-                Whereabouts::Here(_) => {
-                    self.residents.confirm(id);
-                    continue;
+            self.route_one(id, at);
+        }
+    }
+
+    fn route_one(&mut self, id: RegionId, at: Whereabouts) {
+        let switch = self.links.switch();
+        let moved = switch.elsewhere(id);
+        if let (Some(moved), Whereabouts::At(_, epoch) | Whereabouts::Here(epoch)) = (moved, at)
+            && epoch <= moved.epoch
+        {
+            // The store does not tell of it yet.
+            return;
+        }
+        if moved.is_some() {
+            switch.forget_move(id);
+        }
+        if let Whereabouts::At(_, epoch) | Whereabouts::Here(epoch) = at {
+            switch.set_epoch(id, epoch);
+        }
+        let here = self.residents().epoch(id);
+        match at {
+            // Granted, and running or about to: see `claim`, or the mover.
+            Whereabouts::Here(epoch) => {
+                self.residents().confirm(id);
+                if here == Some(epoch) && self.routes.insert(id, at) != Some(at) {
+                    self.seen.insert(id, epoch);
                 }
-                // The view is older than the grant.
-                Whereabouts::At(_, epoch) if here.is_some_and(|mine| mine > epoch) => continue,
-                Whereabouts::Nowhere if here.is_some() && !self.residents.is_confirmed(id) => {
-                    continue;
-                }
-                Whereabouts::Nowhere | Whereabouts::At(..) => {}
+                return;
             }
-            if self.routes.get(&id) == Some(&at) {
-                continue;
-            }
-            if here.is_some() {
+            // The view is older than the grant.
+            Whereabouts::At(_, epoch) if here.is_some_and(|mine| mine > epoch) => return,
+            Whereabouts::Nowhere if here.is_some() && !self.residents().is_confirmed(id) => return,
+            Whereabouts::Nowhere | Whereabouts::At(..) => {}
+        }
+        if self.routes.get(&id) == Some(&at) {
+            return;
+        }
+        if here.is_some() {
+            if moved.is_none() {
                 tracing::warn!(region = %id, "a region is another's now and ends here");
-                self.residents.end(id);
             }
-            let address = match at {
-                Whereabouts::At(process, _) => self.links.region(process, id),
-                _ => None,
-            };
-            self.directory.set_region(id, address);
-            self.routes.insert(id, at);
-            if let Whereabouts::At(_, epoch) = at
-                && self.seen.insert(id, epoch).is_some_and(|before| before < epoch)
-            {
-                self.directory.tell_owner(id, epoch);
-            }
+            self.residents().end(id);
+        }
+        self.directory.left(id);
+        let address = match at {
+            Whereabouts::At(process, _) => self.links.region(process, id),
+            _ => None,
+        };
+        self.directory.set_region(id, address);
+        self.routes.insert(id, at);
+        if let Whereabouts::At(process, epoch) = at
+            && self.seen.insert(id, epoch).is_some_and(|before| before < epoch)
+            && moved.is_none_or(|moved| moved.to != process)
+        {
+            self.directory.tell_owner(id, epoch);
         }
     }
 
     fn is_known(&self, key: &RegionKey) -> bool {
-        let scene = self.scenes.get(&RegionId(key.region));
-        key.planes == 0 && scene.is_some_and(|scene| scene.spec.name == key.scene)
+        is_known(&self.scenes, key)
     }
 
     fn key(&self, id: RegionId) -> Option<RegionKey> {
@@ -308,13 +438,13 @@ impl Keeper {
 
     /// Claims what is planned for this process and nobody owns, and starts it.
     async fn claim(&mut self, view: &View) {
-        let plan = read_plan(view);
+        let plan = planner::plan_of(view).of;
         let mine = self.me.incarnation();
         let meant: Vec<RegionId> =
             plan.iter().filter(|(_, to)| **to == mine.0).map(|(id, _)| RegionId(*id)).collect();
         for id in meant {
             let Some(key) = self.key(id) else { continue };
-            if self.residents.epoch(id).is_some() {
+            if self.residents().epoch(id).is_some() || self.mover.is_moving(id) {
                 continue;
             }
             if view.owners.get(&key).is_some_and(|owner| owner.incarnation != mine) {
@@ -355,7 +485,8 @@ impl Keeper {
         };
         let Some(region) = region else { return Ok(()) };
         self.links.switch().set_epoch(id, epoch);
-        if self.residents.start(&scene, region, epoch, fx) {
+        let runs = self.residents().start(&scene, region, epoch, fx);
+        if runs {
             tracing::info!(region = %id, %epoch, "a region runs here");
             self.routes.insert(id, Whereabouts::Here(epoch));
             if self.seen.insert(id, epoch).is_some_and(|before| before < epoch) {
@@ -413,45 +544,9 @@ impl Keeper {
             tracing::warn!(%error, region = %key, "it could not be given up");
         }
     }
-
-    /// As the leader: gives what nobody owns to those who have room.
-    async fn plan(&mut self, view: &View) {
-        let old = read_plan(view);
-        let lives = |to: &u64| view.nodes.get(&Incarnation(*to)).is_some_and(|node| node.regions);
-        let settled = self.scenes.keys().all(|id| old.get(&id.0).is_some_and(lives));
-        if settled || self.changed.elapsed() < SETTLES {
-            return;
-        }
-        let sites: Vec<Site<u64>> = view
-            .nodes
-            .iter()
-            .filter(|(_, node)| node.regions)
-            .map(|(i, node)| Site { node: i.0, capacity: node.capacity })
-            .collect();
-        let owned: HashMap<RegionId, u64> = view
-            .owners
-            .iter()
-            .filter(|(key, _)| self.is_known(key))
-            .map(|(key, owner)| (RegionId(key.region), owner.incarnation.0))
-            .collect();
-        let planned = plan(&sites, &self.plots, &owned);
-        if planned.is_empty() {
-            return;
-        }
-        let plan: BTreeMap<u32, u64> = planned.into_iter().map(|(id, to)| (id.0, to)).collect();
-        let Ok(data) = serde_json::to_vec(&plan) else { return };
-        let expected = view.values.get(PLAN).map(|value| value.revision);
-        match self.store.put_if(PLAN, expected, Bytes::from(data)).await {
-            Ok(Put::Done { .. }) => tracing::info!(nodes = sites.len(), "a new plan"),
-            // Somebody else's is newer: it will be seen.
-            Ok(Put::Refused { .. }) => {}
-            Err(error) => tracing::warn!(%error, "the plan could not be told"),
-        }
-    }
 }
 
-/// The plan: for each region the incarnation that it is meant for. One that is not understood is none.
-fn read_plan(view: &View) -> BTreeMap<u32, u64> {
-    let value = view.values.get(PLAN);
-    value.and_then(|value| serde_json::from_slice(&value.data).ok()).unwrap_or_default()
+fn is_known(scenes: &HashMap<RegionId, Arc<Scene>>, key: &RegionKey) -> bool {
+    let scene = scenes.get(&RegionId(key.region));
+    key.planes == 0 && scene.is_some_and(|scene| scene.spec.name == key.scene)
 }

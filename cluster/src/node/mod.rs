@@ -17,6 +17,8 @@ mod archive;
 pub mod command;
 mod fence;
 mod keeper;
+mod mover;
+pub mod planner;
 mod residents;
 mod survey;
 
@@ -46,6 +48,7 @@ use crate::server::gateway_config;
 use self::archive::Shelf;
 use self::fence::LeaseFence;
 use self::keeper::{Keeper, Stores, Told};
+use self::planner::{OrderError, Orders};
 use self::residents::Residents;
 
 pub use self::survey::{ClusterSurvey, LaneLine, NodeLine, RegionLine};
@@ -121,6 +124,8 @@ pub struct Node {
     stop: Option<oneshot::Sender<()>>,
     keeper: Option<tokio::task::JoinHandle<()>>,
     status: watch::Receiver<Status>,
+    orders: Orders,
+    drain_limit: Duration,
     /// Where links and the store's client live.
     background: Background,
 }
@@ -138,6 +143,8 @@ pub struct Status {
     pub here: usize,
     /// Whether this process plans for all.
     pub leads: bool,
+    /// Whether this process was to give its regions to others, and has.
+    pub drained: bool,
 }
 
 impl Status {
@@ -245,8 +252,13 @@ impl Node {
         let (stop, stopping) = oneshot::channel();
         let (tell, status) = watch::channel(Status::default());
         let (hosted, views) = (Hosted::default(), Arc::new(RwLock::new(View::default())));
+        let orders = Orders { store: store.clone(), view: views.clone() };
         let keeper = Keeper::new(
-            Stores { leases: store, checkpoints: checkpoints.clone() },
+            Stores {
+                runtime: background.handle(),
+                leases: store,
+                checkpoints: checkpoints.clone(),
+            },
             membership.clone(),
             links.clone(),
             directory.clone(),
@@ -274,7 +286,8 @@ impl Node {
                     links: links.clone(),
                 };
                 let metrics = gateway.as_ref().map(|gateway| gateway.metrics().clone());
-                let state = console_state(&directory, hosted, metrics, shelf, survey);
+                let state =
+                    console_state(&directory, hosted, metrics, shelf, (survey, orders.clone()));
                 Some(Console::start(state, addr)?)
             }
             None => None,
@@ -290,6 +303,8 @@ impl Node {
             stop: Some(stop),
             keeper: Some(keeper),
             status,
+            orders,
+            drain_limit: config.cluster.drain,
             background,
         })
     }
@@ -334,8 +349,50 @@ impl Node {
         NodeError::Lost(self.membership.lost().await)
     }
 
-    /// Closes every session, gives everything up, and stops.
+    /// What may be ordered here, of the whole cluster.
+    pub fn orders(&self) -> &Orders {
+        &self.orders
+    }
+
+    /// Waits until this process has given its regions to others, as it was ordered to.
+    pub async fn drained(&self) {
+        let mut status = self.status();
+        if status.wait_for(|status| status.drained).await.is_err() {
+            // The keeper has ended, which the lease tells, too.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Gives its regions to others one by one, while players walk, if there are others; for as long as
+    /// the configuration allows.
+    async fn drain(&self) {
+        let done = self.status.borrow().here == 0 || self.status.borrow().drained;
+        if done || self.membership.loss().is_some() {
+            return;
+        }
+        let (orders, name) = (self.orders.clone(), self.name.clone());
+        match on(&self.background, async move { orders.drain(&name).await }).await {
+            Ok(()) => {}
+            // What each region was last is kept, for whoever comes next.
+            Err(OrderError::OnlyNode(_)) => {
+                return tracing::info!("nobody is there to take regions");
+            }
+            Err(error) => return tracing::warn!(%error, "regions are not given to others"),
+        }
+        tracing::info!("regions are given to others");
+        tokio::select! {
+            () = self.drained() => {}
+            lost = self.lost() => tracing::warn!(%lost, "regions are not given to others"),
+            () = tokio::time::sleep(self.drain_limit) => {
+                let left = self.status.borrow().here;
+                tracing::warn!(left, "not all regions were given to others in time");
+            }
+        }
+    }
+
+    /// Gives its regions to others, closes every session, and stops.
     pub async fn stop(mut self) {
+        self.drain().await;
         if let Some(gateway) = self.gateway.take() {
             gateway.stop().await;
         }
@@ -420,7 +477,7 @@ fn console_state(
     regions: Hosted,
     gateway: Option<Arc<GatewayMetrics>>,
     shelf: Option<Arc<Shelf>>,
-    survey: Surveyor,
+    (survey, orders): (Surveyor, Orders),
 ) -> ConsoleState {
     let (node, also) = (survey.name.clone(), survey.clone());
     ConsoleState {
@@ -433,6 +490,7 @@ fn console_state(
         ],
         node,
         // The survey is plain data.
+        orders: Some(orders),
         cluster: Some(Box::new(move || serde_json::to_value(also.look()).unwrap_or_default())),
     }
 }

@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actix::{Actor, Addr, ArbiterHandle};
+use futures::channel::oneshot;
+use purview::actor::address::AwayRegion;
 use purview::actor::directory::Directory;
-use purview::actor::messages::Halt;
+use purview::actor::messages::{Depart, Departure, Halt};
 use purview::actor::metrics::RegionMetrics;
 use purview::actor::region::{Clock, RegionActor};
 use purview::scene::effects::Effect;
 use purview::scene::{Epoch, Region, RegionId, Scene, SceneId};
+use purview::wire::peer::Baggage;
 
 use crate::console::{Hosted, RegionHandle};
+use crate::link::Links;
 
 /// A region that runs here.
 #[derive(Debug)]
@@ -53,18 +57,68 @@ impl Residents {
         fx: Vec<Effect>,
     ) -> bool {
         let id = region.id();
-        let metrics = Arc::new(RegionMetrics::default());
-        let actor = RegionActor::new(region, scene.tick_ms, Clock::Real, &self.directory, &metrics)
-            .saying(fx);
-        let Some(arbiter) = self.arbiters.get(self.started % self.arbiters.len().max(1)) else {
+        let Some(address) = self.run(scene, region, epoch, |actor| actor.saying(fx)) else {
             return false;
         };
+        self.directory.set_region(id, Some(address.recipient().into()));
+        true
+    }
+
+    /// The same with a region that has come from another process, where it was running: it hears first
+    /// what has waited for it.
+    pub(super) fn arrive(
+        &mut self,
+        scene: &Arc<Scene>,
+        region: Region,
+        epoch: Epoch,
+        fx: Vec<Effect>,
+        (baggage, links): (Baggage, &Links),
+    ) -> bool {
+        let id = region.id();
+        let directory = self.directory.clone();
+        let unpack = |actor: RegionActor| {
+            let session = |session| links.session(&directory, session);
+            actor.saying(fx).unpack(baggage, session, |input| links.session_of(&directory, input))
+        };
+        let Some(address) = self.run(scene, region, epoch, unpack) else { return false };
+        self.directory.arrive(id, address.recipient());
+        true
+    }
+
+    fn run(
+        &mut self,
+        scene: &Arc<Scene>,
+        region: Region,
+        epoch: Epoch,
+        with: impl FnOnce(RegionActor) -> RegionActor,
+    ) -> Option<Addr<RegionActor>> {
+        let id = region.id();
+        let metrics = Arc::new(RegionMetrics::default());
+        let clock = Clock::Real;
+        let actor = RegionActor::new(region, scene.tick_ms, clock, &self.directory, &metrics);
+        let actor = with(actor);
+        let arbiter = self.arbiters.get(self.started % self.arbiters.len().max(1))?;
         self.started += 1;
         let address = RegionActor::start_in_arbiter(arbiter, move |_| actor);
-        self.directory.set_region(id, Some(address.clone().recipient().into()));
-        let scene = scene.id;
-        self.running.insert(id, Resident { scene, epoch, address, metrics, confirmed: false });
+        let (scene, confirmed) = (scene.id, false);
+        let resident = Resident { scene, epoch, address: address.clone(), metrics, confirmed };
+        self.running.insert(id, resident);
         self.show();
+        Some(address)
+    }
+
+    /// Asks a region that runs here under `epoch` to end its life at the end of its tick. False: none does.
+    pub(super) fn depart(
+        &self,
+        id: RegionId,
+        epoch: Epoch,
+        to: Option<Arc<dyn AwayRegion>>,
+        tell: oneshot::Sender<Departure>,
+    ) -> bool {
+        let Some(resident) = self.running.get(&id).filter(|r| r.epoch == epoch) else {
+            return false;
+        };
+        resident.address.do_send(Depart { to, tell });
         true
     }
 

@@ -273,6 +273,7 @@ impl FakeWorld {
             directory: self.directory.clone(),
             regions: self.regions.clone().into(),
             cluster: None,
+            orders: None,
             extra_metrics: vec![Box::new(|text| text.push_str("purview_sessions 3\n"))],
             node: "dev".into(),
         };

@@ -128,6 +128,11 @@ impl Running {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
+    /// How it has ended, if it has.
+    pub fn ended(&self) -> Option<ExitStatus> {
+        *self.ended.lock()
+    }
+
     /// Sends a signal; one that has ended gets none.
     pub fn signal(&self, signal: Signal) {
         let status = self.ended.lock();

@@ -1,0 +1,91 @@
+//! What an operator may order of the cluster: the only requests that change something. They are JSON, which
+//! a page of another host cannot send here unasked.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::http::StatusCode;
+use purview::scene::RegionId;
+use serde::{Deserialize, Serialize};
+
+use super::api::{ApiError, Shared};
+use crate::node::planner::{OrderError, Orders};
+
+/// A region is to move to a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MoveOrder {
+    /// Its number, as `/api/cluster` has it.
+    pub region: u32,
+    /// The node's name.
+    pub node: String,
+}
+
+/// A node is to give its regions to others, and to end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrainOrder {
+    /// The node's name.
+    pub node: String,
+}
+
+/// The order stands; `/api/cluster` tells when it is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ordered {
+    /// True.
+    pub ordered: bool,
+}
+
+type Console = State<Arc<Shared>>;
+type Answer = Result<(StatusCode, Json<Ordered>), ApiError>;
+
+fn orders(shared: &Shared) -> Result<&Orders, ApiError> {
+    shared.state.orders.as_ref().ok_or_else(|| {
+        let expected = "a process of a cluster: purview node or purview gateway";
+        ApiError::new(StatusCode::NOT_FOUND, "this server is alone", expected)
+    })
+}
+
+fn read<T>(body: Result<Json<T>, JsonRejection>, expected: &str) -> Result<T, ApiError> {
+    match body {
+        Ok(Json(order)) => Ok(order),
+        Err(rejection) => {
+            Err(ApiError::new(rejection.status(), rejection.body_text(), expected.to_owned()))
+        }
+    }
+}
+
+fn answer(done: Result<(), OrderError>) -> Answer {
+    let status = match &done {
+        Ok(()) => return Ok((StatusCode::ACCEPTED, Json(Ordered { ordered: true }))),
+        Err(OrderError::Store(_)) => StatusCode::SERVICE_UNAVAILABLE,
+        Err(OrderError::NoNode(..) | OrderError::NoRegion(_)) => StatusCode::NOT_FOUND,
+        Err(OrderError::OnlyNode(_)) => StatusCode::CONFLICT,
+    };
+    let error = done.err().map(|error| error.to_string()).unwrap_or_default();
+    Err(ApiError::new(
+        status,
+        error,
+        "an order that can be carried out; GET /api/cluster tells who is there",
+    ))
+}
+
+/// `POST /api/cluster/move`.
+pub async fn move_region(
+    State(shared): Console,
+    body: Result<Json<MoveOrder>, JsonRejection>,
+) -> Answer {
+    let order = read(body, r#"JSON such as {"region": 4, "node": "node-2"}"#)?;
+    answer(orders(&shared)?.move_region(RegionId(order.region), &order.node).await)
+}
+
+/// `POST /api/cluster/drain`.
+pub async fn drain(
+    State(shared): Console,
+    body: Result<Json<DrainOrder>, JsonRejection>,
+) -> Answer {
+    let order = read(body, r#"JSON such as {"node": "node-2"}"#)?;
+    answer(orders(&shared)?.drain(&order.node).await)
+}

@@ -1,0 +1,306 @@
+//! What the leader decides: which node each region is meant for, and which region moves next. Nodes do
+//! the rest: they claim what nobody owns, and hand over what is to move.
+//!
+//! Both are values of the store, written by compare-and-swap, so that a leader that is none any more
+//! changes nothing, and the next one goes on where it was.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use purview::scene::RegionId;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{
+    Incarnation, LeaseError, Leases, Owner, Put, RegionKey, Revision, Value, View,
+};
+use crate::placement::{Plot, Site, plan, rebalance};
+
+/// The value that holds the plan.
+const PLAN: &str = "plan";
+
+/// The value that holds the move that is under way.
+const MOVE: &str = "move";
+
+/// The value that lists those who are to own nothing.
+const DRAINS: &str = "drains";
+
+/// After a node came, how long the leader waits for others before it plans: what starts together is
+/// planned together.
+const SETTLES: Duration = Duration::from_millis(1_500);
+
+/// A move that takes longer has failed; its region stays where it is.
+const MOVE_LIMIT: Duration = Duration::from_secs(6);
+
+/// Who each region is meant for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Plan {
+    /// The incarnation of each.
+    pub(super) of: BTreeMap<u32, u64>,
+    /// The incarnations among which regions were shared out.
+    among: BTreeSet<u64>,
+}
+
+/// A region that is to move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Move {
+    pub(super) region: u32,
+    /// The epoch of its owner.
+    pub(super) epoch: u64,
+    /// The incarnations.
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// Why an order is not given.
+#[derive(Debug, thiserror::Error)]
+pub enum OrderError {
+    /// The store says no or nothing.
+    #[error(transparent)]
+    Store(#[from] LeaseError),
+    /// There is no such node.
+    #[error("no node {0:?} takes regions; there are: {1}")]
+    NoNode(String, String),
+    /// There is no such region.
+    #[error("no region {0} has an owner; `purview ctl regions` lists them")]
+    NoRegion(RegionId),
+    /// Nobody else could take its regions.
+    #[error("{0:?} is the only node that takes regions: add another one first")]
+    OnlyNode(String),
+}
+
+fn read<T: for<'a> Deserialize<'a> + Default>(value: Option<&Value>) -> T {
+    // One that is not understood is none.
+    value.and_then(|value| serde_json::from_slice(&value.data).ok()).unwrap_or_default()
+}
+
+/// The plan as a view of the store has it.
+pub(super) fn plan_of(view: &View) -> Plan {
+    read(view.values.get(PLAN))
+}
+
+/// The move that is under way.
+pub(super) fn move_of(view: &View) -> Option<Move> {
+    read(view.values.get(MOVE))
+}
+
+/// Whether a node is to own nothing.
+pub(super) fn is_drained(view: &View, who: Incarnation) -> bool {
+    read::<BTreeSet<u64>>(view.values.get(DRAINS)).contains(&who.0)
+}
+
+/// The nodes that may own regions.
+fn sites(view: &View) -> Vec<Site<u64>> {
+    let drained: BTreeSet<u64> = read(view.values.get(DRAINS));
+    let takes = view.nodes.iter().filter(|(i, node)| node.regions && !drained.contains(&i.0));
+    takes.map(|(i, node)| Site { node: i.0, capacity: node.capacity }).collect()
+}
+
+/// Whether anybody but `who` could own regions.
+pub(super) fn has_others(view: &View, who: Incarnation) -> bool {
+    sites(view).iter().any(|site| site.node != who.0)
+}
+
+async fn put<T: Serialize>(
+    store: &dyn Leases,
+    key: &str,
+    expected: Option<Revision>,
+    value: &T,
+) -> Result<bool, LeaseError> {
+    // These types are plain data.
+    let data = Bytes::from(serde_json::to_vec(value).unwrap_or_default());
+    Ok(matches!(store.put_if(key, expected, data).await?, Put::Done { .. }))
+}
+
+/// Changes a value of the store, however often others change it meanwhile.
+async fn change<T: Serialize + Default + for<'a> Deserialize<'a>>(
+    store: &dyn Leases,
+    key: &str,
+    with: impl Fn(&mut T),
+) -> Result<(), LeaseError> {
+    loop {
+        let now = store.get(key).await?;
+        let mut value: T = read(now.as_ref());
+        with(&mut value);
+        if put(store, key, now.map(|now| now.revision), &value).await? {
+            return Ok(());
+        }
+    }
+}
+
+/// What an operator may order, at any process.
+#[derive(Clone)]
+pub struct Orders {
+    pub(super) store: Arc<dyn Leases>,
+    pub(super) view: Arc<std::sync::RwLock<View>>,
+}
+
+impl std::fmt::Debug for Orders {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Orders").finish_non_exhaustive()
+    }
+}
+
+impl Orders {
+    fn node(&self, view: &View, name: &str) -> Result<Incarnation, OrderError> {
+        let takes = || view.nodes.iter().filter(|(_, node)| node.regions);
+        let named = takes().find(|(_, node)| node.name == name).map(|(i, _)| *i);
+        named.ok_or_else(|| {
+            let all: Vec<&str> = takes().map(|(_, node)| node.name.as_str()).collect();
+            OrderError::NoNode(name.to_owned(), all.join(", "))
+        })
+    }
+
+    fn look(&self) -> View {
+        self.view.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// A region is to move to a node, with everybody on it.
+    ///
+    /// # Errors
+    /// There is no such region or node, or the store does not answer.
+    pub async fn move_region(&self, region: RegionId, node: &str) -> Result<(), OrderError> {
+        let view = self.look();
+        let to = self.node(&view, node)?;
+        if !view.owners.keys().any(|key| key.region == region.0) {
+            return Err(OrderError::NoRegion(region));
+        }
+        Ok(change(&*self.store, PLAN, |plan: &mut Plan| {
+            plan.of.insert(region.0, to.0);
+        })
+        .await?)
+    }
+
+    /// A node is to give its regions to others, one by one; when it has none it ends.
+    ///
+    /// # Errors
+    /// There is no such node, no other one that takes regions, or the store does not answer.
+    pub async fn drain(&self, node: &str) -> Result<(), OrderError> {
+        let view = self.look();
+        let who = self.node(&view, node)?;
+        if !has_others(&view, who) {
+            return Err(OrderError::OnlyNode(node.to_owned()));
+        }
+        let living: BTreeSet<u64> = view.nodes.keys().map(|i| i.0).collect();
+        Ok(change(&*self.store, DRAINS, |drains: &mut BTreeSet<u64>| {
+            drains.retain(|i| living.contains(i));
+            drains.insert(who.0);
+        })
+        .await?)
+    }
+}
+
+/// The leader's part.
+pub(super) struct Planner {
+    store: Arc<dyn Leases>,
+    plots: Vec<Plot<RegionId>>,
+    /// The move that was seen last, and since when.
+    watched: Option<(Revision, Instant)>,
+}
+
+impl Planner {
+    pub(super) fn new(store: Arc<dyn Leases>, plots: Vec<Plot<RegionId>>) -> Planner {
+        Planner { store, plots, watched: None }
+    }
+
+    /// Decides what is to be decided. `quiet`: for how long no node has come.
+    pub(super) async fn lead(
+        &mut self,
+        view: &View,
+        quiet: Duration,
+        is_known: impl Fn(&RegionKey) -> bool,
+    ) {
+        if quiet < SETTLES {
+            return;
+        }
+        let owners: HashMap<RegionId, Owner> = view
+            .owners
+            .iter()
+            .filter(|(key, _)| is_known(key))
+            .map(|(key, owner)| (RegionId(key.region), owner.clone()))
+            .collect();
+        let result = match self.plan(view, &owners).await {
+            Ok(()) => self.next_move(view, &owners).await,
+            error => error,
+        };
+        if let Err(error) = result {
+            tracing::warn!(%error, "what is planned could not be told");
+        }
+    }
+
+    /// Gives what nobody is meant to own to those who have room, and to those who are new their share.
+    async fn plan(&self, view: &View, owners: &HashMap<RegionId, Owner>) -> Result<(), LeaseError> {
+        let old = plan_of(view);
+        let sites = sites(view);
+        let lives = |node: &u64| sites.iter().any(|site| site.node == *node);
+        let meant = |plot: &Plot<RegionId>| {
+            let meant = old.of.get(&plot.region.0).copied().filter(lives);
+            let owner = || owners.get(&plot.region).map(|o| o.incarnation.0).filter(lives);
+            Some((plot.region, meant.or_else(owner)?))
+        };
+        let settled: HashMap<RegionId, u64> = self.plots.iter().filter_map(meant).collect();
+        let mut planned = plan(&sites, &self.plots, &settled);
+        if planned.is_empty() {
+            return Ok(());
+        }
+        let among: BTreeSet<u64> = sites.iter().map(|site| site.node).collect();
+        if !old.among.is_superset(&among) {
+            rebalance(&sites, &self.plots, &mut planned);
+        }
+        let of = planned.into_iter().map(|(id, to)| (id.0, to)).collect();
+        let new = Plan { of, among };
+        if new != old {
+            let expected = view.values.get(PLAN).map(|value| value.revision);
+            if put(&*self.store, PLAN, expected, &new).await? {
+                tracing::info!(nodes = sites.len(), "a new plan");
+            }
+        }
+        Ok(())
+    }
+
+    /// One region at a time moves to where it is meant to be.
+    async fn next_move(
+        &mut self,
+        view: &View,
+        owners: &HashMap<RegionId, Owner>,
+    ) -> Result<(), LeaseError> {
+        let value = view.values.get(MOVE);
+        let expected = value.map(|value| value.revision);
+        let now = move_of(view);
+        let owner = |region: u32| owners.get(&RegionId(region));
+        let lives = |node: u64| view.nodes.contains_key(&Incarnation(node));
+        if let (Some(now), Some(revision)) = (now, expected) {
+            let since = match self.watched {
+                Some((watched, since)) if watched == revision => since,
+                _ => self.watched.insert((revision, Instant::now())).1,
+            };
+            let waits = owner(now.region).is_some_and(|o| o.epoch.0 == now.epoch)
+                && lives(now.from)
+                && lives(now.to);
+            if waits && since.elapsed() < MOVE_LIMIT {
+                return Ok(());
+            }
+            if waits {
+                tracing::warn!(region = now.region, "a region does not move; it stays where it is");
+                // Who has it is meant to have it, until the plan changes.
+                change(&*self.store, PLAN, |plan: &mut Plan| {
+                    plan.of.insert(now.region, now.from);
+                })
+                .await?;
+                put(&*self.store, MOVE, expected, &None::<Move>).await?;
+                return Ok(());
+            }
+        }
+        let next = plan_of(view).of.iter().find_map(|(region, to)| {
+            let owner = owner(*region)?;
+            let from = owner.incarnation.0;
+            let due = from != *to && lives(from) && lives(*to);
+            due.then_some(Move { region: *region, epoch: owner.epoch.0, from, to: *to })
+        });
+        if next != now {
+            put(&*self.store, MOVE, expected, &next).await?;
+        }
+        Ok(())
+    }
+}

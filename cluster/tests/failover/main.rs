@@ -1,0 +1,6 @@
+//! What a cluster of processes is there for: machines end, die and fall silent, regions move, and nobody who walks
+//! on it notices more than a moment.
+
+mod deaths;
+mod moves;
+mod trial;

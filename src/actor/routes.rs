@@ -1,0 +1,272 @@
+//! Where regions are, as far as a process knows, and what waits for those that are on their way.
+//!
+//! A region that moves is at two places at once for a moment. What comes by the old way is passed on by
+//! the old owner, in order; what comes by the new way waits in the [`Anteroom`] of the new one until
+//! the old way is known to be empty. So each sender is heard in order.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use actix::Recipient;
+use actix::dev::SendError;
+use rustc_hash::FxHashMap;
+
+use super::address::{AwayRegion, Passing, RegionAddress};
+use super::messages::ToRegion;
+use crate::scene::RegionId;
+use crate::wire::peer::Mark;
+
+/// Most messages that are kept for one region whose address is not known. Each is an entity on its way
+/// or something for one; more of them are under way at once only if the region is lost for long.
+const MAX_KEPT: usize = 65_536;
+
+/// Most messages that wait for a region that is about to arrive; then its senders wait.
+const MAX_WAITING: usize = 65_536;
+
+/// What became of a region that was looked up.
+#[derive(Debug, Clone)]
+pub enum Lookup {
+    /// It can be reached.
+    At(RegionAddress),
+    /// Its address is not known now: it is starting, moving or waits for an owner.
+    Nowhere,
+    /// There is no such region.
+    Gone,
+}
+
+/// Why a message was not sent; it is given back.
+#[derive(Debug)]
+pub enum NotSent {
+    /// There is no room for it now.
+    Full(ToRegion),
+    /// The region's actor or process is no more.
+    Closed(ToRegion),
+    /// The region's address is not known now.
+    Nowhere(ToRegion),
+    /// There is no such region.
+    Gone(ToRegion),
+}
+
+impl NotSent {
+    /// The message.
+    pub fn into_message(self) -> ToRegion {
+        match self {
+            NotSent::Full(msg)
+            | NotSent::Closed(msg)
+            | NotSent::Nowhere(msg)
+            | NotSent::Gone(msg) => msg,
+        }
+    }
+}
+
+/// Where what is for a region waits that is about to arrive here.
+#[derive(Debug, Default)]
+pub(super) struct Anteroom {
+    /// What its old owner has passed on.
+    passed: Mutex<Vec<ToRegion>>,
+    /// What was sent here directly.
+    direct: Mutex<Vec<ToRegion>>,
+}
+
+impl Anteroom {
+    #[expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
+    fn add(to: &Mutex<Vec<ToRegion>>, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
+        let mut waiting = to.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() >= MAX_WAITING {
+            return Err(SendError::Full(msg));
+        }
+        waiting.push(msg);
+        Ok(())
+    }
+
+    /// Everything, in the order in which the region is to hear it.
+    fn empty(&self) -> Vec<ToRegion> {
+        let take = |from: &Mutex<Vec<ToRegion>>| {
+            std::mem::take(&mut *from.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        let mut all = take(&self.passed);
+        all.append(&mut take(&self.direct));
+        all
+    }
+}
+
+impl AwayRegion for Anteroom {
+    fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
+        Anteroom::add(&self.direct, msg)
+    }
+
+    fn pass_on(&self, passing: Passing) -> Result<(), SendError<Passing>> {
+        let Passing::Message(msg) = passing else { return Ok(()) };
+        Anteroom::add(&self.passed, msg).map_err(|e| match e {
+            SendError::Full(msg) => SendError::Full(Passing::Message(msg)),
+            SendError::Closed(msg) => SendError::Closed(Passing::Message(msg)),
+        })
+    }
+
+    fn is_waiting(&self) -> bool {
+        true
+    }
+}
+
+/// A region that has left and passes on what still comes.
+#[derive(Debug)]
+struct Leaver {
+    messages: Arc<Recipient<ToRegion>>,
+    marks: Recipient<Mark>,
+}
+
+/// Where regions were last known to be.
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    regions: FxHashMap<RegionId, RegionAddress>,
+    /// Every region that there is has its address here.
+    whole: bool,
+    /// What must arrive at regions whose address is not known.
+    kept: FxHashMap<RegionId, VecDeque<ToRegion>>,
+    arriving: FxHashMap<RegionId, Arc<Anteroom>>,
+    leaving: FxHashMap<RegionId, Leaver>,
+}
+
+impl Routes {
+    /// All regions that there are; false when they were told before.
+    pub(super) fn set_all(&mut self, regions: FxHashMap<RegionId, RegionAddress>) -> bool {
+        if self.whole {
+            return false;
+        }
+        *self = Routes { regions, whole: true, ..Routes::default() };
+        true
+    }
+
+    pub(super) fn set(&mut self, id: RegionId, address: Option<RegionAddress>) {
+        match address {
+            None => drop(self.regions.remove(&id)),
+            Some(address) => {
+                self.regions.insert(id, address);
+                self.send_kept(id);
+            }
+        }
+    }
+
+    /// Sends what was kept for a region, in order, as far as there is room.
+    fn send_kept(&mut self, id: RegionId) {
+        let (Some(address), Some(kept)) = (self.regions.get(&id), self.kept.get_mut(&id)) else {
+            return;
+        };
+        while let Some(msg) = kept.pop_front() {
+            if let Err(SendError::Full(msg) | SendError::Closed(msg)) = address.try_send(msg) {
+                return kept.push_front(msg);
+            }
+        }
+        self.kept.remove(&id);
+    }
+
+    pub(super) fn send_all_kept(&mut self) {
+        let waiting: Vec<_> = self.kept.keys().copied().collect();
+        waiting.into_iter().for_each(|id| self.send_kept(id));
+    }
+
+    pub(super) fn keep(&mut self, id: RegionId, msg: ToRegion) {
+        let kept = self.kept.entry(id).or_default();
+        match kept.len() < MAX_KEPT {
+            true => kept.push_back(msg),
+            false => tracing::error!(region = %id, "too much waits for a region that is nowhere"),
+        }
+    }
+
+    pub(super) fn look_up(&self, id: RegionId) -> Lookup {
+        match self.regions.get(&id) {
+            Some(address) => Lookup::At(address.clone()),
+            None if self.whole => Lookup::Gone,
+            None => Lookup::Nowhere,
+        }
+    }
+
+    /// Sends what somebody here says. What was sent before the route changes is there before it has.
+    #[expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
+    pub(super) fn send(&self, id: RegionId, msg: ToRegion) -> Result<(), NotSent> {
+        match self.regions.get(&id) {
+            Some(address) => address.try_send(msg).map_err(|e| match e {
+                SendError::Full(msg) => NotSent::Full(msg),
+                SendError::Closed(msg) => NotSent::Closed(msg),
+            }),
+            None if self.whole => Err(NotSent::Gone(msg)),
+            None => Err(NotSent::Nowhere(msg)),
+        }
+    }
+
+    /// Where what another process says to a region goes: one that comes or goes has its own place for
+    /// it. `None`: nowhere, or to another process.
+    pub(super) fn for_peers(&self, id: RegionId) -> Option<RegionAddress> {
+        if let Some(anteroom) = self.arriving.get(&id) {
+            return Some(RegionAddress::Away(anteroom.clone()));
+        }
+        if let Some(leaver) = self.leaving.get(&id) {
+            return Some(RegionAddress::Here(leaver.messages.clone()));
+        }
+        self.regions.get(&id).filter(|at| matches!(at, RegionAddress::Here(_))).cloned()
+    }
+
+    /// A region is about to arrive here.
+    pub(super) fn expect(&mut self, id: RegionId) {
+        self.arriving.entry(id).or_default();
+    }
+
+    /// From now on what is for a region that is about to arrive waits here. False: none is.
+    pub(super) fn wait_here(&mut self, id: RegionId) -> bool {
+        let Some(anteroom) = self.arriving.get(&id) else { return false };
+        self.regions.insert(id, RegionAddress::Away(anteroom.clone()));
+        true
+    }
+
+    /// Takes what its old owner has passed on; given back when none is about to arrive.
+    #[expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
+    pub(super) fn passed_on(&self, id: RegionId, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
+        match self.arriving.get(&id) {
+            Some(anteroom) => Anteroom::add(&anteroom.passed, msg),
+            None => Err(SendError::Closed(msg)),
+        }
+    }
+
+    /// A region has arrived; it hears everything that waited, in order, before anything else.
+    pub(super) fn arrive(&mut self, id: RegionId, address: Recipient<ToRegion>) {
+        let waiting = self.arriving.remove(&id).map(|anteroom| anteroom.empty());
+        for msg in waiting.into_iter().flatten() {
+            address.do_send(msg);
+        }
+        self.set(id, Some(address.into()));
+    }
+
+    /// A region does not come after all: what waited for it.
+    pub(super) fn give_up(&mut self, id: RegionId) -> Vec<ToRegion> {
+        let Some(anteroom) = self.arriving.remove(&id) else { return Vec::new() };
+        if matches!(self.regions.get(&id), Some(RegionAddress::Away(at)) if at.is_waiting()) {
+            self.regions.remove(&id);
+        }
+        anteroom.empty()
+    }
+
+    /// A region leaves: what is said here from now on goes by the new way, what comes by the old one is
+    /// its actor's to pass on.
+    pub(super) fn leave(
+        &mut self,
+        id: RegionId,
+        to: RegionAddress,
+        messages: Recipient<ToRegion>,
+        marks: Recipient<Mark>,
+    ) {
+        self.leaving.insert(id, Leaver { messages: Arc::new(messages), marks });
+        self.regions.insert(id, to);
+    }
+
+    /// Nothing comes by the old way any more.
+    pub(super) fn left(&mut self, id: RegionId) {
+        self.leaving.remove(&id);
+    }
+
+    /// Tells the actor of a region that has left that a sender's old way is empty. False: there is none.
+    pub(super) fn mark(&self, id: RegionId, mark: Mark) -> bool {
+        let Some(leaver) = self.leaving.get(&id) else { return false };
+        leaver.marks.do_send(mark);
+        true
+    }
+}
