@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use purview::scene::SceneSpec;
 use serde_json::json;
 
+use crate::bench::cluster::BenchClusterArgs;
 use crate::bench::scene::BenchSceneArgs;
 use crate::bench::views::BenchViewsArgs;
 use crate::bots::{BotsArgs, Pattern};
@@ -69,6 +70,8 @@ pub enum BenchCommand {
     Scene(BenchSceneArgs),
     /// View lists beside those of the classic heuristic, on the same crowds.
     Views(BenchViewsArgs),
+    /// What players notice when regions move and nodes end, and what more nodes cost.
+    Cluster(BenchClusterArgs),
 }
 
 /// The flags that every command with a configuration has.
@@ -239,6 +242,7 @@ pub fn run(cli: Cli) -> ExitCode {
             )),
         },
         Command::Bench(BenchCommand::Scene(args)) => ended(commands::run_bench_scene(&args)),
+        Command::Bench(BenchCommand::Cluster(args)) => ended(crate::bench::cluster::run(&args)),
         Command::Bench(BenchCommand::Views(args)) => ended(commands::run_bench_views(&args)),
         Command::Ctl(command) => ended(ctl::run(&command)),
     };

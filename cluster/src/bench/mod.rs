@@ -1,6 +1,7 @@
 //! `purview bench`: what the scene costs and what its view lists are worth, measured in process without
-//! sockets.
+//! sockets; and what players notice of a cluster of processes.
 
+pub mod cluster;
 pub mod crowd;
 pub mod ledger;
 pub mod scene;

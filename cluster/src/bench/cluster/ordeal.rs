@@ -1,0 +1,227 @@
+//! A region with everybody on it moves, and its node ends, dies, and falls silent.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use tokio::runtime::Runtime;
+
+use super::walkers::{Ground, Walkers};
+use super::{BenchClusterArgs, Outcome, Pauses, start};
+use crate::console::orders::{DrainOrder, MoveOrder};
+use crate::http;
+use crate::local::{LocalCluster, Member, Parts};
+use crate::node::ClusterSurvey;
+
+/// A tick of the scene.
+const TICK: Duration = Duration::from_millis(100);
+
+/// No order takes this long, unless it is never carried out.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Well inside the first region.
+const INSIDE: Ground = Ground { x: (3_000, 18_000), z: (3_000, 18_000) };
+
+/// Over the border between the two.
+const OVER: Ground = Ground { x: (23_600, 4_000), z: (3_000, 18_000) };
+
+/// The region on which everybody walks.
+const REGION: u32 = 0;
+
+struct Ordeal<'a> {
+    runtime: &'a Runtime,
+    cluster: LocalCluster,
+    walkers: Walkers,
+    nodes: usize,
+    console: String,
+    unacknowledged: usize,
+}
+
+/// Runs all of it.
+pub fn run(args: &BenchClusterArgs, runtime: &Runtime) -> anyhow::Result<Outcome> {
+    let cluster = start(Parts { nodes: 3, gateways: 1 }, 2)?;
+    let console = console(&cluster.gateways()[0])?;
+    let walkers = Walkers::start(runtime, &cluster.url(0)?, args.players, INSIDE)?;
+    let mut ordeal = Ordeal { runtime, cluster, walkers, nodes: 3, console, unacknowledged: 0 };
+    ordeal.pause(Duration::from_secs(3));
+    let mut pauses = Vec::new();
+    let quiet = ordeal.events("nothing happens", 3, |o| o.lasts(Duration::from_secs(1)))?;
+    pauses.push(quiet);
+    pauses.push(ordeal.borders(args.borders)?);
+    pauses.push(ordeal.events("the region moves", args.moves, Ordeal::relocate)?);
+    pauses.push(ordeal.events("its node is drained", args.drains, Ordeal::drain)?);
+    pauses.push(ordeal.events("its node is killed", args.kills, Ordeal::kill)?);
+    pauses.push(ordeal.events("its node is silent", args.silences, Ordeal::silence)?);
+    let (disconnected, told_to_be_gone, first_fault) = ordeal.walkers.faults();
+    let inputs_unacknowledged = ordeal.unacknowledged;
+    let players = args.players;
+    Ok(Outcome {
+        pauses,
+        players,
+        disconnected,
+        inputs_unacknowledged,
+        told_to_be_gone,
+        first_fault,
+    })
+}
+
+fn console(member: &Member) -> anyhow::Result<String> {
+    let console = member.ready().and_then(|ready| ready.console).context("it has no console")?;
+    Ok(format!("http://{console}"))
+}
+
+impl Ordeal<'_> {
+    fn pause(&self, length: Duration) {
+        std::thread::sleep(length);
+    }
+
+    fn events(
+        &mut self,
+        what: &'static str,
+        count: usize,
+        event: impl Fn(&mut Self) -> anyhow::Result<(Instant, Instant)>,
+    ) -> anyhow::Result<Pauses> {
+        let mut all = Vec::new();
+        for i in 1..=count {
+            eprintln!("bench: {what}, {i} of {count}");
+            self.walkers.forget();
+            self.pause(Duration::from_millis(300));
+            let (from, to) = event(self)?;
+            self.pause(Duration::from_millis(500));
+            all.extend(self.walkers.longest(from, to).into_iter().map(|d| d.saturating_sub(TICK)));
+        }
+        self.unacknowledged += self.walkers.rest(Duration::from_secs(10));
+        Ok(Pauses::of(what, count, all))
+    }
+
+    fn lasts(&mut self, length: Duration) -> anyhow::Result<(Instant, Instant)> {
+        let from = Instant::now();
+        self.pause(length);
+        Ok((from, Instant::now()))
+    }
+
+    /// Everybody walks over a border between two nodes.
+    fn borders(&mut self, seconds: u64) -> anyhow::Result<Pauses> {
+        let survey = self.survey()?;
+        let nodes: Vec<&str> = survey.regions.iter().map(|r| r.node.as_str()).collect();
+        if nodes.first() == nodes.get(1) {
+            self.relocate()?;
+        }
+        eprintln!("bench: everybody walks over a border between two nodes");
+        self.walkers.go(OVER);
+        self.pause(Duration::from_secs(2));
+        self.walkers.forget();
+        let from = Instant::now();
+        self.pause(Duration::from_secs(seconds));
+        let within = TICK * 4;
+        let all: Vec<_> = self.walkers.at_crossings(from, within);
+        self.walkers.go(INSIDE);
+        self.pause(Duration::from_secs(2));
+        self.unacknowledged += self.walkers.rest(Duration::from_secs(10));
+        let events = all.len();
+        let all = all.into_iter().map(|d| d.saturating_sub(TICK)).collect();
+        Ok(Pauses::of("a player is handed over", events, all))
+    }
+
+    fn survey(&self) -> anyhow::Result<ClusterSurvey> {
+        let answer = self.runtime.block_on(http::get(&self.console, "/api/cluster"))?;
+        Ok(serde_json::from_slice(&answer.body)?)
+    }
+
+    fn owner(&self) -> anyhow::Result<Option<String>> {
+        let survey = self.survey()?;
+        Ok(survey.regions.iter().find(|r| r.region == REGION).map(|r| r.node.clone()))
+    }
+
+    fn order(&self, path: &str, order: &impl serde::Serialize) -> anyhow::Result<()> {
+        let body = serde_json::to_vec(order)?.into();
+        let answer = self.runtime.block_on(http::post(&self.console, path, body))?;
+        match answer.status {
+            202 => Ok(()),
+            _ => bail!("{path}: {}", String::from_utf8_lossy(&answer.body)),
+        }
+    }
+
+    fn wait_for(
+        &self,
+        what: &str,
+        holds: impl Fn(&Self) -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
+        let begin = Instant::now();
+        while !holds(self)? {
+            if begin.elapsed() > PATIENCE {
+                bail!("in vain: {what}");
+            }
+            self.pause(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// The node that owns the region.
+    fn node(&self) -> anyhow::Result<&Member> {
+        let owner = self.owner()?.context("nobody owns the region")?;
+        let all = self.cluster.nodes();
+        all.iter().find(|node| node.name == owner).context("its node is not one of these")
+    }
+
+    fn add_node(&mut self) -> anyhow::Result<()> {
+        self.nodes += 1;
+        self.cluster.add_node(format!("node-{}", self.nodes))?;
+        Ok(())
+    }
+
+    fn relocate(&mut self) -> anyhow::Result<(Instant, Instant)> {
+        let owner = self.owner()?.context("nobody owns the region")?;
+        let survey = self.survey()?;
+        let least = survey.nodes.iter().filter(|n| n.takes_regions && n.name != owner);
+        let to = least.min_by_key(|n| n.owns).context("there is no other node")?.name.clone();
+        let from = Instant::now();
+        self.order("/api/cluster/move", &MoveOrder { region: REGION, node: to.clone() })?;
+        self.wait_for("the move", |o| Ok(o.owner()?.as_ref() == Some(&to)))?;
+        Ok((from, Instant::now() + TICK * 2))
+    }
+
+    fn drain(&mut self) -> anyhow::Result<(Instant, Instant)> {
+        self.add_node()?;
+        // The new one may get a region first.
+        self.pause(Duration::from_secs(2));
+        let node = self.node()?.name.clone();
+        let from = Instant::now();
+        self.order("/api/cluster/drain", &DrainOrder { node: node.clone() })?;
+        self.wait_for("the drain", |o| Ok(o.survey()?.nodes.iter().all(|n| n.name != node)))?;
+        Ok((from, Instant::now() + TICK * 2))
+    }
+
+    fn kill(&mut self) -> anyhow::Result<(Instant, Instant)> {
+        self.add_node()?;
+        self.pause(Duration::from_secs(3));
+        let (old, from) = {
+            let node = self.node()?;
+            let from = Instant::now();
+            node.kill();
+            (node.name.clone(), from)
+        };
+        self.is_taken_over(&old)?;
+        Ok((from, Instant::now() + TICK * 10))
+    }
+
+    fn silence(&mut self) -> anyhow::Result<(Instant, Instant)> {
+        self.add_node()?;
+        self.pause(Duration::from_secs(3));
+        let old = self.node()?.name.clone();
+        let from = Instant::now();
+        self.node()?.pause();
+        self.is_taken_over(&old)?;
+        let to = Instant::now() + TICK * 10;
+        self.pause(Duration::from_secs(2));
+        // It finds that its lease is gone, and ends.
+        let silent = self.cluster.nodes().iter().find(|node| node.name == old);
+        silent.context("it was there")?.resume();
+        Ok((from, to))
+    }
+
+    fn is_taken_over(&self, old: &str) -> anyhow::Result<()> {
+        self.wait_for("another owner", |o| Ok(o.owner()?.is_some_and(|owner| owner != old)))?;
+        self.pause(Duration::from_secs(1));
+        Ok(())
+    }
+}
