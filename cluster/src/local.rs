@@ -147,15 +147,15 @@ impl LocalCluster {
         let config = file;
         let mut cluster = LocalCluster { gateways, nodes, etcd, postgres, program, config, folder };
         for i in 1..=parts.nodes {
-            let node = cluster.run("node", format!("node-{i}"), &[])?;
+            let node = cluster.run("node", format!("node-{i}"), &[], &[])?;
             say(format!("{:<10} process {}", node.name, node.pid()));
             cluster.nodes.push(node);
         }
         for i in 1..=parts.gateways {
             // The first has the addresses of the configuration.
-            let any: &[&str] =
-                if i == 1 { &[] } else { &["gateway.ws=127.0.0.1:0", "gateway.tcp=off"] };
-            let gateway = cluster.run("gateway", format!("gateway-{i}"), any)?;
+            let any = ["gateway.ws=127.0.0.1:0", "gateway.tcp=off"].map(str::to_owned);
+            let any: &[String] = if i == 1 { &[] } else { &any };
+            let gateway = cluster.run("gateway", format!("gateway-{i}"), &[], any)?;
             say(format!("{:<10} process {}", gateway.name, gateway.pid()));
             cluster.gateways.push(gateway);
         }
@@ -165,17 +165,28 @@ impl LocalCluster {
         Ok(cluster)
     }
 
-    fn run(&self, role: &str, name: String, set: &[&str]) -> Result<Member, LocalError> {
+    /// Runs a process; `within` goes before its command.
+    fn run(
+        &self,
+        role: &str,
+        name: String,
+        within: &[String],
+        set: &[String],
+    ) -> Result<Member, LocalError> {
         let log = self.folder.path().join(format!("{name}.log"));
         let config = self.config.display().to_string();
-        let mut args = vec![role.to_owned(), "--config".into(), config];
+        let program = self.program.display().to_string();
+        let mut all = within.to_vec();
+        all.extend([program, role.to_owned(), "--config".into(), config]);
         let named = format!("cluster.node={name}");
-        for set in set.iter().copied().chain([named.as_str()]) {
-            args.extend(["--set".to_owned(), set.to_owned()]);
+        for set in set.iter().chain([&named]) {
+            all.extend(["--set".to_owned(), set.clone()]);
         }
+        let args = all.split_off(1);
+        let file = PathBuf::from(all.concat());
         let run = Run {
             program: "purview",
-            file: &self.program,
+            file: &file,
             args,
             log: log.clone(),
             end: Signal::TERM,
@@ -191,7 +202,20 @@ impl LocalCluster {
     /// # Errors
     /// It does not come up.
     pub fn add_node(&mut self, name: String) -> Result<(), LocalError> {
-        let node = self.run("node", name, &[])?;
+        self.add_node_within(name, &[], &[])
+    }
+
+    /// The same with settings of its own, by a command such as `ip netns exec NAME` that runs another.
+    ///
+    /// # Errors
+    /// As [`LocalCluster::add_node`].
+    pub fn add_node_within(
+        &mut self,
+        name: String,
+        within: &[String],
+        set: &[String],
+    ) -> Result<(), LocalError> {
+        let node = self.run("node", name, within, set)?;
         node.process.wait_ready(|| node.ready().is_some())?;
         self.nodes.push(node);
         Ok(())

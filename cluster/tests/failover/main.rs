@@ -3,4 +3,5 @@
 
 mod deaths;
 mod moves;
+mod partitions;
 mod trial;

@@ -1,32 +1,14 @@
 //! Regions move between nodes while clients walk on them: nobody is disconnected, no input is lost, and nobody
 //! who is seen is told to be gone, not for a tick.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use purview_cluster::local::Member;
-use purview_cluster::node::ClusterSurvey;
-use serde_json::Value;
 
-use crate::trial::Trial;
+use crate::trial::{Trial, ctl, survey};
 
 /// Nothing here takes this long, unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Runs `purview ctl` at the console of a member; what it prints.
-fn ctl(at: &Member, args: &[&str]) -> Value {
-    let console = at.ready().and_then(|ready| ready.console).expect("it has a console");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
-    command.arg("ctl").args(args).args(["--json", "--console", &format!("http://{console}")]);
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ctl {args:?}: {said}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn survey(at: &Member) -> ClusterSurvey {
-    serde_json::from_value(ctl(at, &["regions"])).unwrap()
-}
 
 /// Waits until a process has ended by itself, and with 0.
 fn ends_well(member: &Member) {

@@ -1,7 +1,9 @@
 //! A real cluster (etcd, PostgreSQL, three nodes and two gateways, each a process) on which clients walk to and fro
 //! across its borders, and what must be true of them.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,7 +13,9 @@ use purview::scene::{EntityId, Pos, Seq};
 use purview_client::{Client, Event, View, join_at};
 use purview_cluster::config::Config;
 use purview_cluster::gateway::Tokens;
-use purview_cluster::local::{LocalCluster, Parts};
+use purview_cluster::local::{LocalCluster, Member, Parts};
+use purview_cluster::node::ClusterSurvey;
+use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
 /// Nothing here takes this long, unless it never comes.
@@ -123,9 +127,16 @@ pub struct Trial {
 impl Trial {
     /// A cluster on which everybody walks.
     pub fn start() -> Trial {
+        Trial::listening(Ipv4Addr::LOCALHOST.into(), 3)
+    }
+
+    /// The same with so many nodes, whose peers reach them at an address.
+    pub fn listening(address: IpAddr, nodes: u16) -> Trial {
         let program = Path::new(env!("CARGO_BIN_EXE_purview"));
-        let parts = Parts { nodes: 3, gateways: 2 };
-        let cluster = LocalCluster::start(program, &config(), parts, &mut |_| {}).unwrap();
+        let parts = Parts { nodes, gateways: 2 };
+        let mut config = config();
+        config.cluster.listen.set_ip(address);
+        let cluster = LocalCluster::start(program, &config, parts, &mut |_| {}).unwrap();
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let urls = [cluster.url(0).unwrap(), cluster.url(1).unwrap()];
         let walks = Arc::new(AtomicBool::new(true));
@@ -192,6 +203,20 @@ impl Trial {
         self.walks.store(true, Ordering::Relaxed);
     }
 
+    /// Waits until a node owns so many regions.
+    pub fn owns(&self, node: &str, regions: usize) {
+        let begin = Instant::now();
+        loop {
+            let survey = survey(&self.cluster.gateways()[0]);
+            let owns = survey.regions.iter().filter(|region| region.node == node).count();
+            if owns == regions {
+                return;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{node} owns {owns} regions, not {regions}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// How many were told to anybody to be gone. Everybody walks in step: who is near stays near.
     pub fn leaves(&self) -> usize {
         self.walkers.iter().map(|walker| walker.lock().unwrap().leaves).sum()
@@ -207,4 +232,19 @@ impl Trial {
     pub fn walk(&self, seconds: u64) {
         std::thread::sleep(Duration::from_secs(seconds));
     }
+}
+
+/// Runs `purview ctl` at the console of a member; what it prints.
+pub fn ctl(at: &Member, args: &[&str]) -> Value {
+    let console = at.ready().and_then(|ready| ready.console).expect("it has a console");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
+    command.arg("ctl").args(args).args(["--json", "--console", &format!("http://{console}")]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "ctl {args:?}: {said}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+pub fn survey(at: &Member) -> ClusterSurvey {
+    serde_json::from_value(ctl(at, &["regions"])).unwrap()
 }
