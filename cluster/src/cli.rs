@@ -12,6 +12,7 @@ use crate::bench::cluster::BenchClusterArgs;
 use crate::bench::scene::BenchSceneArgs;
 use crate::bench::views::BenchViewsArgs;
 use crate::bots::{BotsArgs, Pattern};
+use crate::certs::{CertsArgs, run_certs};
 use crate::commands;
 use crate::config::{Config, ConfigErrors, Override};
 use crate::ctl::{self, CtlCommand};
@@ -51,6 +52,8 @@ pub enum Command {
     Node(NodeArgs),
     /// Run one process of a cluster that holds clients' sessions.
     Gateway(GatewayArgs),
+    /// Make an authority and certificates, to develop with.
+    Certs(CertsArgs),
     /// Replay a recording through real clients and judge what every one of them is shown.
     Replay(ReplayArgs),
     /// Load a server with bots and judge what every one of them is shown.
@@ -230,9 +233,13 @@ pub fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Check(args) => check(&args),
         Command::Config(args) => config(&args),
+        Command::Dev(args) if args.tls && args.engine == Engine::Embedded => {
+            Err(CliError::Usage("--tls is between processes: it wants --engine etcd".into()))
+        }
         Command::Dev(args) => ended(crate::dev::dev(&args)),
         Command::Node(args) => ended(run_node(&args)),
         Command::Gateway(args) => ended(run_gateway(&args)),
+        Command::Certs(args) => ended(run_certs(&args)),
         Command::Replay(args) => ended(commands::run_replay(&args)),
         Command::Bots(args) if args.pattern == Pattern::Cheat => ended(commands::run_trial(&args)),
         Command::Bots(args) => match &args.connect {

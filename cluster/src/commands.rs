@@ -48,11 +48,19 @@ async fn knock(url: &str, token: &str) -> anyhow::Result<()> {
 }
 
 /// A cluster of this program's processes, with one gateway; says on standard error what it does.
-pub(crate) fn start_cluster(config: &Config, nodes: u16) -> anyhow::Result<LocalCluster> {
+pub(crate) fn start_cluster(
+    config: &Config,
+    nodes: u16,
+    secure: bool,
+) -> anyhow::Result<LocalCluster> {
     let program = std::env::current_exe().context("this program cannot be found")?;
     let parts = Parts { nodes, gateways: 1 };
     let mut say = |line: String| eprintln!("{line}");
-    LocalCluster::start(&program, config, parts, &mut say).context("the cluster does not come up")
+    let started = match secure {
+        true => LocalCluster::start_secure(&program, config, parts, &mut say),
+        false => LocalCluster::start(&program, config, parts, &mut say),
+    };
+    started.context("the cluster does not come up")
 }
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
@@ -138,7 +146,7 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
         None if args.engine == Engine::Etcd => {
             options.scene.clone_from(&config.scenes[0].spec.name);
             let token = tokens(&config)?.mint("replay", None)?;
-            let started = cluster.insert(start_cluster(&config, args.nodes)?);
+            let started = cluster.insert(start_cluster(&config, args.nodes, false)?);
             (started.url(0)?, token)
         }
         None => {

@@ -27,7 +27,8 @@ use crate::server::{Background, Reach, tokens};
     purview dev\n  \
     purview dev --bots 500 --for 30s --headless\n  \
     purview dev --scene deploy/station.toml --nodes 2\n  \
-    purview dev --engine etcd --nodes 3\n\n\
+    purview dev --engine etcd --nodes 3\n  \
+    purview dev --engine etcd --tls\n\n\
     Prints the URLs and runs until Ctrl-C, or for the time given. Tokens are those of dev mode \
     unless the configuration names a secret.")]
 pub struct DevArgs {
@@ -41,6 +42,10 @@ pub struct DevArgs {
     /// are spread, each standing for a node; default: one per core.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub nodes: Option<u16>,
+    /// With --engine etcd: everything that the processes, the etcd and the PostgreSQL say to each other is
+    /// encrypted, with certificates on both sides that are made for it.
+    #[arg(long)]
+    pub tls: bool,
     /// Bots that walk, as real clients over real sockets.
     #[arg(long, default_value_t = 200, value_name = "N")]
     pub bots: u32,
@@ -114,7 +119,7 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 
 /// The same on a cluster of processes of their own, all on this machine.
 fn dev_cluster(args: &DevArgs, config: &Config, token: &str) -> anyhow::Result<u8> {
-    let cluster = start_cluster(config, args.nodes.unwrap_or(3))?;
+    let cluster = start_cluster(config, args.nodes.unwrap_or(3), args.tls)?;
     let url = cluster.url(0)?;
     if !args.json {
         let mut out = std::io::stdout().lock();
@@ -224,9 +229,10 @@ mod tests {
     fn a_flag_changes_the_demo_scene_and_does_not_replace_it() {
         let set = vec!["scene.0.view_cap=20".parse().unwrap()];
         let common = CommonArgs { set, ..CommonArgs::default() };
-        let (nodes, bots, length, headless, json) = (None, 0, None, false, false);
-        let args =
-            DevArgs { common, engine: Engine::Embedded, nodes, bots, length, headless, json };
+        let (nodes, length) = (None, None);
+        let (bots, headless, tls, json) = (0, false, false, false);
+        let engine = Engine::Embedded;
+        let args = DevArgs { common, engine, nodes, tls, bots, length, headless, json };
         let scenes = config(&args).unwrap().scenes;
         assert_eq!(scenes, [SceneSpec { view_cap: 20, ..demo_scene() }.into()]);
     }

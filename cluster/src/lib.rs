@@ -4,6 +4,7 @@
 pub mod admin;
 pub mod bench;
 pub mod bots;
+pub mod certs;
 pub mod cheat;
 pub mod cli;
 pub mod commands;
@@ -28,4 +29,5 @@ pub mod report;
 pub mod rng;
 pub mod server;
 pub mod terrain;
+pub mod tls;
 pub mod trace;

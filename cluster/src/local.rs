@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
-use crate::config::Config;
+use crate::config::{Config, TlsSettings};
 use crate::engine::servers::child::{Run, Running};
 use crate::engine::servers::{EtcdServer, PostgresServer, ServerError};
 use crate::node::command::{READY, Ready};
+use crate::tls::make::{MakeError, make};
 
 /// Why a cluster does not come up.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,9 @@ pub enum LocalError {
     /// A part of it does not.
     #[error(transparent)]
     Server(#[from] ServerError),
+    /// It has no certificates.
+    #[error(transparent)]
+    Certificates(#[from] MakeError),
     /// The system did not do what it was asked.
     #[error("{what}: {cause}")]
     System {
@@ -100,6 +104,8 @@ pub struct LocalCluster {
     postgres: PostgresServer,
     program: PathBuf,
     config: PathBuf,
+    /// Where its certificates are, if it has any.
+    certificates: Option<PathBuf>,
     folder: tempfile::TempDir,
 }
 
@@ -108,6 +114,18 @@ impl Drop for LocalCluster {
         self.gateways.clear();
         // Asked to end, each would give its regions to the next one.
         self.nodes.iter().for_each(Member::kill);
+    }
+}
+
+/// How long the certificates of a cluster hold that ends with this process, days.
+const CERTIFICATES_DAYS: u32 = 30;
+
+/// The certificate of a role.
+fn certificate(folder: &Path, role: &str) -> TlsSettings {
+    TlsSettings {
+        certificate: folder.join(format!("{role}.pem")),
+        key: folder.join(format!("{role}.key")),
+        authority: folder.join("ca.pem"),
     }
 }
 
@@ -123,17 +141,54 @@ impl LocalCluster {
         parts: Parts,
         say: &mut dyn FnMut(String),
     ) -> Result<LocalCluster, LocalError> {
+        LocalCluster::start_as(program, config, parts, false, say)
+    }
+
+    /// The same with certificates, made for it: everything that its parts say to each other is encrypted,
+    /// and both ends show who they are.
+    ///
+    /// # Errors
+    /// [`LocalError`]; what was started ends again.
+    pub fn start_secure(
+        program: &Path,
+        config: &Config,
+        parts: Parts,
+        say: &mut dyn FnMut(String),
+    ) -> Result<LocalCluster, LocalError> {
+        LocalCluster::start_as(program, config, parts, true, say)
+    }
+
+    fn start_as(
+        program: &Path,
+        config: &Config,
+        parts: Parts,
+        secure: bool,
+        say: &mut dyn FnMut(String),
+    ) -> Result<LocalCluster, LocalError> {
         let system = |what| move |cause| LocalError::System { what, cause };
         let folder = tempfile::Builder::new().prefix("purview-cluster-").tempdir();
         let folder = folder.map_err(system("a temporary directory"))?;
-        let etcd = EtcdServer::start(None)?;
+        let certificates = secure.then(|| folder.path().join("certificates"));
+        if let Some(folder) = &certificates {
+            make(folder, &["localhost".into(), "127.0.0.1".into()], CERTIFICATES_DAYS)?;
+            say(format!("certificates in {}", folder.display()));
+        }
+        let of = |role| certificates.as_deref().map(|folder| certificate(folder, role));
+        let etcd = match of("etcd") {
+            Some(tls) => EtcdServer::start_secure(None, &tls)?,
+            None => EtcdServer::start(None)?,
+        };
         say(format!("etcd       {}, process {}", etcd.url(), etcd.pid()));
-        let postgres = PostgresServer::start(None)?;
+        let postgres = match of("postgres") {
+            Some(tls) => PostgresServer::start_secure(None, &tls)?,
+            None => PostgresServer::start(None)?,
+        };
         // Its address has a password in it.
         say(format!("PostgreSQL process {}", postgres.pid()));
         let mut config = config.clone();
         config.cluster.postgres = postgres.url();
         config.cluster.etcd = etcd.url();
+        config.cluster.tls = of("node");
         config.cluster.listen.set_port(0);
         config.cluster.advertise.clear();
         let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
@@ -145,7 +200,8 @@ impl LocalCluster {
         let program = program.to_owned();
         let (gateways, nodes) = (Vec::new(), Vec::new());
         let config = file;
-        let mut cluster = LocalCluster { gateways, nodes, etcd, postgres, program, config, folder };
+        let mut cluster =
+            LocalCluster { gateways, nodes, etcd, postgres, program, config, certificates, folder };
         for i in 1..=parts.nodes {
             let node = cluster.run("node", format!("node-{i}"), &[], &[])?;
             say(format!("{:<10} process {}", node.name, node.pid()));
@@ -179,8 +235,14 @@ impl LocalCluster {
         let mut all = within.to_vec();
         all.extend([program, role.to_owned(), "--config".into(), config]);
         let named = format!("cluster.node={name}");
-        for set in set.iter().chain([&named]) {
-            all.extend(["--set".to_owned(), set.clone()]);
+        let own = self.certificates.as_deref().filter(|_| role == "gateway");
+        let own = own.map(|folder| certificate(folder, role));
+        let own = own.iter().flat_map(|TlsSettings { certificate, key, .. }| {
+            let (certificate, key) = (certificate.display(), key.display());
+            [format!("cluster.tls.certificate={certificate}"), format!("cluster.tls.key={key}")]
+        });
+        for set in own.chain([named]).chain(set.iter().cloned()) {
+            all.extend(["--set".to_owned(), set]);
         }
         let args = all.split_off(1);
         let file = PathBuf::from(all.concat());
@@ -219,6 +281,21 @@ impl LocalCluster {
         node.process.wait_ready(|| node.ready().is_some())?;
         self.nodes.push(node);
         Ok(())
+    }
+
+    /// Starts a process with settings of its own and does not wait for it; whether it becomes a part of
+    /// the cluster shows.
+    ///
+    /// # Errors
+    /// The system does not start it.
+    pub fn try_node(&self, name: &str, set: &[&str]) -> Result<Member, LocalError> {
+        let set: Vec<String> = set.iter().map(|set| set.to_string()).collect();
+        self.run("node", name.into(), &[], &set)
+    }
+
+    /// Where its certificates are, if it has any.
+    pub fn certificates(&self) -> Option<&Path> {
+        self.certificates.as_deref()
     }
 
     /// The nodes.

@@ -54,7 +54,7 @@ async fn side(cluster: &str, number: u64, runtime: &Runtime) -> Side {
     let identity = Identity { cluster: cluster.into(), process: number };
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let (known, handle) = (directory.clone(), runtime.handle().clone());
-    let started = runtime.spawn(Links::start(identity, any, known, handle)).await.unwrap();
+    let started = runtime.spawn(Links::start(identity, any, known, handle, None)).await.unwrap();
     let (links, address) = started.unwrap();
     Side { directory, links, address }
 }

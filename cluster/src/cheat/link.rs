@@ -171,8 +171,8 @@ mod tests {
         // So far apart that none waits for another.
         let takes: Vec<Duration> =
             (0..10_000).map(|n| ms(n * 20_000)).map(|now| way.arrival(now) - now).collect();
-        let in_time = takes.iter().filter(|t| (ms(100)..=ms(200)).contains(t)).count();
-        let once = takes.iter().filter(|t| (ms(500)..=ms(600)).contains(t)).count();
+        let in_time = takes.iter().filter(|t| (ms(100)..=ms(200)).contains(*t)).count();
+        let once = takes.iter().filter(|t| (ms(500)..=ms(600)).contains(*t)).count();
         assert!(
             (9_750..=9_850).contains(&in_time) && (150..=250).contains(&once),
             "{in_time} {once}"

@@ -105,6 +105,15 @@ keys! {
     CAPACITY: "capacity", Form::Count(1, 1_000_000),
         "How much this node carries, against the others: one of 200 gets twice as much as one of 100.";
 
+    TLS: "tls", Form::Text("a section, [cluster.tls]"),
+        "Certificates: with them peers, etcd and PostgreSQL are talked to by mutual TLS alone. Without it, plain.";
+    CERTIFICATE: "certificate", Form::Text("the path of a file (PEM), from this file's folder"),
+        "The certificate of this process, which names the host of its `advertise`.";
+    PRIVATE_KEY: "key", Form::Text("the path of a file (PEM), from this file's folder"),
+        "The private key of that certificate.";
+    AUTHORITY: "authority", Form::Text("the path of a file (PEM), from this file's folder"),
+        "The authorities whose certificates are let in.";
+
     SECRET_FILE: "secret_file", Form::Text("the path of a file, from this file's folder"),
         "File with the secret, at least 32 bytes, that signs tokens. `dev` makes its own.";
 

@@ -39,7 +39,7 @@ use crate::terrain::{self, MapSpec};
 pub use error::{ConfigError, ConfigErrors};
 pub use settings::{
     ClusterSettings, ConsoleSettings, GatewaySettings, LogFormat, LogSettings, Secret, SecretError,
-    ServerSettings, TokenSettings,
+    ServerSettings, TlsSettings, TokenSettings,
 };
 pub use tree::{Origin, Override, OverrideError};
 
@@ -229,7 +229,7 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     let server = settings::server(&mut s);
     let gateway = settings::gateway(&mut s);
     let console = settings::console(&mut s);
-    let cluster = settings::cluster(&mut s);
+    let cluster = settings::cluster(&mut s, folder);
     let token = settings::token(&mut s, folder);
     let log = settings::log(&mut s);
     let scenes = scenes(&mut s, tick_ms, folder).unwrap_or(d.scenes);

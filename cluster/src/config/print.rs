@@ -60,6 +60,12 @@ fn cluster(out: &mut Page, c: &ClusterSettings, d: &ClusterSettings) {
     out.key(&keys::LEASE, &time(c.lease), &time(d.lease));
     out.key(&keys::DRAIN, &time(c.drain), &time(d.drain));
     out.key(&keys::CAPACITY, &c.capacity, &d.capacity);
+    let Some(tls) = &c.tls else { return out.about(&keys::TLS, &"none") };
+    out.section("[cluster.tls]");
+    let path = |file: &std::path::Path| text(&file.to_string_lossy());
+    out.key(&keys::CERTIFICATE, &path(&tls.certificate), &"none");
+    out.key(&keys::PRIVATE_KEY, &path(&tls.key), &"none");
+    out.key(&keys::AUTHORITY, &path(&tls.authority), &"none");
 }
 
 fn gateway(out: &mut Page, g: &GatewaySettings, d: &GatewaySettings) {

@@ -92,6 +92,19 @@ impl<'a> Section<'a> {
         });
     }
 
+    /// Notes that a key should stand here and does not.
+    pub fn missing(&mut self, key: &Key, rule: &str) {
+        let (path, origin) = (self.path_of(key.name), self.origin_of(key.name));
+        self.problems.push(ConfigError { key: path, found: None, rule: rule.into(), origin });
+    }
+
+    /// Notes that a value, said or by default, does not go with others.
+    pub fn unfit(&mut self, key: &Key, found: &str, rule: String) {
+        let (path, origin) = (self.path_of(key.name), self.origin_of(key.name));
+        let found = Some(format!("{found:?}"));
+        self.problems.push(ConfigError { key: path, found, rule, origin });
+    }
+
     /// Refuses a key that must not be said at all, without repeating what it says.
     pub fn forbid(&mut self, name: &'static str, rule: &str) {
         let Some(node) = self.node.and_then(|n| n.at(name)) else { return };

@@ -90,6 +90,19 @@ pub struct ClusterSettings {
     pub drain: Duration,
     /// How much it carries, against the others.
     pub capacity: u32,
+    /// Certificates for peers, etcd and PostgreSQL; `None`: all are talked to plain.
+    pub tls: Option<TlsSettings>,
+}
+
+/// Where the certificates are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// The certificate of this process.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The authorities whose certificates are let in.
+    pub authority: PathBuf,
 }
 
 impl Default for ClusterSettings {
@@ -105,6 +118,7 @@ impl Default for ClusterSettings {
             lease: Duration::from_secs(5),
             drain: Duration::from_secs(30),
             capacity: 100,
+            tls: None,
         }
     }
 }
@@ -238,7 +252,7 @@ pub(super) fn console(root: &mut Section<'_>) -> ConsoleSettings {
     ConsoleSettings { listen }
 }
 
-pub(super) fn cluster(root: &mut Section<'_>) -> ClusterSettings {
+pub(super) fn cluster(root: &mut Section<'_>, folder: &Path) -> ClusterSettings {
     let mut s = root.section("cluster");
     let d = ClusterSettings::default();
     let settings = ClusterSettings {
@@ -252,9 +266,39 @@ pub(super) fn cluster(root: &mut Section<'_>) -> ClusterSettings {
         lease: time(&mut s, &keys::LEASE, d.lease),
         drain: time(&mut s, &keys::DRAIN, d.drain),
         capacity: s.count(&keys::CAPACITY, d.capacity.into()) as u32,
+        tls: tls(&mut s, folder),
     };
+    schemes(&mut s, &settings);
     root.close(s);
     settings
+}
+
+/// The certificates: all of it or none of it.
+fn tls(cluster: &mut Section<'_>, folder: &Path) -> Option<TlsSettings> {
+    let mut s = cluster.section(keys::TLS.name);
+    let all = [&keys::CERTIFICATE, &keys::PRIVATE_KEY, &keys::AUTHORITY];
+    let paths = all.map(|key| s.path(key, folder));
+    let any = paths.iter().any(Option::is_some);
+    for (key, _) in all.iter().zip(&paths).filter(|(_, path)| any && path.is_none()) {
+        let rule = "is missing; certificate, key and authority stand together";
+        s.missing(key, rule);
+    }
+    cluster.close(s);
+    let [certificate, key, authority] = paths;
+    Some(TlsSettings { certificate: certificate?, key: key?, authority: authority? })
+}
+
+/// With certificates nothing is said plain, and without them nothing can be said else.
+fn schemes(s: &mut Section<'_>, settings: &ClusterSettings) {
+    let (want, when) = match settings.tls {
+        Some(_) => ("https://", "with"),
+        None => ("http://", "without"),
+    };
+    let fits = |address: &str| address.trim().starts_with(want);
+    if (settings.tls.is_some() || s.says(&keys::ETCD)) && !settings.etcd.split(',').all(fits) {
+        let rule = format!("must begin with {want} {when} [cluster.tls]");
+        s.unfit(&keys::ETCD, &settings.etcd, rule);
+    }
 }
 
 /// The token section; a file named in the configuration is meant from the folder of that file.

@@ -4,6 +4,7 @@
 //! request fails at once; whoever asks keeps what it has and asks again.
 
 mod connection;
+mod secure;
 
 use std::time::Duration;
 
@@ -14,12 +15,15 @@ use tokio_postgres::tls::TlsConnect;
 use tokio_postgres::types::{FromSql, ToSql};
 use tokio_postgres::{NoTls, Row, Socket};
 
+use crate::tls;
+
 use super::checkpoints::{
     Checkpoints, Kept, PlayerPlace, PlayersSaved, Saved, Snapshot, check_places, check_player,
     check_state, newest_of_each,
 };
 use super::{CheckpointError, RegionKey};
-use connection::{Connection, Schema};
+use connection::{Connection, Demand, Schema};
+use secure::Secure;
 
 pub use connection::Tls;
 
@@ -104,10 +108,23 @@ impl Postgres {
     /// [`CheckpointError::Illegal`]: the URL; [`CheckpointError::Unreachable`] and
     /// [`CheckpointError::Refused`]: the first connection did not come about.
     pub async fn connect(url: &str, cluster: &str) -> Result<Postgres, CheckpointError> {
-        Postgres::connect_by(url, cluster, NoTls).await
+        let connection = Connection::open(url, &SCHEMA, Demand::AsTheAddressSays, NoTls).await?;
+        Ok(Postgres { connection, cluster: cluster.into() })
     }
 
-    /// The same over encrypted connections, made by `tls`.
+    /// The same, with certificates on both sides: a database that does not speak TLS is not talked to.
+    ///
+    /// # Errors
+    /// As [`Postgres::connect`].
+    pub async fn connect_with(
+        url: &str,
+        cluster: &str,
+        tls: &tls::Tls,
+    ) -> Result<Postgres, CheckpointError> {
+        Postgres::connect_by(url, cluster, Secure::new(tls)).await
+    }
+
+    /// The same over encrypted connections, made by `tls`; plain ones are refused.
     ///
     /// # Errors
     /// As [`Postgres::connect`].
@@ -121,7 +138,7 @@ impl Postgres {
         T::TlsConnect: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        let connection = Connection::open(url, &SCHEMA, tls).await?;
+        let connection = Connection::open(url, &SCHEMA, Demand::Encrypted, tls).await?;
         Ok(Postgres { connection, cluster: cluster.into() })
     }
 

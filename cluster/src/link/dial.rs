@@ -1,23 +1,31 @@
 //! The side that calls: one task per lane, which keeps a connection to the peer while the peer is a
 //! member of the cluster.
 
+use std::future::{Ready, ready};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::SinkExt;
 use futures::channel::mpsc;
+use http::Uri;
 use http::uri::PathAndQuery;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Status, Streaming};
+use tonic::{Code, Request, Status, Streaming};
+use tower_service::Service;
 
+use super::accept::Connection;
 use super::codec::Plain;
 use super::hello::{Hello, read_want};
 use super::lane::{FRAME_BYTES, LaneFull, Sending};
 use super::serve::METHOD;
+use crate::tls::{Tls, Untrusted};
 
 /// How long a connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -124,21 +132,32 @@ impl Lane {
         self.sending().end()
     }
 
-    /// Carries until the lane ends. `address` is the peer's, host:port.
-    pub(super) async fn carry(self: Arc<Self>, address: String) {
-        let mut wait = AGAIN.0;
+    /// Carries until the lane ends. `address` is the peer's, host:port; with `tls` it must show a certificate
+    /// of that host.
+    pub(super) async fn carry(self: Arc<Self>, address: String, tls: Option<Tls>) {
+        let (mut wait, mut told) = (AGAIN.0, None);
         while !self.is_ended() {
-            match self.connect(&address).await {
+            match self.connect(&address, tls.as_ref()).await {
                 Ok(never) => match never {},
-                Err(Lost { was_open, refused, status }) => {
+                Err(Lost { was_open, error }) => {
                     if was_open {
-                        wait = AGAIN.0;
+                        (wait, told) = (AGAIN.0, None);
                     }
-                    if refused && self.metrics.connections.load(Relaxed) > 0 {
+                    if error.nobody_listens() && self.metrics.connections.load(Relaxed) > 0 {
                         self.refused.store(true, Relaxed);
                         self.suspects.notify_one();
                     }
-                    tracing::debug!(to = self.hello.to, %address, ?status, "a lane lost its connection");
+                    let (to, text) = (self.hello.to, error.to_string());
+                    // What does not pass by itself is told once, and again when it changes.
+                    match error.stays() && told.as_ref() != Some(&text) {
+                        true => {
+                            tracing::warn!(to, %address, error = text, "a peer cannot be talked to")
+                        }
+                        false => {
+                            tracing::debug!(to, %address, error = text, "no connection to a peer")
+                        }
+                    }
+                    told = Some(text);
                 }
             }
             tokio::select! {
@@ -154,26 +173,31 @@ impl Lane {
         }
     }
 
-    async fn connect(&self, address: &str) -> Result<std::convert::Infallible, Lost> {
-        let lost = |was_open| move |status: Status| Lost { was_open, refused: false, status };
-        let channel = self.channel(address).await?;
+    async fn connect(
+        &self,
+        address: &str,
+        tls: Option<&Tls>,
+    ) -> Result<std::convert::Infallible, Lost> {
+        let lost = |error| Lost { was_open: false, error };
+        let channel = channel(address, tls).await.map_err(lost)?;
         let mut grpc = Grpc::new(channel).max_encoding_message_size(usize::MAX);
-        let refused = |e: tonic::transport::Error| Status::unavailable(e.to_string());
-        grpc.ready().await.map_err(refused).map_err(lost(false))?;
+        grpc.ready().await.map_err(|e| lost(DialError::from(&e)))?;
         let (frames, outgoing) = mpsc::channel::<Bytes>(1);
         let mut request = Request::new(outgoing);
         self.hello.write(request.metadata_mut());
         let path = PathAndQuery::from_static(METHOD);
-        let response = grpc.streaming(request, path, Plain).await.map_err(lost(false))?;
-        let want = read_want(response.metadata()).map_err(Status::from).map_err(lost(false))?;
+        let response = grpc.streaming(request, path, Plain).await;
+        let response = response.map_err(|status| lost(status.into()))?;
+        let want = read_want(response.metadata());
+        let want = want.map_err(|refused| lost(Status::from(refused).into()))?;
         let again = self.sending().reconnected(want);
         self.metrics.resent.fetch_add(again as u64, Relaxed);
         self.metrics.connections.fetch_add(1, Relaxed);
         self.connected.store(true, Relaxed);
         self.refused.store(false, Relaxed);
-        let result = self.pump(frames, response.into_inner()).await;
+        let ended = self.pump(frames, response.into_inner()).await;
         self.connected.store(false, Relaxed);
-        Err(lost(true)(result))
+        Err(Lost { was_open: true, error: ended.into() })
     }
 
     /// Sends and hears acknowledgements until the connection ends; says why it did.
@@ -216,48 +240,110 @@ impl Lane {
             status = hear => status,
         }
     }
-
-    async fn channel(&self, address: &str) -> Result<Channel, Lost> {
-        let no_address = |e| {
-            let status = Status::invalid_argument(format!("{address:?} is no address: {e}"));
-            Lost { was_open: false, refused: false, status }
-        };
-        let endpoint = Endpoint::from_shared(format!("http://{address}"))
-            .map_err(no_address)?
-            .tcp_nodelay(true)
-            .connect_timeout(CONNECT)
-            .http2_keep_alive_interval(KEEP_ALIVE.0)
-            .keep_alive_timeout(KEEP_ALIVE.1)
-            .keep_alive_while_idle(true)
-            .initial_stream_window_size(WINDOW)
-            .initial_connection_window_size(WINDOW);
-        endpoint.connect().await.map_err(|e| {
-            let (refused, status) = (is_refusal(&e), Status::unavailable(e.to_string()));
-            Lost { was_open: false, refused, status }
-        })
-    }
-}
-
-/// Whether the machine answered that nobody listens there.
-fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let io = error.downcast_ref::<std::io::Error>();
-        if io.is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused) {
-            return true;
-        }
-        next = error.source();
-    }
-    false
 }
 
 /// A connection that is no more, or never was.
 #[derive(Debug)]
 struct Lost {
     was_open: bool,
-    /// The machine answers, and says that nobody listens there.
-    refused: bool,
-    status: Status,
+    error: DialError,
+}
+
+/// Why there is no connection with a peer.
+#[derive(Debug, thiserror::Error)]
+enum DialError {
+    #[error("{address:?} is no address: {cause}")]
+    NoAddress { address: String, cause: String },
+    /// Its machine answers.
+    #[error("nobody listens there")]
+    NobodyListens,
+    #[error("it cannot be reached: {0}")]
+    Unreachable(String),
+    #[error(transparent)]
+    Untrusted(#[from] Untrusted),
+    #[error("{:?}: {}", .0.code(), .0.message())]
+    Said(Status),
+}
+
+impl DialError {
+    /// Whether it stays until somebody does something about it.
+    fn stays(&self) -> bool {
+        match self {
+            DialError::NoAddress { .. } | DialError::Untrusted(_) => true,
+            DialError::NobodyListens | DialError::Unreachable(_) => false,
+            DialError::Said(status) => {
+                matches!(status.code(), Code::FailedPrecondition | Code::InvalidArgument)
+            }
+        }
+    }
+
+    /// Whether the machine answers, and nobody listens there.
+    fn nobody_listens(&self) -> bool {
+        matches!(self, DialError::NobodyListens)
+    }
+}
+
+impl From<std::io::Error> for DialError {
+    fn from(error: std::io::Error) -> DialError {
+        match error.kind() {
+            std::io::ErrorKind::ConnectionRefused => DialError::NobodyListens,
+            _ => DialError::Unreachable(error.to_string()),
+        }
+    }
+}
+
+impl From<&tonic::transport::Error> for DialError {
+    fn from(error: &tonic::transport::Error) -> DialError {
+        Untrusted::below(error)
+            .map_or_else(|| DialError::Unreachable(error.to_string()), DialError::Untrusted)
+    }
+}
+
+impl From<Status> for DialError {
+    fn from(status: Status) -> DialError {
+        // A peer hears only after it has answered that its own certificate is refused.
+        let untrusted = Untrusted::below(&status);
+        untrusted.map_or_else(|| DialError::Said(status), DialError::Untrusted)
+    }
+}
+
+/// Connects to a peer, host:port.
+async fn channel(address: &str, tls: Option<&Tls>) -> Result<Channel, DialError> {
+    let no_address = |cause: String| DialError::NoAddress { address: address.to_owned(), cause };
+    let endpoint = Endpoint::from_shared(format!("http://{address}"))
+        .map_err(|e| no_address(e.to_string()))?
+        .http2_keep_alive_interval(KEEP_ALIVE.0)
+        .keep_alive_timeout(KEEP_ALIVE.1)
+        .keep_alive_while_idle(true)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW);
+    let host = endpoint.uri().host().ok_or_else(|| no_address("want host:port".into()))?;
+    let call = async {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok::<_, DialError>(Connection::call(stream, host, tls).await?)
+    };
+    let late = |_| DialError::Unreachable(format!("no connection within {CONNECT:?}"));
+    let connection = tokio::time::timeout(CONNECT, call).await.map_err(late)??;
+    let stands = Stands(Some(TokioIo::new(connection)));
+    endpoint.connect_with_connector(stands).await.map_err(|e| DialError::from(&e))
+}
+
+/// A connection that stands already, for a client that wants to make it. It is had once.
+struct Stands(Option<TokioIo<Connection>>);
+
+impl Service<Uri> for Stands {
+    type Response = TokioIo<Connection>;
+    type Error = std::io::Error;
+    type Future = Ready<Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), std::io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        ready(self.0.take().ok_or_else(|| std::io::ErrorKind::NotConnected.into()))
+    }
 }
 
 const _: () = assert!(FRAME_BYTES < WINDOW as usize);

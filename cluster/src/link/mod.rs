@@ -13,6 +13,7 @@
 //!
 //! *Absent on purpose:* who owns which region (the module `node` tells), and any judgement of what is said.
 
+mod accept;
 mod away;
 mod codec;
 mod dial;
@@ -35,16 +36,17 @@ use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 
 pub use self::dial::LaneMetrics;
 pub use self::hello::{Hello, Kind, Refused};
 pub use self::lane::{LANE_BYTES, LaneError, LaneFull, Receiving, Sending};
 pub use self::switch::{Elsewhere, Switch, SwitchMetrics, follows};
 
+use self::accept::callers;
 use self::away::{Gateway, Remote, encoded};
 use self::dial::Lane;
 use self::serve::{Inboxes, Peers};
+use crate::tls::Tls;
 
 /// Who a process is among the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +90,7 @@ struct Inner {
     peers: RwLock<HashMap<u64, Arc<Peer>>>,
     switch: Arc<Switch>,
     inboxes: Arc<Inboxes>,
+    tls: Option<Tls>,
     stop: watch::Sender<bool>,
     /// Told when a member may be dead.
     suspects: Arc<Notify>,
@@ -99,7 +102,8 @@ pub struct Links(Arc<Inner>);
 
 impl Links {
     /// Listens on `addr` (port 0: any) and serves peers from tasks of `runtime`, on which it is to be
-    /// called and which must outlive it. Nobody is taken in before [`Links::join`].
+    /// called and which must outlive it. Nobody is taken in before [`Links::join`]; with `tls` only who
+    /// shows a certificate, and only who does is called.
     ///
     /// # Errors
     /// The address cannot be listened on.
@@ -108,6 +112,7 @@ impl Links {
         addr: SocketAddr,
         directory: Arc<Directory>,
         runtime: Handle,
+        tls: Option<Tls>,
     ) -> Result<(Links, SocketAddr), LinkError> {
         let error = |source| LinkError::Listen { addr, source };
         let listener = TcpListener::bind(addr).await.map_err(error)?;
@@ -122,12 +127,13 @@ impl Links {
             peers: RwLock::default(),
             switch: switch.clone(),
             inboxes: inboxes.clone(),
+            tls: tls.clone(),
             stop,
             suspects: switch.suspicion(),
         }));
         switch.connect(links.clone(), directory);
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         runtime.spawn(async move {
+            let incoming = callers(listener, tls, inboxes.refusals.clone());
             let stopped = async move { drop(stopping.wait_for(|stop| *stop).await) };
             let server = Server::builder()
                 .http2_keepalive_interval(Some(Duration::from_secs(1)))
@@ -150,6 +156,12 @@ impl Links {
     /// What takes messages from peers.
     pub fn switch(&self) -> &Switch {
         &self.0.switch
+    }
+
+    /// How many callers were not let in: without a certificate, of another cluster, of a version that is not
+    /// spoken here.
+    pub fn refused(&self) -> u64 {
+        self.0.inboxes.refusals.count()
     }
 
     fn peer(&self, process: u64) -> Option<Arc<Peer>> {
@@ -177,7 +189,8 @@ impl Links {
                     kind,
                 };
                 let lane = Arc::new(Lane::new(hello, self.0.suspects.clone()));
-                self.0.runtime.spawn(lane.clone().carry(address.to_owned()));
+                let tls = self.0.tls.clone();
+                self.0.runtime.spawn(lane.clone().carry(address.to_owned(), tls));
                 lane
             });
             let gateway = Gateway::new(process, lanes[Kind::Sessions as usize].clone());

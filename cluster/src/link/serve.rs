@@ -17,6 +17,7 @@ use tonic::server::{Grpc, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
 use tower_service::Service;
 
+use super::accept::Refusals;
 use super::codec::Plain;
 use super::hello::{Hello, Kind, Refused, write_want};
 use super::lane::{FRAME_BYTES, Receiving};
@@ -43,11 +44,14 @@ pub(super) struct Inboxes {
     here: u64,
     switch: Arc<Switch>,
     lanes: Mutex<Lanes>,
+    /// Callers that were not let in.
+    pub(super) refusals: Arc<Refusals>,
 }
 
 impl Inboxes {
     pub(super) fn new(cluster: String, here: u64, switch: Arc<Switch>) -> Inboxes {
-        Inboxes { cluster, here, switch, lanes: Mutex::default() }
+        let (lanes, refusals) = Default::default();
+        Inboxes { cluster, here, switch, lanes, refusals }
     }
 
     /// Forgets the lanes of a process that is no more.
@@ -65,13 +69,24 @@ impl Inboxes {
         Ok(lanes.entry((hello.from, hello.kind)).or_default().clone())
     }
 
+    /// A caller is not let in.
+    fn refused(&self, from: &dyn std::fmt::Display, why: &Refused) {
+        match why {
+            // Members are heard of by each process at its own time.
+            Refused::Stranger(_) | Refused::Process { .. } => {
+                tracing::debug!(process = %from, error = %why, "a caller is to try again");
+            }
+            _ => self.refusals.note(&format_args!("process {from}"), why),
+        }
+    }
+
     /// Opens a lane's new connection; the one before it says nothing more from now on.
     async fn open(
         self: Arc<Self>,
         request: Request<Streaming<Bytes>>,
     ) -> Result<Response<BoxStream<'static, Result<Bytes, Status>>>, Status> {
-        let hello = Hello::read(request.metadata())?;
-        let lane = self.lane(&hello)?;
+        let hello = Hello::read(request.metadata()).inspect_err(|why| self.refused(&"?", why))?;
+        let lane = self.lane(&hello).inspect_err(|why| self.refused(&hello.from, why))?;
         let (connection, want) = {
             let mut inbox = lane.lock().await;
             inbox.connection += 1;

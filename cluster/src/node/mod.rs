@@ -44,6 +44,7 @@ use crate::engine::{
 use crate::gateway::{Gateway, GatewayError, GatewayMetrics, Tokens};
 use crate::link::{Identity, LinkError, Links};
 use crate::server::gateway_config;
+use crate::tls::{Tls, TlsError};
 
 use self::archive::Shelf;
 use self::fence::LeaseFence;
@@ -74,6 +75,9 @@ pub enum NodeError {
     /// What keeps checkpoints says no or nothing.
     #[error(transparent)]
     Checkpoints(#[from] CheckpointError),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// Peers cannot connect.
     #[error(transparent)]
     Link(#[from] LinkError),
@@ -155,9 +159,14 @@ impl Status {
 }
 
 /// The etcd that a configuration names.
-async fn etcd(config: &Config, checkpoints: Option<&dyn Checkpoints>) -> Result<Etcd, NodeError> {
+async fn etcd(
+    config: &Config,
+    tls: Option<&Tls>,
+    checkpoints: Option<&dyn Checkpoints>,
+) -> Result<Etcd, NodeError> {
     let endpoints = config.cluster.etcd.split(',').map(|e| e.trim().to_owned()).collect();
     let mut options = EtcdOptions::new(endpoints, config.cluster.name.clone());
+    options.tls = tls.map(|tls| tls.etcd().clone());
     if let Some(checkpoints) = checkpoints {
         // An etcd that lost everything must grant higher epochs than checkpoints have.
         options.epochs_above = checkpoints.highest_epoch().await?;
@@ -166,11 +175,21 @@ async fn etcd(config: &Config, checkpoints: Option<&dyn Checkpoints>) -> Result<
 }
 
 /// The PostgreSQL that a configuration names, if any.
-async fn postgres(config: &Config) -> Result<Option<Arc<dyn Checkpoints>>, NodeError> {
-    match config.cluster.postgres.as_str() {
-        "off" => Ok(None),
-        url => Ok(Some(Arc::new(Postgres::connect(url, &config.cluster.name).await?))),
+async fn postgres(
+    config: &Config,
+    tls: Option<&Tls>,
+) -> Result<Option<Arc<dyn Checkpoints>>, NodeError> {
+    let name = &config.cluster.name;
+    match (config.cluster.postgres.as_str(), tls) {
+        ("off", _) => Ok(None),
+        (url, None) => Ok(Some(Arc::new(Postgres::connect(url, name).await?))),
+        (url, Some(tls)) => Ok(Some(Arc::new(Postgres::connect_with(url, name, tls).await?))),
     }
+}
+
+/// The certificates that a configuration names, if any.
+fn certificates(config: &Config) -> Result<Option<Tls>, TlsError> {
+    config.cluster.tls.as_ref().map(Tls::load).transpose()
 }
 
 impl Node {
@@ -180,11 +199,12 @@ impl Node {
     /// What cannot be started, or the store's answer.
     pub async fn start(config: &Config, roles: Roles, tokens: Tokens) -> Result<Node, NodeError> {
         let background = Background::new()?;
-        let asked = config.clone();
+        let (asked, tls) = (config.clone(), certificates(config)?);
         // Clients of the store live where they were made.
         let (store, checkpoints) = on(&background, async move {
-            let checkpoints = postgres(&asked).await?;
-            Ok::<_, NodeError>((etcd(&asked, checkpoints.as_deref()).await?, checkpoints))
+            let tls = tls.as_ref();
+            let checkpoints = postgres(&asked, tls).await?;
+            Ok::<_, NodeError>((etcd(&asked, tls, checkpoints.as_deref()).await?, checkpoints))
         })
         .await?;
         Node::join_on(config, roles, tokens, Arc::new(store), checkpoints, background).await
@@ -234,8 +254,8 @@ impl Node {
         let identity = Identity { cluster: config.cluster.name.clone(), process: number };
         let (links, listens) = {
             let (directory, handle) = (directory.clone(), background.handle());
-            let addr = config.cluster.listen;
-            on(&background, Links::start(identity, addr, directory, handle)).await?
+            let (addr, tls) = (config.cluster.listen, certificates(config)?);
+            on(&background, Links::start(identity, addr, directory, handle, tls)).await?
         };
         let info = node_info(config, roles, number, listens);
         let name = info.name.clone();

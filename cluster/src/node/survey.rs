@@ -25,6 +25,9 @@ pub struct ClusterSurvey {
     pub regions: Vec<RegionLine>,
     /// What this process says to others.
     pub lanes: Vec<LaneLine>,
+    /// Callers that this process did not let in as peers.
+    #[serde(default)]
+    pub refused: u64,
 }
 
 /// A process.
@@ -120,6 +123,7 @@ impl ClusterSurvey {
             nodes: nodes.collect(),
             regions: regions.collect(),
             lanes,
+            refused: links.refused(),
         }
     }
 
@@ -152,6 +156,9 @@ impl ClusterSurvey {
                 *text += &format!("{name}{{peer=\"{to}\",lane=\"{of}\"}} {}\n", value(lane));
             }
         }
+        *text += "# HELP purview_links_refused_total Callers that were not let in as peers.\n";
+        *text += "# TYPE purview_links_refused_total counter\n";
+        *text += &format!("purview_links_refused_total {}\n", self.refused);
         *text += "# HELP purview_regions_located Regions of which it is known where they run.\n";
         *text += "# TYPE purview_regions_located gauge\n";
         *text += &format!("purview_regions_located {}\n", self.regions_located);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
-use tokio_postgres::config::Host;
+use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Error, Row, Socket};
@@ -64,11 +64,20 @@ pub struct Schema {
     pub make: &'static str,
 }
 
+/// What connections must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Demand {
+    /// Its `sslmode`.
+    AsTheAddressSays,
+    Encrypted,
+}
+
 impl Connection {
     /// Connects, makes the tables, and stays connected from then on.
     pub async fn open<T: Tls>(
         url: &str,
         schema: &'static Schema,
+        demand: Demand,
         tls: T,
     ) -> Result<Connection, CheckpointError>
     where
@@ -81,6 +90,11 @@ impl Connection {
             found: whole(&e),
             rule: "must be postgres://user:password@host:port/database".into(),
         })?;
+        // A socket of this machine's own is nobody else's to read.
+        let remote = config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_)));
+        if demand == Demand::Encrypted && remote {
+            config.ssl_mode(SslMode::Require);
+        }
         config.connect_timeout(CONNECT_LIMIT).tcp_user_timeout(SILENCE_LIMIT);
         config.keepalives_idle(SILENCE_LIMIT).application_name("purview");
         let name: Arc<str> = name(&config).into();

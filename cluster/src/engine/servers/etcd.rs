@@ -9,6 +9,7 @@ use rustix::process::Signal;
 
 use super::child::{Run, Running};
 use super::{Place, STARTS_MAX, ServerError, find, free_port};
+use crate::config::TlsSettings;
 
 /// Heartbeat and election time of the etcds of one machine, ms. They allow leases of 1 s.
 const HEARTBEAT_MS: u32 = 50;
@@ -29,6 +30,10 @@ struct Setup {
     name: String,
     client_port: u16,
     peer_port: u16,
+    /// Where its health is asked after, plain.
+    health_port: u16,
+    /// What it shows, and whom it lets in.
+    tls: Option<TlsSettings>,
     place: Place,
     /// All members: `name=url`, parted by commas.
     members: String,
@@ -40,9 +45,22 @@ impl EtcdServer {
     /// # Errors
     /// [`ServerError`].
     pub fn start(dir: Option<&Path>) -> Result<EtcdServer, ServerError> {
+        EtcdServer::start_as(dir, None)
+    }
+
+    /// The same, which lets in only who shows a certificate.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub fn start_secure(dir: Option<&Path>, tls: &TlsSettings) -> Result<EtcdServer, ServerError> {
+        EtcdServer::start_as(dir, Some(tls))
+    }
+
+    fn start_as(dir: Option<&Path>, tls: Option<&TlsSettings>) -> Result<EtcdServer, ServerError> {
         let mut tries = 1;
         loop {
-            let server = EtcdServer::spawn(vec![Setup::new(0, Place::new(dir)?)?]);
+            let setup = Setup { tls: tls.cloned(), ..Setup::new(0, Place::new(dir)?)? };
+            let server = EtcdServer::spawn(vec![setup]);
             match server.map(|mut servers| servers.pop()) {
                 Ok(Some(server)) => return Ok(server),
                 Err(ServerError::NotUp { .. }) if tries < STARTS_MAX => tries += 1,
@@ -80,9 +98,9 @@ impl EtcdServer {
         Ok(servers)
     }
 
-    /// Where it is reached: `http://127.0.0.1:port`.
+    /// Where it is reached: `http://127.0.0.1:port`, or `https://`.
     pub fn url(&self) -> String {
-        url(self.setup.client_port)
+        self.setup.url(self.setup.client_port)
     }
 
     /// Its process.
@@ -122,13 +140,13 @@ impl EtcdServer {
 
     /// Whether it is the leader of its cluster.
     pub fn leads(&self) -> bool {
-        let metrics = get(self.setup.client_port, "/metrics");
+        let metrics = get(self.setup.health_port, "/metrics");
         metrics.is_some_and(|text| text.lines().any(|line| line == "etcd_server_is_leader 1"))
     }
 
     fn wait_ready(&self) -> Result<(), ServerError> {
         self.running.wait_ready(|| {
-            let health = get(self.setup.client_port, "/health");
+            let health = get(self.setup.health_port, "/health");
             health.is_some_and(|text| text.contains(r#""health":"true""#))
         })
     }
@@ -141,21 +159,46 @@ impl Setup {
             name: format!("m{i}"),
             client_port: free_port()?,
             peer_port: free_port()?,
+            health_port: free_port()?,
+            tls: None,
             place,
             members: String::new(),
         })
     }
 
     fn member(&self) -> String {
-        format!("{}={}", self.name, url(self.peer_port))
+        format!("{}={}", self.name, self.url(self.peer_port))
+    }
+
+    fn url(&self, port: u16) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://127.0.0.1:{port}")
+    }
+
+    /// Certificates for clients and for other members.
+    fn tls_flags(&self) -> Vec<String> {
+        let Some(TlsSettings { certificate, key, authority }) = &self.tls else {
+            return Vec::new();
+        };
+        let (certificate, key) = (certificate.display(), key.display());
+        let flags = |of: &str| {
+            [
+                format!("--{of}cert-file={certificate}"),
+                format!("--{of}key-file={key}"),
+                format!("--{of}trusted-ca-file={}", authority.display()),
+                format!("--{of}client-cert-auth=true"),
+            ]
+        };
+        [flags(""), flags("peer-")].concat()
     }
 
     fn run(&self) -> Result<Running, ServerError> {
-        let (client, peer) = (url(self.client_port), url(self.peer_port));
+        let (client, peer) = (self.url(self.client_port), self.url(self.peer_port));
         let data = self.place.path().join("etcd");
         let flags = [
             ("name", self.name.clone()),
             ("data-dir", data.display().to_string()),
+            ("listen-metrics-urls", format!("http://127.0.0.1:{}", self.health_port)),
             ("listen-client-urls", client.clone()),
             ("advertise-client-urls", client),
             ("listen-peer-urls", peer.clone()),
@@ -167,10 +210,11 @@ impl Setup {
             ("auto-compaction-retention", "10m".into()),
             ("logger", "zap".into()),
         ];
+        let flags = flags.map(|(flag, value)| format!("--{flag}={value}"));
         Run {
             program: "etcd",
             file: &self.file,
-            args: flags.map(|(flag, value)| format!("--{flag}={value}")).into(),
+            args: flags.into_iter().chain(self.tls_flags()).collect(),
             log: self.place.path().join("etcd.log"),
             end: if self.place.stays() { Signal::TERM } else { Signal::KILL },
             crash: (Signal::KILL, "KILL"),
@@ -179,10 +223,6 @@ impl Setup {
         }
         .start()
     }
-}
-
-fn url(port: u16) -> String {
-    format!("http://127.0.0.1:{port}")
 }
 
 /// The answer to a `GET`; none: it does not answer in time.

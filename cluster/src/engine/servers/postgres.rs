@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use super::child::{Run, Running};
 use super::{Place, STARTS_MAX, ServerError, find, free_port, system};
+use crate::config::TlsSettings;
 
 /// The user and the database of the cluster's checkpoints.
 const NAME: &str = "purview";
@@ -28,6 +29,8 @@ struct Setup {
     port: u16,
     user: Option<&'static str>,
     password: String,
+    /// Whether it lets in only who shows a certificate of its user's.
+    secure: bool,
 }
 
 impl PostgresServer {
@@ -38,7 +41,29 @@ impl PostgresServer {
     /// # Errors
     /// [`ServerError`].
     pub fn start(dir: Option<&Path>) -> Result<PostgresServer, ServerError> {
+        PostgresServer::start_as(dir, None)
+    }
+
+    /// The same over TLS alone, for who shows a certificate whose common name is [`crate::tls::make::USER`],
+    /// and knows the password.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub fn start_secure(
+        dir: Option<&Path>,
+        tls: &TlsSettings,
+    ) -> Result<PostgresServer, ServerError> {
+        PostgresServer::start_as(dir, Some(tls))
+    }
+
+    fn start_as(
+        dir: Option<&Path>,
+        tls: Option<&TlsSettings>,
+    ) -> Result<PostgresServer, ServerError> {
         let mut setup = Setup::new(dir)?;
+        if let Some(tls) = tls {
+            setup.secure(tls)?;
+        }
         let mut tries = 1;
         loop {
             setup.port = free_port()?;
@@ -101,6 +126,7 @@ impl Setup {
             port: 0,
             user: root.then_some(USER),
             password: String::new(),
+            secure: false,
         };
         setup.password = setup.password()?;
         if !setup.data().join("PG_VERSION").exists() {
@@ -134,6 +160,34 @@ impl Setup {
             chown(place, Some(user), Some(group)).map_err(system(place.display().to_string()))?;
         }
         Ok(password)
+    }
+
+    /// Gives it its certificate, and lets in only who has one.
+    fn secure(&mut self, tls: &TlsSettings) -> Result<(), ServerError> {
+        self.secure = true;
+        let copies = [("crt", &tls.certificate), ("key", &tls.key), ("authority", &tls.authority)];
+        for (ending, from) in copies {
+            let text = std::fs::read(from).map_err(system(from.display().to_string()))?;
+            self.write(&self.certificate(ending), &text)?;
+        }
+        // Its common name must be the user's.
+        let rule = "hostssl all all 127.0.0.1/32 scram-sha-256 clientcert=verify-full\n";
+        self.write(&self.data().join("pg_hba.conf"), rule.as_bytes())
+    }
+
+    fn certificate(&self, ending: &str) -> PathBuf {
+        self.place.path().join(format!("server.{ending}"))
+    }
+
+    /// Writes a file that only the user may read that it runs as.
+    fn write(&self, path: &Path, text: &[u8]) -> Result<(), ServerError> {
+        let what = || path.display().to_string();
+        let file = File::options().create(true).truncate(true).write(true).mode(0o600).open(path);
+        file.and_then(|mut file| file.write_all(text)).map_err(system(what()))?;
+        match self.ids()? {
+            Some((user, group)) => chown(path, Some(user), Some(group)).map_err(system(what())),
+            None => Ok(()),
+        }
     }
 
     /// The numbers of the user that it runs as, and of its group.
@@ -180,8 +234,16 @@ impl Setup {
             format!("fsync={}", if self.place.stays() { "on" } else { "off" }),
             "shared_buffers=32MB".into(),
         ];
+        let path = |ending| self.certificate(ending).display().to_string();
+        let encrypted = [
+            "ssl=on".to_owned(),
+            format!("ssl_cert_file={}", path("crt")),
+            format!("ssl_key_file={}", path("key")),
+            format!("ssl_ca_file={}", path("authority")),
+        ];
+        let settings = settings.into_iter().chain(encrypted.into_iter().filter(|_| self.secure));
         let mut args = vec!["-D".to_owned(), self.data().display().to_string()];
-        args.extend(settings.into_iter().flat_map(|setting| ["-c".into(), setting]));
+        args.extend(settings.flat_map(|setting| ["-c".into(), setting]));
         // What it wrote when it ran last.
         let ready = self.data().join("postmaster.pid");
         let running = self.command("postgres", &file, args).start()?;

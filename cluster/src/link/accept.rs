@@ -1,0 +1,213 @@
+//! Connections with peers as they come about: plain, or after both sides have shown their certificates.
+
+use std::fmt::Display;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures::Stream;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+use tonic::transport::server::Connected;
+
+use crate::tls::{Tls, Untrusted};
+
+/// How long a caller may take to show its certificate.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// Handshakes that go on at once; further callers wait.
+const HANDSHAKES: usize = 1_024;
+
+/// Callers that were let in and are not served yet.
+const QUEUE: usize = 128;
+
+/// After the listener failed, for example for want of file descriptors.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// Time between two log lines about refused callers.
+const SAY_EVERY: Duration = Duration::from_secs(1);
+
+/// A connection with a peer.
+#[derive(Debug)]
+pub(super) enum Connection {
+    Plain(TcpStream),
+    Secure(Box<TlsStream<TcpStream>>),
+}
+
+impl Connection {
+    /// Calls a peer. `host` is what its certificate must name.
+    pub(super) async fn call(
+        stream: TcpStream,
+        host: &str,
+        tls: Option<&Tls>,
+    ) -> Result<Connection, Untrusted> {
+        let Some(tls) = tls else { return Ok(Connection::Plain(stream)) };
+        let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(bare).map_err(|_| Untrusted::Name(host.into()))?;
+        let called = TlsConnector::from(tls.call().clone()).connect(name, stream).await;
+        called.map(|s| Connection::Secure(Box::new(s.into()))).map_err(|e| (&e).into())
+    }
+
+    /// Lets a caller in.
+    async fn answer(stream: TcpStream, tls: Tls) -> Result<Connection, Untrusted> {
+        let answered = TlsAcceptor::from(tls.serve().clone()).accept(stream);
+        let answered = tokio::time::timeout(HANDSHAKE, answered).await;
+        let answered = answered.map_err(|_| Untrusted::Slow)?;
+        answered.map(|s| Connection::Secure(Box::new(s.into()))).map_err(|e| (&e).into())
+    }
+}
+
+/// Callers that were not let in.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    count: AtomicU64,
+    /// When the log was told last, and how many there had been.
+    told: Mutex<Option<(Instant, u64)>>,
+}
+
+impl Refusals {
+    /// How many.
+    pub(super) fn count(&self) -> u64 {
+        self.count.load(Relaxed)
+    }
+
+    /// A caller was not let in. The log is told at most once a second.
+    pub(super) fn note(&self, from: &dyn Display, error: &dyn Display) {
+        let count = self.count.fetch_add(1, Relaxed) + 1;
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match *told {
+            Some((at, _)) if at.elapsed() < SAY_EVERY => return,
+            Some((_, before)) => before,
+            None => 0,
+        };
+        *told = Some((Instant::now(), count));
+        let more = count.saturating_sub(before + 1);
+        tracing::warn!(%from, %error, more, "a caller was not let in");
+    }
+}
+
+/// Callers that were let in, for as long as somebody listens to this.
+pub(super) fn callers(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    refusals: Arc<Refusals>,
+) -> impl Stream<Item = io::Result<Connection>> {
+    let (tell, told) = mpsc::channel(QUEUE);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = accept(listener, tls, refusals, tell.clone()) => {}
+            () = tell.closed() => {}
+        }
+    });
+    futures::stream::unfold(told, |mut told| async move { Some((Ok(told.recv().await?), told)) })
+}
+
+async fn accept(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    refusals: Arc<Refusals>,
+    tell: mpsc::Sender<Connection>,
+) {
+    let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
+    loop {
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::debug!(%error, "a caller was lost");
+                tokio::time::sleep(AGAIN).await;
+                continue;
+            }
+        };
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, %from, "a caller is gone already");
+            continue;
+        }
+        let Some(tls) = tls.clone() else {
+            if tell.send(Connection::Plain(stream)).await.is_err() {
+                return;
+            }
+            continue;
+        };
+        // It is never closed.
+        let Ok(turn) = handshakes.clone().acquire_owned().await else { return };
+        let (tell, refusals) = (tell.clone(), refusals.clone());
+        tokio::spawn(async move {
+            match Connection::answer(stream, tls).await {
+                // An error says that nobody serves peers any more.
+                Ok(connection) => drop(tell.send(connection).await),
+                Err(error) => refusals.note(&from, &error),
+            }
+            drop(turn);
+        });
+    }
+}
+
+impl Connected for Connection {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) {}
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Connection::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Connection::Secure(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Connection::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Connection::Secure(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Connection::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Connection::Secure(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Connection::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Connection::Secure(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Connection::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Connection::Secure(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Connection::Plain(stream) => stream.is_write_vectored(),
+            Connection::Secure(stream) => stream.is_write_vectored(),
+        }
+    }
+}

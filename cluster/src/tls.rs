@@ -1,0 +1,244 @@
+//! Who may talk to whom, by certificates: mutual TLS between processes and towards etcd and PostgreSQL.
+//!
+//! What the configuration names is read once, at the start. Both ends of a connection show a certificate of the
+//! same authority, and that of the called one names the host that was called. Whoever does not, or speaks
+//! plain, is refused with an [`Untrusted`] before anything is said.
+//!
+//! One stack for all: rustls with ring, which tonic and the client of etcd bring.
+
+pub mod make;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use etcd_client::{Certificate, Identity, TlsOptions};
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig, version};
+
+use crate::config::TlsSettings;
+
+/// What streams between processes speak inside of TLS.
+const HTTP2: &[u8] = b"h2";
+
+/// Why certificates cannot be used. The process does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("cluster.tls.{key} = {path:?}: cannot be read: {source}")]
+    Unreadable {
+        /// The key of the configuration.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("cluster.tls.{key} = {path:?}: {cause}; want {want}, as `purview certs` makes them")]
+    Unfit {
+        /// The key of the configuration.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+        /// What should stand there.
+        want: &'static str,
+    },
+}
+
+/// Why the other end of a connection is not talked to. Nothing was said to it, and nothing heard.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Untrusted {
+    /// It does not speak TLS.
+    #[error("it speaks plain, not TLS")]
+    Plain,
+    /// It shows no certificate.
+    #[error("it shows no certificate")]
+    NoCertificate,
+    /// Its certificate is of another authority, has run out, or is another host's.
+    #[error("its certificate is refused: {0}")]
+    Certificate(String),
+    /// It refuses our certificate, or our way to speak.
+    #[error("it refuses this side's certificate or words: {0}")]
+    RefusesUs(String),
+    /// Something else is wrong with its handshake.
+    #[error("its handshake is wrong: {0}")]
+    Handshake(String),
+    /// It did not come to an end with its handshake.
+    #[error("it does not end its handshake in time")]
+    Slow,
+    /// What it is called can stand in no certificate.
+    #[error("{0:?} is no name that a certificate could have")]
+    Name(String),
+}
+
+impl From<&rustls::Error> for Untrusted {
+    fn from(error: &rustls::Error) -> Untrusted {
+        match error {
+            rustls::Error::InvalidMessage(_) => Untrusted::Plain,
+            rustls::Error::NoCertificatesPresented => Untrusted::NoCertificate,
+            rustls::Error::InvalidCertificate(why) => Untrusted::Certificate(why.to_string()),
+            rustls::Error::AlertReceived(alert) => Untrusted::RefusesUs(format!("{alert:?}")),
+            other => Untrusted::Handshake(other.to_string()),
+        }
+    }
+}
+
+impl From<&std::io::Error> for Untrusted {
+    fn from(error: &std::io::Error) -> Untrusted {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        inner.map_or_else(|| Untrusted::Handshake(error.to_string()), Untrusted::from)
+    }
+}
+
+impl Untrusted {
+    /// What of TLS was wrong, wherever it lies below an error; `None`: something else was.
+    pub fn below(error: &(dyn std::error::Error + 'static)) -> Option<Untrusted> {
+        let mut at = Some(error);
+        while let Some(error) = at {
+            if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+                return Some(tls.into());
+            }
+            // What an error of the system carries is not among its sources.
+            let carried = error.downcast_ref::<std::io::Error>().and_then(|e| e.get_ref());
+            if let Some(tls) = carried.and_then(|e| e.downcast_ref::<rustls::Error>()) {
+                return Some(tls.into());
+            }
+            at = carried.and_then(|e| e.source()).or_else(|| error.source());
+        }
+        None
+    }
+}
+
+/// The certificate of this process and the authority that it trusts. Cheap to clone.
+#[derive(Clone)]
+pub struct Tls(Arc<Inner>);
+
+struct Inner {
+    serve: Arc<ServerConfig>,
+    call: Arc<ClientConfig>,
+    database: Arc<ClientConfig>,
+    etcd: TlsOptions,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls(...)")
+    }
+}
+
+/// What the files say.
+struct Files {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    roots: RootCertStore,
+}
+
+fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(path).map_err(|source| TlsError::Unreadable { key, path: path.into(), source })
+}
+
+/// The certificates of a file, at least one.
+fn certificates(
+    key: &'static str,
+    path: &Path,
+    text: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let unfit = |cause| {
+        let (path, want) = (path.into(), "one or more certificates (PEM)");
+        TlsError::Unfit { key, path, cause, want }
+    };
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
+    let all = all.map_err(|e| unfit(e.to_string()))?;
+    if all.is_empty() { Err(unfit("there is none".into())) } else { Ok(all) }
+}
+
+impl Tls {
+    /// Reads what the configuration names.
+    ///
+    /// # Errors
+    /// [`TlsError`]: a file cannot be read, is no certificate or key, or the key is another
+    /// certificate's.
+    pub fn load(settings: &TlsSettings) -> Result<Tls, TlsError> {
+        let TlsSettings { certificate, key, authority } = settings;
+        let [chain_text, key_text, roots_text] =
+            [("certificate", certificate), ("key", key), ("authority", authority)]
+                .map(|(name, path)| read(name, path));
+        let (chain_text, key_text, roots_text) = (chain_text?, key_text?, roots_text?);
+        let unfit = |key, path: &Path, cause: String, want| TlsError::Unfit {
+            key,
+            path: path.into(),
+            cause,
+            want,
+        };
+        let private = PrivateKeyDer::from_pem_slice(&key_text)
+            .map_err(|e| unfit("key", key, e.to_string(), "a private key (PEM)"))?;
+        let mut roots = RootCertStore::empty();
+        for root in certificates("authority", authority, &roots_text)? {
+            let want = "the certificates of authorities (PEM)";
+            roots.add(root).map_err(|e| unfit("authority", authority, e.to_string(), want))?;
+        }
+        let chain = certificates("certificate", certificate, &chain_text)?;
+        let identity = Identity::from_pem(chain_text, key_text);
+        let etcd =
+            TlsOptions::new().ca_certificate(Certificate::from_pem(roots_text)).identity(identity);
+        let files = Files { chain, key: private, roots };
+        // The key is not the certificate's, or neither is of a kind that is known here.
+        let (serve, call, database) = configs(&files)
+            .map_err(|e| unfit("key", key, e.to_string(), "the key of cluster.tls.certificate"))?;
+        Ok(Tls(Arc::new(Inner { serve, call, database, etcd })))
+    }
+
+    /// For peers that call: only those with a certificate are let in.
+    pub(crate) fn serve(&self) -> &Arc<ServerConfig> {
+        &self.0.serve
+    }
+
+    /// For calling peers.
+    pub(crate) fn call(&self) -> &Arc<ClientConfig> {
+        &self.0.call
+    }
+
+    /// For calling a database.
+    pub(crate) fn database(&self) -> &Arc<ClientConfig> {
+        &self.0.database
+    }
+
+    /// For calling etcd.
+    pub(crate) fn etcd(&self) -> &TlsOptions {
+        &self.0.etcd
+    }
+}
+
+type Configs = (Arc<ServerConfig>, Arc<ClientConfig>, Arc<ClientConfig>);
+
+fn configs(files: &Files) -> Result<Configs, Box<dyn std::error::Error>> {
+    let provider = Arc::new(ring::default_provider());
+    let roots = Arc::new(files.roots.clone());
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone()).build()?;
+    let own = || (files.chain.clone(), files.key.clone_key());
+    // Both sides are this program: nothing older is spoken between them.
+    let newest = &[&version::TLS13];
+    let (chain, key) = own();
+    let mut serve = ServerConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(newest)?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, key)?;
+    serve.alpn_protocols.push(HTTP2.into());
+    let client = |versions| {
+        let (chain, key) = own();
+        ClientConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(versions)?
+            .with_root_certificates(files.roots.clone())
+            .with_client_auth_cert(chain, key)
+    };
+    let mut call = client(newest)?;
+    call.alpn_protocols.push(HTTP2.into());
+    let database = client(&[&version::TLS12, &version::TLS13])?;
+    Ok((Arc::new(serve), Arc::new(call), Arc::new(database)))
+}
