@@ -10,7 +10,7 @@ use purview::actor::directory::{Directory, Process};
 use purview::actor::messages::ToRegion;
 use purview::scene::effects::{Input, Order};
 use purview::scene::{EntityId, Epoch, Pos, RegionId, Scene, SceneId, SceneSpec};
-use purview_cluster::link::{Identity, Kind, Links};
+use purview_cluster::link::{Identity, Kind, Links, Versions};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
@@ -48,10 +48,14 @@ fn runtime() -> Runtime {
 }
 
 async fn side(cluster: &str, number: u64, runtime: &Runtime) -> Side {
+    side_of(Identity::new(cluster, number), runtime).await
+}
+
+async fn side_of(identity: Identity, runtime: &Runtime) -> Side {
+    let number = identity.process;
     let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
     let process = Process { number, clock: Duration::from_secs(60), fence: None, archive: None };
     let directory = Arc::new(Directory::of_process(vec![Arc::new(scene)], process));
-    let identity = Identity { cluster: cluster.into(), process: number };
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let (known, handle) = (directory.clone(), runtime.handle().clone());
     let started = runtime.spawn(Links::start(identity, any, known, handle, None)).await.unwrap();
@@ -173,6 +177,31 @@ fn who_belongs_to_another_cluster_or_is_no_member_says_nothing_here() {
         wait_for("the stranger's word", || !heard.lock().unwrap().is_empty()).await;
         assert_eq!(*heard.lock().unwrap(), [7]);
         [here, other, stranger, old].iter().for_each(|side| side.links.stop());
+        background.shutdown_background();
+    });
+}
+
+#[test]
+fn releases_next_to_each_other_talk_and_others_do_not() {
+    System::new().block_on(async {
+        let background = runtime();
+        let release = |number, lowest, highest| {
+            let versions = Versions { lowest, highest };
+            side_of(Identity { versions, ..Identity::new("c", number) }, &background)
+        };
+        let (old, new, next) =
+            (release(1, 1, 1).await, release(2, 1, 2).await, release(3, 2, 3).await);
+        let all = [&old, &new, &next];
+        for side in all {
+            let others = all.iter().filter(|other| other.links.process() != side.links.process());
+            others.for_each(|o| side.links.join(o.links.process(), &o.address.to_string()));
+        }
+        wait_for("the old and the new", || connections(&old) >= 1).await;
+        wait_for("the new and both", || connections(&new) >= 2).await;
+        wait_for("the next and the new", || connections(&next) >= 1).await;
+        wait_for("refusals", || old.links.refused() >= 2 && next.links.refused() >= 2).await;
+        assert_eq!((connections(&old), connections(&next), new.links.refused()), (1, 1, 0));
+        all.iter().for_each(|side| side.links.stop());
         background.shutdown_background();
     });
 }

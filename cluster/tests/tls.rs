@@ -73,7 +73,7 @@ fn side(number: u64, runtime: &Runtime, tls: Option<Tls>) -> (Links, SocketAddr)
     let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
     let process = Process { number, clock: Duration::from_secs(60), fence: None, archive: None };
     let directory = Arc::new(Directory::of_process(vec![Arc::new(scene)], process));
-    let identity = Identity { cluster: "c".into(), process: number };
+    let identity = Identity::new("c", number);
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let handle = runtime.handle().clone();
     runtime.block_on(Links::start(identity, any, directory, handle, tls)).unwrap()

@@ -9,6 +9,7 @@ pub mod codes;
 mod forms;
 pub mod frame;
 pub mod framing;
+mod lenient;
 pub mod moves;
 pub mod peer;
 mod shape;
@@ -19,4 +20,4 @@ pub use codec::{DecodeError, MAX_CLIENT_FRAME, MAX_SERVER_FRAME, PROTOCOL_VERSIO
 pub use codes::{CloseCode, ErrorCode};
 pub use frame::{EncodedBatch, Entered, Frame, Moved};
 pub use moves::{Coursed, Form, Going, MoveRules, OwnMove};
-pub use snapshot::{MAX_SNAPSHOT, SNAPSHOT_VERSION, SnapshotError};
+pub use snapshot::{MAX_SNAPSHOT, SNAPSHOT_VERSION, SNAPSHOT_VERSION_MIN, SnapshotError};

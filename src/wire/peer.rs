@@ -1,5 +1,6 @@
 //! What the processes of a cluster say to each other, for their regions and their sessions. Each
-//! message is one MessagePack value; `docs/cluster.md` says how they travel.
+//! message is one MessagePack value; `docs/cluster.md` says how they travel, and what a next release may
+//! change of them.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -8,8 +9,14 @@ use crate::scene::effects::{Input, Notice};
 use crate::scene::frames::FrameBatch;
 use crate::scene::{EntityId, Epoch, RegionId, SessionId};
 
-/// Version of these messages. Processes of different versions do not talk.
+use super::lenient;
+
+/// Version of these messages: the newest that this release speaks. Two processes talk in the newest that both
+/// speak.
 pub const PEER_VERSION: u16 = 1;
+
+/// The oldest version that this release still speaks: that of the release before it.
+pub const PEER_VERSION_MIN: u16 = 1;
 
 /// Longest message between processes, bytes: all ghosts of a region in a full batch fit many times.
 pub const MAX_PEER_MSG: usize = 64 << 20;
@@ -134,9 +141,12 @@ pub enum PeerError {
     /// It is longer than [`MAX_PEER_MSG`].
     #[error("a peer's message of {0} bytes: at most {MAX_PEER_MSG} are allowed")]
     TooBig(usize),
+    /// It is of a kind that a next release has.
+    #[error("a peer's message of a kind that is not known here: {0}")]
+    Unknown(String),
     /// It is none of the messages of this version, or has values that no such message has.
     #[error("a peer's message is not understood: {0}")]
-    Malformed(#[from] rmp_serde::decode::Error),
+    Malformed(rmp_serde::decode::Error),
     /// An index in a batch of frames points at nothing.
     #[error("a peer's batch of frames is torn: session {0} points beyond its end")]
     Torn(usize),
@@ -183,7 +193,19 @@ pub fn encode_frames(
     rmp_serde::encode::write(out, &PeerMsg::Frames { from, batch })
 }
 
-/// Reads one message.
+impl From<rmp_serde::decode::Error> for PeerError {
+    fn from(error: rmp_serde::decode::Error) -> PeerError {
+        match error {
+            // The only way in which serde tells of it.
+            rmp_serde::decode::Error::Syntax(text) if text.starts_with("unknown variant") => {
+                PeerError::Unknown(text)
+            }
+            error => PeerError::Malformed(error),
+        }
+    }
+}
+
+/// Reads one message. Fields that a next release has added are passed over.
 ///
 /// # Errors
 /// [`PeerError`] says what is wrong with it.
@@ -191,8 +213,7 @@ pub fn decode(bytes: &[u8]) -> Result<PeerMsg, PeerError> {
     if bytes.len() > MAX_PEER_MSG {
         return Err(PeerError::TooBig(bytes.len()));
     }
-    let mut rest = bytes;
-    let msg: PeerMsg = rmp_serde::decode::from_read(&mut rest)?;
+    let (msg, rest) = lenient::read::<PeerMsg>(bytes)?;
     if !rest.is_empty() {
         return Err(PeerError::Trailing(rest.len()));
     }

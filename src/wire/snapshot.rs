@@ -6,8 +6,13 @@
 
 use crate::scene::region::RegionSnapshot;
 
-/// The schema's version.
+use super::lenient;
+
+/// The schema's version: what this release writes.
 pub const SNAPSHOT_VERSION: u16 = 1;
+
+/// The oldest version that this release reads: what the release before it wrote.
+pub const SNAPSHOT_VERSION_MIN: u16 = 1;
 
 /// Longest body, bytes: some 100,000 players.
 pub const MAX_SNAPSHOT: usize = 1 << 29;
@@ -22,7 +27,10 @@ pub enum SnapshotError {
     #[error("this is no snapshot of a region")]
     Foreign,
     /// Of another release.
-    #[error("a snapshot of schema version {found}; this release reads {SNAPSHOT_VERSION}")]
+    #[error(
+        "a snapshot of schema version {found}; this release reads {SNAPSHOT_VERSION_MIN} to \
+         {SNAPSHOT_VERSION}"
+    )]
     UnknownVersion {
         /// Its version.
         found: u16,
@@ -95,7 +103,7 @@ impl RegionSnapshot {
         let torn = SnapshotError::Torn { found: bytes.len(), wanted: HEAD as u64 };
         let Some((version, rest)) = rest.split_first_chunk::<2>() else { return Err(torn) };
         let found = u16::from_be_bytes(*version);
-        if found != SNAPSHOT_VERSION {
+        if !(SNAPSHOT_VERSION_MIN..=SNAPSHOT_VERSION).contains(&found) {
             return Err(SnapshotError::UnknownVersion { found });
         }
         let Some((len, rest)) = rest.split_first_chunk::<8>() else { return Err(torn) };
@@ -114,10 +122,8 @@ impl RegionSnapshot {
         if found != wanted {
             return Err(SnapshotError::Damaged { found, wanted });
         }
-        let mut rest = body;
-        let mut from = rmp_serde::Deserializer::new(&mut rest);
-        let snapshot = serde::Deserialize::deserialize(&mut from)
-            .map_err(|e: rmp_serde::decode::Error| SnapshotError::BadField(e.to_string()))?;
+        let (snapshot, rest) =
+            lenient::read(body).map_err(|e| SnapshotError::BadField(e.to_string()))?;
         match rest.len() {
             0 => Ok(snapshot),
             by => Err(SnapshotError::Trailing { by }),

@@ -22,7 +22,7 @@ use tower_service::Service;
 
 use super::accept::Connection;
 use super::codec::Plain;
-use super::hello::{Hello, read_want};
+use super::hello::{Hello, Welcome};
 use super::lane::{FRAME_BYTES, LaneFull, Sending};
 use super::serve::METHOD;
 use crate::tls::{Tls, Untrusted};
@@ -188,9 +188,10 @@ impl Lane {
         let path = PathAndQuery::from_static(METHOD);
         let response = grpc.streaming(request, path, Plain).await;
         let response = response.map_err(|status| lost(status.into()))?;
-        let want = read_want(response.metadata());
-        let want = want.map_err(|refused| lost(Status::from(refused).into()))?;
-        let again = self.sending().reconnected(want);
+        let welcome = Welcome::read(response.metadata());
+        let welcome = welcome.map_err(|refused| lost(Status::from(refused).into()))?;
+        tracing::debug!(to = self.hello.to, ?welcome, "a lane is open");
+        let again = self.sending().reconnected(welcome.want);
         self.metrics.resent.fetch_add(again as u64, Relaxed);
         self.metrics.connections.fetch_add(1, Relaxed);
         self.connected.store(true, Relaxed);

@@ -21,6 +21,8 @@ mod hello;
 mod lane;
 mod serve;
 mod switch;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -31,14 +33,14 @@ use purview::actor::address::{AwayGateway, AwayRegion, RegionAddress};
 use purview::actor::directory::Directory;
 use purview::scene::effects::Input;
 use purview::scene::{Epoch, RegionId, SessionId};
-use purview::wire::peer::{MoveMsg, PEER_VERSION, PeerMsg};
+use purview::wire::peer::{MoveMsg, PeerMsg};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tonic::transport::Server;
 
 pub use self::dial::LaneMetrics;
-pub use self::hello::{Hello, Kind, Refused};
+pub use self::hello::{Hello, Kind, Refused, Versions};
 pub use self::lane::{LANE_BYTES, LaneError, LaneFull, Receiving, Sending};
 pub use self::switch::{Elsewhere, Switch, SwitchMetrics, follows};
 
@@ -55,6 +57,15 @@ pub struct Identity {
     pub cluster: String,
     /// The process's number.
     pub process: u64,
+    /// What it can speak.
+    pub versions: Versions,
+}
+
+impl Identity {
+    /// A process of this release.
+    pub fn new(cluster: impl Into<String>, process: u64) -> Identity {
+        Identity { cluster: cluster.into(), process, versions: Versions::OURS }
+    }
 }
 
 /// Why a process cannot be called.
@@ -118,7 +129,12 @@ impl Links {
         let listener = TcpListener::bind(addr).await.map_err(error)?;
         let local = listener.local_addr().map_err(error)?;
         let switch = Arc::new(Switch::default());
-        let inboxes = Inboxes::new(identity.cluster.clone(), identity.process, switch.clone());
+        let inboxes = Inboxes::new(
+            identity.cluster.clone(),
+            identity.process,
+            identity.versions,
+            switch.clone(),
+        );
         let inboxes = Arc::new(inboxes);
         let (stop, mut stopping) = watch::channel(false);
         let links = Links(Arc::new(Inner {
@@ -183,7 +199,7 @@ impl Links {
             let lanes = Kind::ALL.map(|kind| {
                 let hello = Hello {
                     cluster: self.0.identity.cluster.clone(),
-                    version: PEER_VERSION,
+                    versions: self.0.identity.versions,
                     from: self.process(),
                     to: process,
                     kind,

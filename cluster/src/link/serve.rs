@@ -19,7 +19,7 @@ use tower_service::Service;
 
 use super::accept::Refusals;
 use super::codec::Plain;
-use super::hello::{Hello, Kind, Refused, write_want};
+use super::hello::{Hello, Kind, Refused, Versions, Welcome};
 use super::lane::{FRAME_BYTES, Receiving};
 use super::switch::Switch;
 
@@ -42,6 +42,7 @@ type Lanes = HashMap<(u64, Kind), Arc<AsyncMutex<Inbox>>>;
 pub(super) struct Inboxes {
     cluster: String,
     here: u64,
+    versions: Versions,
     switch: Arc<Switch>,
     lanes: Mutex<Lanes>,
     /// Callers that were not let in.
@@ -49,9 +50,14 @@ pub(super) struct Inboxes {
 }
 
 impl Inboxes {
-    pub(super) fn new(cluster: String, here: u64, switch: Arc<Switch>) -> Inboxes {
+    pub(super) fn new(
+        cluster: String,
+        here: u64,
+        versions: Versions,
+        switch: Arc<Switch>,
+    ) -> Inboxes {
         let (lanes, refusals) = Default::default();
-        Inboxes { cluster, here, switch, lanes, refusals }
+        Inboxes { cluster, here, versions, switch, lanes, refusals }
     }
 
     /// Forgets the lanes of a process that is no more.
@@ -60,13 +66,14 @@ impl Inboxes {
         lanes.retain(|(from, _), _| *from != process);
     }
 
-    fn lane(&self, hello: &Hello) -> Result<Arc<AsyncMutex<Inbox>>, Refused> {
-        hello.check(&self.cluster, self.here)?;
+    /// The lane that a caller opens, and the version to speak on it.
+    fn lane(&self, hello: &Hello) -> Result<(Arc<AsyncMutex<Inbox>>, u16), Refused> {
+        let version = hello.check(&self.cluster, self.here, self.versions)?;
         if !self.switch.knows(hello.from) {
             return Err(Refused::Stranger(hello.from));
         }
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(lanes.entry((hello.from, hello.kind)).or_default().clone())
+        Ok((lanes.entry((hello.from, hello.kind)).or_default().clone(), version))
     }
 
     /// A caller is not let in.
@@ -86,7 +93,8 @@ impl Inboxes {
         request: Request<Streaming<Bytes>>,
     ) -> Result<Response<BoxStream<'static, Result<Bytes, Status>>>, Status> {
         let hello = Hello::read(request.metadata()).inspect_err(|why| self.refused(&"?", why))?;
-        let lane = self.lane(&hello).inspect_err(|why| self.refused(&hello.from, why))?;
+        let (lane, version) =
+            self.lane(&hello).inspect_err(|why| self.refused(&hello.from, why))?;
         let (connection, want) = {
             let mut inbox = lane.lock().await;
             inbox.connection += 1;
@@ -100,7 +108,7 @@ impl Inboxes {
             }
         });
         let mut response = Response::new(acknowledgements(acknowledged).boxed());
-        write_want(want, response.metadata_mut());
+        Welcome { version, want }.write(response.metadata_mut());
         Ok(response)
     }
 
@@ -124,10 +132,8 @@ impl Inboxes {
             for message in messages.map_err(|e| Status::data_loss(e.to_string()))? {
                 match peer::decode(&message) {
                     Ok(message) => self.switch.take(hello.from, hello.kind, message).await,
-                    Err(error) => {
-                        self.switch.refused();
-                        tracing::error!(from = hello.from, %error, "a message was left out");
-                    }
+                    // The lane goes on behind it.
+                    Err(error) => self.switch.refused(hello.from, &error),
                 }
             }
             acknowledge.send_replace(inbox.receiving.want() - 1);

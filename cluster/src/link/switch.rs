@@ -12,7 +12,7 @@ use purview::scene::effects::Input;
 use purview::scene::frames::FrameBatch;
 use purview::scene::{Epoch, RegionId, SessionId};
 use purview::wire::EncodedBatch;
-use purview::wire::peer::{Mark, MoveMsg, PeerMsg, speaker};
+use purview::wire::peer::{Mark, MoveMsg, PeerError, PeerMsg, speaker};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
@@ -26,6 +26,8 @@ pub struct SwitchMetrics {
     pub fenced: AtomicU64,
     /// Messages that were not understood; dropped.
     pub malformed: AtomicU64,
+    /// Messages of kinds that only a next release knows; dropped.
+    pub unknown: AtomicU64,
     /// Messages for regions that are not here; passed on if they must arrive, else dropped.
     pub astray: AtomicU64,
     /// Frames for sessions that are not here, or whose mailbox was full.
@@ -83,8 +85,13 @@ impl Switch {
     }
 
     /// A message was not understood.
-    pub(super) fn refused(&self) {
-        self.metrics.malformed.fetch_add(1, Relaxed);
+    pub(super) fn refused(&self, from: u64, error: &PeerError) {
+        let counter = match error {
+            PeerError::Unknown(_) => &self.metrics.unknown,
+            _ => &self.metrics.malformed,
+        };
+        counter.fetch_add(1, Relaxed);
+        tracing::error!(from, %error, "a message was left out");
     }
 
     /// From now on nobody speaks for a region but its owner of this epoch or a later one.

@@ -52,7 +52,7 @@ use self::keeper::{Keeper, Stores, Told};
 use self::planner::{OrderError, Orders};
 use self::residents::Residents;
 
-pub use self::survey::{ClusterSurvey, LaneLine, NodeLine, RegionLine};
+pub use self::survey::{ClusterSurvey, LaneLine, LeftOut, NodeLine, RegionLine};
 
 /// The value under which the cluster's clock begins: milliseconds of the time of day.
 const CLOCK: &str = "clock";
@@ -251,7 +251,7 @@ impl Node {
         let archive = shelf.clone().map(|shelf| shelf as Arc<dyn Archive>);
         let process = Process { number, clock, fence: Some(fence.clone()), archive };
         let directory = Arc::new(Directory::of_process(scenes.clone(), process));
-        let identity = Identity { cluster: config.cluster.name.clone(), process: number };
+        let identity = Identity::new(config.cluster.name.clone(), number);
         let (links, listens) = {
             let (directory, handle) = (directory.clone(), background.handle());
             let (addr, tls) = (config.cluster.listen, certificates(config)?);

@@ -1,5 +1,7 @@
 //! What a process knows of its cluster, to be told: `/api/cluster` and `purview ctl`.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use serde::{Deserialize, Serialize};
 
 use super::Status;
@@ -28,6 +30,20 @@ pub struct ClusterSurvey {
     /// Callers that this process did not let in as peers.
     #[serde(default)]
     pub refused: u64,
+    /// Messages of peers that were left out.
+    #[serde(default)]
+    pub left_out: LeftOut,
+}
+
+/// Messages of peers that were left out, by why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Of a former owner.
+    pub fenced: u64,
+    /// Of a kind that only a next release knows.
+    pub unknown: u64,
+    /// Not understood.
+    pub malformed: u64,
 }
 
 /// A process.
@@ -100,9 +116,9 @@ impl ClusterSurvey {
             node: owner.node.clone(),
             epoch: owner.epoch.0,
         });
+        let heard = links.switch().metrics();
         let mut lanes = Vec::new();
         links.each_lane(|to, kind, metrics, connected, waiting_bytes| {
-            use std::sync::atomic::Ordering::Relaxed;
             lanes.push(LaneLine {
                 to,
                 kind: kind.word().into(),
@@ -124,6 +140,11 @@ impl ClusterSurvey {
             regions: regions.collect(),
             lanes,
             refused: links.refused(),
+            left_out: LeftOut {
+                fenced: heard.fenced.load(Relaxed),
+                unknown: heard.unknown.load(Relaxed),
+                malformed: heard.malformed.load(Relaxed),
+            },
         }
     }
 
@@ -159,6 +180,12 @@ impl ClusterSurvey {
         *text += "# HELP purview_links_refused_total Callers that were not let in as peers.\n";
         *text += "# TYPE purview_links_refused_total counter\n";
         *text += &format!("purview_links_refused_total {}\n", self.refused);
+        *text += "# HELP purview_links_left_out_total Messages of peers that were left out.\n";
+        *text += "# TYPE purview_links_left_out_total counter\n";
+        let LeftOut { fenced, unknown, malformed } = self.left_out;
+        for (why, count) in [("fenced", fenced), ("unknown", unknown), ("malformed", malformed)] {
+            *text += &format!("purview_links_left_out_total{{why=\"{why}\"}} {count}\n");
+        }
         *text += "# HELP purview_regions_located Regions of which it is known where they run.\n";
         *text += "# TYPE purview_regions_located gauge\n";
         *text += &format!("purview_regions_located {}\n", self.regions_located);

@@ -1,0 +1,329 @@
+//! One message of every kind that travels between processes, with something in every field.
+
+use bytes::Bytes;
+use purview::scene::border::{
+    BorderBatch, Claim, Claims, GhostChange, GhostLeave, GhostState, Handoff, Recovered, SeenState,
+    SettleBatch,
+};
+use purview::scene::effects::{
+    Bond, Deed, Destination, Input, Motion, Notice, Order, Presented, Spawn,
+};
+use purview::scene::frames::{Entering, FrameBatch, InputRefused, Refusal, SessionFrame};
+use purview::scene::movement::{
+    ClientMs, Course, Flags, Go, GrantId, Granted, Move, MoveOrder, Mover, Own, Reason, ServerMs,
+    Vector,
+};
+use purview::scene::terrain::{DoorChange, DoorId, DoorOrder};
+use purview::scene::views::{Fight, PeerState, Say, Ties, ViewMsg};
+use purview::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
+};
+use purview::wire::peer::PeerMsg;
+
+const ID: EntityId = EntityId(1_000_017);
+const OTHER: EntityId = EntityId(42);
+const SESSION: SessionId = SessionId(3 << 42 | 9);
+const EPOCH: Epoch = Epoch(1 << 21 | 5);
+const TICK: Tick = Tick(70_000);
+const PLACE: Pos = Pos { x: -5, y: 300, z: 70_000 };
+
+fn vector() -> Move {
+    Move::Vector(Vector { start: PLACE, vx_mm_s: 4_000, vz_mm_s: -1, lasts_ms: Some(900) })
+}
+
+fn course() -> Course {
+    Course { course: vector(), start: ServerMs(123_456), lasts_ms: 900 }
+}
+
+fn own() -> Box<Own> {
+    let granted = Granted { id: GrantId(7), speed_cm_s: 900, left_ms: Some(30) };
+    let grants = std::array::from_fn(|i| (i == 1).then_some(granted));
+    Box::new(Own { ruling: 3, course: course(), speed_cm_s: 450, flags: Flags::ROOTED, grants })
+}
+
+fn ties() -> Ties {
+    let mut ties = Ties::of(vec![Bond { class: 1, group: 77 }]);
+    ties.fights.push(Fight { with: OTHER, until: TICK });
+    ties.reach = Some(4_000);
+    ties
+}
+
+fn spawn() -> Spawn {
+    Spawn {
+        id: ID,
+        kind: Kind::PLAYER,
+        plane: Plane(-1),
+        pos: PLACE,
+        range: RangeSet::FULL,
+        look: Bytes::from_static(b"look"),
+        session: Some(SESSION),
+        bonds: vec![Bond { class: 0, group: 5 }],
+    }
+}
+
+fn destination() -> Destination {
+    Destination { scene: SceneId(1), region: RegionId(9), plane: Plane(2), pos: PLACE }
+}
+
+fn deed() -> Deed {
+    Deed { payload: Bytes::from_static(b"hit"), aim: Some(OTHER) }
+}
+
+fn handoff() -> Handoff {
+    let peer = PeerState {
+        id: OTHER,
+        mine: 1,
+        his: 2,
+        seen: 3,
+        owed: true,
+        shown: false,
+        sent: TICK,
+        epoch: EPOCH,
+    };
+    Handoff {
+        from: RegionId(1),
+        from_epoch: EPOCH,
+        state: spawn(),
+        ties: ties(),
+        epoch: EPOCH,
+        last_applied: Seq(9),
+        tick: TICK,
+        peers: vec![peer],
+        view_counter: 4,
+        seen: vec![SeenState { id: OTHER, sent: TICK }],
+        gone: vec![EntityId(43)],
+        refused: vec![refused()],
+        mover: Some(Box::new(Mover::new(ServerMs(123), PLACE, 450))),
+        held: true,
+        resync: false,
+        jumped: true,
+    }
+}
+
+fn refused() -> InputRefused {
+    InputRefused { seq: Seq(8), why: Refusal::Move(Reason::OutOfBounds { at: PLACE }) }
+}
+
+fn view() -> ViewMsg {
+    let say = Say::No { echo: 4, at: 5 };
+    ViewMsg { from: ID, from_region: RegionId(1), from_epoch: EPOCH, to: OTHER, say }
+}
+
+fn border() -> BorderBatch {
+    let ghost = GhostState {
+        id: ID,
+        epoch: EPOCH,
+        kind: Kind(2),
+        plane: Plane(3),
+        pos: PLACE,
+        course: Some(course()),
+        range: RangeSet::NEAR,
+        look: Bytes::from_static(b"ghost"),
+        ties: ties(),
+        thr: u64::MAX,
+    };
+    let change = GhostChange { id: OTHER, epoch: EPOCH, pos: PLACE, course: None, thr: 9 };
+    BorderBatch {
+        from: RegionId(1),
+        epoch: EPOCH,
+        lineage: Epoch(3),
+        tick: TICK,
+        prev: Tick(69_999),
+        full: false,
+        enters: vec![ghost],
+        changes: vec![change],
+        leaves: vec![GhostLeave { id: OTHER, epoch: EPOCH, next: Some(RegionId(2)) }],
+        acts: vec![(ID, deed())],
+    }
+}
+
+fn frames() -> FrameBatch {
+    let look = Bytes::from_static(b"look");
+    let entering = Entering { id: ID, kind: Kind::PLAYER, pos: PLACE, course: None, look };
+    FrameBatch {
+        tick: TICK,
+        entering: vec![entering],
+        moving: vec![(OTHER, PLACE)],
+        coursing: vec![(OTHER, course())],
+        acting: vec![(OTHER, Bytes::from_static(b"hit"))],
+        refs: vec![0, 0, 0, 0],
+        leaves: vec![EntityId(43)],
+        refused: vec![refused()],
+        owns: vec![*own()],
+        sessions: vec![SessionFrame {
+            session: SESSION,
+            ack: Seq(9),
+            epoch: EPOCH,
+            resync: true,
+            refs_at: 0,
+            enters: 1,
+            moves: 1,
+            courses: 1,
+            acts: 1,
+            leaves_at: 0,
+            leaves: 1,
+            refused_at: 0,
+            refused: 1,
+            own_at: 0,
+            own: 1,
+        }],
+    }
+}
+
+fn presented() -> Presented {
+    Presented {
+        id: ID,
+        session: SESSION,
+        to: RegionId(2),
+        epoch: EPOCH,
+        acked: Seq(9),
+        plane: Plane(0),
+        pos: PLACE,
+        placed_by: Seq(8),
+        own: Some((TICK, own())),
+        tick: TICK,
+        range: RangeSet::FULL,
+        look: Bytes::from_static(b"look"),
+        leap: Some(destination()),
+    }
+}
+
+/// The name of an input's kind. Whoever adds one is reminded here to add a sample of it.
+fn kind(input: &Input) -> &'static str {
+    match input {
+        Input::Enter(_) => "Enter",
+        Input::Leave(_) => "Leave",
+        Input::Client { .. } => "Client",
+        Input::Logic { .. } => "Logic",
+        Input::Motion { .. } => "Motion",
+        Input::Bonds { .. } => "Bonds",
+        Input::Hold(_) => "Hold",
+        Input::Release(_) => "Release",
+        Input::Resync(_) => "Resync",
+        Input::Border(_) => "Border",
+        Input::BorderLost(_) => "BorderLost",
+        Input::Settle(_) => "Settle",
+        Input::View(_) => "View",
+        Input::Handoff(_) => "Handoff",
+        Input::Present(_) => "Present",
+        Input::Recovered(_) => "Recovered",
+        Input::Claims(_) => "Claims",
+        Input::Door(_) => "Door",
+    }
+}
+
+fn inputs() -> Vec<(&'static str, Input)> {
+    let (id, seq, motion) = (ID, Seq(7), |motion| Input::Motion { id: ID, motion });
+    let walk = MoveOrder { ruling: 2, at: ClientMs(77), go: Go::Walk(vector()) };
+    let claim = Claim { id: OTHER, epoch: EPOCH, region: RegionId(2) };
+    let grant = Motion::Grant { id: GrantId(7), speed_cm_s: 900, lasts_ms: Some(30) };
+    let settle = SettleBatch {
+        from: RegionId(1),
+        epoch: EPOCH,
+        tick: TICK,
+        round: 2,
+        done: true,
+        letters: vec![view()],
+        thrs: vec![(ID, 7)],
+        rises: true,
+    };
+    let claims = Claims {
+        from: RegionId(1),
+        answer: Some(EPOCH),
+        tick: TICK,
+        lives: vec![claim],
+        handed: vec![handoff()],
+    };
+    let recovered = Recovered { region: RegionId(1), epoch: EPOCH, holds: vec![(ID, EPOCH)] };
+    let door = |change| Input::Door(DoorOrder { plane: Plane(1), change, at: TICK, version: 12 });
+    vec![
+        ("", Input::Enter(Box::new(spawn()))),
+        ("", Input::Leave(ID)),
+        (" move", Input::Client { id, seq, order: Order::Move(PLACE) }),
+        (" walk", Input::Client { id, seq, order: Order::Walk(walk) }),
+        (" jump", Input::Client { id, seq, order: Order::Jump(destination()) }),
+        (" act", Input::Client { id, seq, order: Order::Act(deed()) }),
+        ("", Input::Logic { id, order: Order::Move(PLACE) }),
+        (" walk", motion(Motion::Walk(vector()))),
+        (" stop", motion(Motion::Stop)),
+        (" flags", motion(Motion::Flags(Flags::DEAD))),
+        (" speed", motion(Motion::Speed(450))),
+        (" grant", motion(grant)),
+        (" revoke", motion(Motion::Revoke(GrantId(7)))),
+        ("", Input::Bonds { id, bonds: vec![Bond { class: 1, group: 77 }] }),
+        ("", Input::Hold(ID)),
+        ("", Input::Release(ID)),
+        ("", Input::Resync(ID)),
+        ("", Input::Border(Box::new(border()))),
+        ("", Input::BorderLost(RegionId(1))),
+        ("", Input::Settle(Box::new(settle))),
+        (" no", Input::View(view())),
+        (" yes", Input::View(ViewMsg { say: Say::Yes(3), ..view() })),
+        ("", Input::Handoff(Box::new(handoff()))),
+        ("", Input::Present(Box::new(presented()))),
+        ("", Input::Recovered(Box::new(recovered))),
+        ("", Input::Claims(Box::new(claims))),
+        (" set", door(DoorChange::Set { door: DoorId(3), open: true })),
+        (" reset", door(DoorChange::Reset)),
+    ]
+}
+
+/// The same of news.
+fn notice_kind(notice: &Notice) -> &'static str {
+    match notice {
+        Notice::Route { .. } => "Route",
+        Notice::Left { .. } => "Left",
+        Notice::Present { .. } => "Present",
+        Notice::Refused(_) => "Refused",
+    }
+}
+
+fn notices() -> Vec<Notice> {
+    vec![
+        Notice::Route {
+            scene: SceneId(1),
+            region: RegionId(2),
+            epoch: EPOCH,
+            last_applied: Seq(9),
+            tick: TICK,
+            plane: Plane(0),
+            pos: PLACE,
+            own: Some(own()),
+            arrived: true,
+        },
+        Notice::Left { tick: TICK, epoch: EPOCH },
+        Notice::Present { region: RegionId(2), owner: Epoch(17), epoch: EPOCH },
+        Notice::Refused(Refusal::Busy),
+    ]
+}
+
+/// The same of messages as a whole.
+fn message_kind(message: &PeerMsg) -> &'static str {
+    match message {
+        PeerMsg::Region { .. } => "Region",
+        PeerMsg::Frames { .. } => "Frames",
+        PeerMsg::Notice { .. } => "Notice",
+        PeerMsg::Gone(_) => "Gone",
+    }
+}
+
+/// A message of every kind, with its name.
+pub fn all() -> Vec<(String, PeerMsg)> {
+    let region = |(what, input): (&str, Input)| {
+        let name = format!("{}{what}", kind(&input));
+        (name, PeerMsg::Region { to: RegionId(2), epoch: EPOCH, input })
+    };
+    let notice = |notice| {
+        let name = notice_kind(&notice).to_owned();
+        (name, PeerMsg::Notice { session: SESSION, notice })
+    };
+    let others = [
+        (String::new(), PeerMsg::Frames { from: RegionId(1), batch: frames() }),
+        (String::new(), PeerMsg::Gone(vec![SESSION, SessionId(1)])),
+    ];
+    let all = inputs().into_iter().map(region).chain(notices().into_iter().map(notice));
+    let named = |(name, message): (String, PeerMsg)| {
+        (format!("{} {name}", message_kind(&message)).trim().to_owned(), message)
+    };
+    all.chain(others).map(named).collect()
+}
