@@ -3,16 +3,18 @@
 use std::error::Error;
 use std::time::Duration;
 
-use axum::http::header::CONTENT_TYPE;
 use axum::http::uri::Scheme;
-use axum::http::{Request, Uri};
+use axum::http::{Request, Uri, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 
-/// Longest answer that is read, bytes.
-const ANSWER_MAX: usize = 1 << 20;
+/// Longest answer that is read, bytes: a hundred thousand players.
+const ANSWER_MAX: usize = 16 << 20;
+
+/// The variable of the environment that holds the token of consoles.
+pub const TOKEN_VAR: &str = "PURVIEW_TOKEN";
 
 /// How long an answer is waited for.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
@@ -44,30 +46,56 @@ pub enum HttpError {
 pub struct Answer {
     /// The status, for example 200.
     pub status: u16,
-    /// The body, at most 1 MiB.
+    /// The body, at most 16 MiB.
     pub body: Bytes,
 }
 
-/// `GET` of `path`, which begins with a slash, below the address `base` of a console, which is
-/// `http://host:port` and may go on with a path of its own.
+/// `GET` of `path` with the token that the environment names, if it does.
 ///
 /// # Errors
-/// [`HttpError`]. An answer of any status is none.
+/// As [`get_as`].
 pub async fn get(base: &str, path: &str) -> Result<Answer, HttpError> {
-    ask(base, path, None).await
+    get_as(base, path, std::env::var(TOKEN_VAR).ok().as_deref()).await
+}
+
+/// `GET` of `path`, which begins with a slash, below the address `base` of a console, which is
+/// `http://host:port` and may go on with a path of its own; with the console's token, if it asks for one.
+///
+/// # Errors
+/// [`HttpError`]; a token that cannot stand in a header is shown to nobody. An answer of any status is none.
+pub async fn get_as(base: &str, path: &str, token: Option<&str>) -> Result<Answer, HttpError> {
+    ask(base, path, None, token).await
 }
 
 /// `POST` of JSON, as [`get`].
 ///
 /// # Errors
-/// As [`get`].
+/// As [`get_as`].
 pub async fn post(base: &str, path: &str, json: Bytes) -> Result<Answer, HttpError> {
-    ask(base, path, Some(json)).await
+    post_as(base, path, json, std::env::var(TOKEN_VAR).ok().as_deref()).await
 }
 
-async fn ask(base: &str, path: &str, json: Option<Bytes>) -> Result<Answer, HttpError> {
+/// `POST` of JSON, as [`get_as`].
+///
+/// # Errors
+/// As [`get_as`].
+pub async fn post_as(
+    base: &str,
+    path: &str,
+    json: Bytes,
+    token: Option<&str>,
+) -> Result<Answer, HttpError> {
+    ask(base, path, Some(json), token).await
+}
+
+async fn ask(
+    base: &str,
+    path: &str,
+    json: Option<Bytes>,
+    token: Option<&str>,
+) -> Result<Answer, HttpError> {
     let uri = uri(base, path).ok_or_else(|| HttpError::BadUrl(base.into()))?;
-    match tokio::time::timeout(ANSWER_LIMIT, fetch(uri, json)).await {
+    match tokio::time::timeout(ANSWER_LIMIT, fetch(uri, json, token)).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(e)) => Err(HttpError::NoAnswer { url: base.into(), cause: bottom(&*e) }),
         Err(_) => Err(HttpError::Silent { url: base.into() }),
@@ -80,16 +108,20 @@ fn uri(base: &str, path: &str) -> Option<Uri> {
     plain.then_some(uri)
 }
 
-async fn fetch(uri: Uri, json: Option<Bytes>) -> Result<Answer, Box<dyn Error + Send + Sync>> {
+async fn fetch(
+    uri: Uri,
+    json: Option<Bytes>,
+    token: Option<&str>,
+) -> Result<Answer, Box<dyn Error + Send + Sync>> {
     let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
-    let request = match json {
-        None => Request::get(uri).body(Full::default())?,
-        Some(json) => {
-            let json = Full::new(json);
-            Request::post(uri).header(CONTENT_TYPE, "application/json").body(json)?
-        }
-    };
-    let response = client.request(request).await?;
+    let mut request = if json.is_some() { Request::post(uri) } else { Request::get(uri) };
+    if json.is_some() {
+        request = request.header(header::CONTENT_TYPE, "application/json");
+    }
+    if let Some(token) = token {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+    }
+    let response = client.request(request.body(Full::new(json.unwrap_or_default()))?).await?;
     let status = response.status().as_u16();
     let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await?.to_bytes();
     Ok(Answer { status, body })

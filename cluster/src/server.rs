@@ -138,7 +138,8 @@ impl Server {
         let gateway = Gateway::start(gateway, directory.clone(), tokens, handles).await?;
         let console = match config.console.listen {
             Some(addr) => {
-                Some(Console::start(console_state(&directory, &regions, &gateway), addr)?)
+                let state = console_state(&directory, &regions, &gateway);
+                Some(Console::start(state, addr, config.console.token_file.as_deref())?)
             }
             None => None,
         };
@@ -195,6 +196,7 @@ fn console_state(
         node: "local".into(),
         cluster: None,
         orders: None,
+        others: None,
     }
 }
 

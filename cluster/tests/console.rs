@@ -3,6 +3,10 @@
 
 #[path = "console/browser.rs"]
 mod browser;
+#[path = "console/contract.rs"]
+mod contract;
+#[path = "console/schema.rs"]
+mod schema;
 #[path = "console/world.rs"]
 mod world;
 
@@ -284,15 +288,10 @@ fn figures_health_and_metrics_tell_of_every_region() {
 fn a_console_without_regions_is_alive_but_not_ready() {
     let directory = std::sync::Arc::new(purview::actor::directory::Directory::new(Vec::new()));
     let (regions, extra_metrics) = (Vec::new().into(), Vec::new());
-    let state = ConsoleState {
-        directory,
-        regions,
-        extra_metrics,
-        node: "n".into(),
-        cluster: None,
-        orders: None,
-    };
-    let console = Console::start(state, ANY_PORT).unwrap();
+    let (node, cluster) = ("n".into(), None);
+    let (orders, others) = (None, None);
+    let state = ConsoleState { directory, regions, extra_metrics, node, cluster, orders, others };
+    let console = Console::start(state, ANY_PORT, None).unwrap();
     assert_eq!(get(console.addr(), "/alive").0, 200);
     assert_eq!(get(console.addr(), "/ready").0, 503);
 }
@@ -304,9 +303,10 @@ fn a_taken_address_is_an_error_and_a_stopped_console_frees_its_own() {
     let addr = console.addr();
     let directory = std::sync::Arc::new(purview::actor::directory::Directory::new(Vec::new()));
     let (regions, extra_metrics) = (Vec::new().into(), Vec::new());
-    let (node, cluster, orders) = ("n".into(), None, None);
-    let state = ConsoleState { directory, regions, extra_metrics, node, cluster, orders };
-    let error = Console::start(state, addr).unwrap_err();
+    let (node, cluster) = ("n".into(), None);
+    let (orders, others) = (None, None);
+    let state = ConsoleState { directory, regions, extra_metrics, node, cluster, orders, others };
+    let error = Console::start(state, addr, None).unwrap_err();
     assert!(matches!(error, ConsoleError::Listen { .. }), "{error}");
     stop(console);
     assert!(TcpStream::connect(addr).is_err());
@@ -386,6 +386,22 @@ fn a_player_is_followed_across_a_border() {
         page.until(&in_the_middle(WALKER)).await;
         page.picture("").await;
         page.assert_no_errors().await;
+    });
+}
+
+#[test]
+fn the_page_asks_for_the_token_and_shows_all_once_it_has_it() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("console.token");
+    let console = FakeWorld::start().guarded_console(ANY_PORT, &file);
+    let token = std::fs::read_to_string(&file).unwrap();
+    with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
+        page.until("!document.querySelector('[data-testid=access]').hidden").await;
+        page.press_on("token").await;
+        page.type_text(token.trim()).await;
+        page.press_on("token-show").await;
+        until_drawn(&page).await;
+        page.until("document.querySelector('[data-testid=access]').hidden").await;
     });
 }
 

@@ -6,6 +6,7 @@
 pub mod client;
 pub mod codec;
 pub mod codes;
+pub mod enquiry;
 mod forms;
 pub mod frame;
 pub mod framing;

@@ -9,6 +9,7 @@ use crate::scene::effects::{Input, Notice};
 use crate::scene::frames::FrameBatch;
 use crate::scene::{EntityId, Epoch, RegionId, SessionId};
 
+use super::enquiry::{Answer, Question};
 use super::lenient;
 
 /// Version of these messages: the newest that this release speaks. Two processes talk in the newest that both
@@ -53,6 +54,20 @@ pub enum PeerMsg {
     Move(Box<MoveMsg>),
     /// The machine of a member says that nobody listens there any more.
     Suspect(u64),
+    /// A question of somebody who looks after the cluster.
+    Ask {
+        /// By which the answer is known.
+        ticket: u64,
+        /// What is asked.
+        question: Question,
+    },
+    /// The answer to one.
+    Told {
+        /// Of which question.
+        ticket: u64,
+        /// What is told.
+        answer: Answer,
+    },
 }
 
 /// What a region's actor has beside the region.

@@ -18,6 +18,7 @@ use purview::scene::views::{Fight, PeerState, Say, Ties, ViewMsg};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
 };
+use purview::wire::enquiry::{Answer, Question, Resident};
 use purview::wire::peer::PeerMsg;
 
 const ID: EntityId = EntityId(1_000_017);
@@ -188,6 +189,19 @@ fn presented() -> Presented {
     }
 }
 
+fn answer() -> Answer {
+    let resident = Resident {
+        id: ID,
+        kind: Kind(1),
+        scene: SceneId(1),
+        region: RegionId(2),
+        epoch: EPOCH,
+        plane: Plane(0),
+        pos: PLACE,
+    };
+    Answer { lives: vec![resident], late: vec![RegionId(3)] }
+}
+
 /// The name of an input's kind. Whoever adds one is reminded here to add a sample of it.
 fn kind(input: &Input) -> &'static str {
     match input {
@@ -304,6 +318,8 @@ fn message_kind(message: &PeerMsg) -> &'static str {
         PeerMsg::Frames { .. } => "Frames",
         PeerMsg::Notice { .. } => "Notice",
         PeerMsg::Gone(_) => "Gone",
+        PeerMsg::Ask { .. } => "Ask",
+        PeerMsg::Told { .. } => "Told",
     }
 }
 
@@ -320,6 +336,9 @@ pub fn all() -> Vec<(String, PeerMsg)> {
     let others = [
         (String::new(), PeerMsg::Frames { from: RegionId(1), batch: frames() }),
         (String::new(), PeerMsg::Gone(vec![SESSION, SessionId(1)])),
+        ("players".into(), PeerMsg::Ask { ticket: 7, question: Question::Players }),
+        ("entity".into(), PeerMsg::Ask { ticket: 8, question: Question::Entity(ID) }),
+        (String::new(), PeerMsg::Told { ticket: 8, answer: answer() }),
     ];
     let all = inputs().into_iter().map(region).chain(notices().into_iter().map(notice));
     let named = |(name, message): (String, PeerMsg)| {

@@ -83,6 +83,10 @@ keys! {
 
     LISTEN: "listen", Form::AddressOrOff, "Where the console, metrics and health are served.";
 
+    TOKEN_FILE: "token_file", Form::Text("the path of a file, from this file's folder"),
+        "File with the token, at least 32 bytes, that /api asks for; it is made if it is missing. Default: on \
+         loopback none is asked for; elsewhere one is made at each start, in a file that the log names.";
+
     CLUSTER_NAME: "name", Form::Text("1 to 64 bytes"),
         "The cluster's name: processes of another one are not talked to, and keep apart in etcd.";
     NODE: "node", Form::Text("1 to 255 bytes"),

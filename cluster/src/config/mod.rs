@@ -228,7 +228,7 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     let tick_ms = s.quantity(&keys::TICK, d.tick_ms.into()) as u32;
     let server = settings::server(&mut s);
     let gateway = settings::gateway(&mut s);
-    let console = settings::console(&mut s);
+    let console = settings::console(&mut s, folder);
     let cluster = settings::cluster(&mut s, folder);
     let token = settings::token(&mut s, folder);
     let log = settings::log(&mut s);

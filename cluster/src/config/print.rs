@@ -21,6 +21,13 @@ pub(super) fn print(config: &Config) -> String {
     gateway(&mut out, &config.gateway, &d.gateway);
     out.section("[console]");
     out.key(&keys::LISTEN, &address(config.console.listen), &address(d.console.listen));
+    match &config.console.token_file {
+        Some(path) => out.key(&keys::TOKEN_FILE, &text(&path.to_string_lossy()), &""),
+        None => {
+            out.about(&keys::TOKEN_FILE, &"");
+            out.0.push_str("# token_file = \"console.token\"\n");
+        }
+    }
     cluster(&mut out, &config.cluster, &d.cluster);
     out.section("[token]");
     match &config.token.secret_file {

@@ -59,11 +59,13 @@ impl Default for GatewaySettings {
 pub struct ConsoleSettings {
     /// Where they are served; `None` = nowhere.
     pub listen: Option<SocketAddr>,
+    /// File with the token that the API asks for; `None`: none on loopback, elsewhere one for each run.
+    pub token_file: Option<PathBuf>,
 }
 
 impl Default for ConsoleSettings {
     fn default() -> Self {
-        ConsoleSettings { listen: Some(local(7780)) }
+        ConsoleSettings { listen: Some(local(7780)), token_file: None }
     }
 }
 
@@ -245,11 +247,17 @@ pub(super) fn gateway(root: &mut Section<'_>) -> GatewaySettings {
     settings
 }
 
-pub(super) fn console(root: &mut Section<'_>) -> ConsoleSettings {
+pub(super) fn console(root: &mut Section<'_>, folder: &Path) -> ConsoleSettings {
     let mut s = root.section("console");
     let listen = s.address(&keys::LISTEN, ConsoleSettings::default().listen);
+    s.forbid(
+        "token",
+        "a token does not stand in a configuration; put it into a file and name that file in \
+         console.token_file",
+    );
+    let token_file = s.path(&keys::TOKEN_FILE, folder);
     root.close(s);
-    ConsoleSettings { listen }
+    ConsoleSettings { listen, token_file }
 }
 
 pub(super) fn cluster(root: &mut Section<'_>, folder: &Path) -> ClusterSettings {

@@ -126,7 +126,7 @@ fn unknown_keys_name_the_line_and_the_nearest_known_key() {
     );
     assert_eq!(
         wrong("[console]\nelephant = 1"),
-        "config:2: console.elephant: unknown key; known here: listen"
+        "config:2: console.elephant: unknown key; known here: listen, token_file"
     );
     assert_eq!(
         wrong("[[scene]]\nrates = { neer = \"100ms\" }"),

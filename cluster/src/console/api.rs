@@ -6,25 +6,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router, middleware};
 use futures::future::{join, join_all};
 use purview::scene::inspect::Resident;
 use purview::scene::terrain::Terrain;
 use purview::scene::{EntityId, Plane, Scene};
+use purview::wire::enquiry::Question;
 use serde::Serialize;
 
+use super::access::Access;
 use super::page::{ASSETS, Asset, CONTENT_SECURITY_POLICY, PAGE};
 use super::sampler::{SILENCE_LIMIT, Sampler};
 use super::survey::Surveys;
-use super::{ConsoleState, metrics, orders, process, shapes, survey, terrain, why};
-
-const PATHS: &str = "one of /, /api/scenes, /api/entities?scene=NAME&plane=N[&ghosts=1], \
-     /api/player/ID, /api/why?a=ID&b=ID, /api/terrain?scene=NAME, \
-     /api/terrain.png?scene=NAME&level=N&x=N&z=N, /api/stats, /api/cluster, /metrics, /alive, /ready";
+use super::{
+    ConsoleState, metrics, openapi, orders, people, process, shapes, survey, terrain, why,
+};
 
 /// What all requests share.
 pub struct Shared {
@@ -32,12 +33,15 @@ pub struct Shared {
     pub state: ConsoleState,
     surveys: Surveys,
     sampler: Mutex<Sampler>,
+    /// Whole clusters are asked by one at a time.
+    asking: tokio::sync::Mutex<()>,
 }
 
 impl Shared {
     /// Nothing looked at yet.
     pub fn new(state: ConsoleState) -> Shared {
-        Shared { state, surveys: Surveys::default(), sampler: Mutex::default() }
+        let (surveys, sampler, asking) = Default::default();
+        Shared { state, surveys, sampler, asking }
     }
 
     /// The figures over time.
@@ -78,26 +82,54 @@ impl IntoResponse for ApiError {
     }
 }
 
+type Route = (&'static str, MethodRouter<Arc<Shared>>);
+
+/// What anybody may ask.
+fn open_routes() -> Vec<Route> {
+    vec![
+        ("/", get(async || asset(&PAGE))),
+        ("/assets/{name}", get(asset_named)),
+        ("/metrics", get(metrics_text)),
+        ("/alive", get(async || Json(serde_json::json!({ "alive": true })))),
+        ("/ready", get(ready)),
+    ]
+}
+
+/// What is asked for with the token, where there is one.
+fn api_routes() -> Vec<Route> {
+    vec![
+        ("/api/scenes", get(scenes)),
+        ("/api/entities", get(entities)),
+        ("/api/player/{id}", get(player)),
+        ("/api/why", get(why_seen)),
+        ("/api/terrain", get(terrain_figures)),
+        ("/api/terrain.png", get(terrain_piece)),
+        ("/api/stats", get(stats)),
+        ("/api/cluster", get(cluster)),
+        ("/api/cluster/move", post(orders::move_region)),
+        ("/api/cluster/drain", post(orders::drain)),
+        ("/api/players", get(players)),
+        ("/api/entity/{id}", get(entity)),
+        ("/api/openapi.json", get(document)),
+    ]
+}
+
+/// Every path that is served.
+pub fn paths() -> Vec<&'static str> {
+    open_routes().into_iter().chain(api_routes()).map(|(path, _)| path).collect()
+}
+
 /// The routes.
-pub fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
-        .route("/", get(async || asset(&PAGE)))
-        .route("/assets/{name}", get(asset_named))
-        .route("/api/scenes", get(scenes))
-        .route("/api/entities", get(entities))
-        .route("/api/player/{id}", get(player))
-        .route("/api/why", get(why_seen))
-        .route("/api/terrain", get(terrain_figures))
-        .route("/api/terrain.png", get(terrain_piece))
-        .route("/api/stats", get(stats))
-        .route("/api/cluster", get(cluster))
-        .route("/api/cluster/move", post(orders::move_region))
-        .route("/api/cluster/drain", post(orders::drain))
-        .route("/metrics", get(metrics_text))
-        .route("/alive", get(async || Json(serde_json::json!({ "alive": true }))))
-        .route("/ready", get(ready))
+pub fn router(shared: Arc<Shared>, access: Access) -> Router {
+    let add = |router: Router<Arc<Shared>>, (path, method): Route| router.route(path, method);
+    let api = api_routes().into_iter().fold(Router::new(), add);
+    let api = api.route_layer(middleware::from_fn_with_state(access, may_ask));
+    open_routes()
+        .into_iter()
+        .fold(api, add)
         .fallback(async |uri: Uri| {
-            ApiError::new(StatusCode::NOT_FOUND, format!("there is no {}", uri.path()), PATHS)
+            let expected = format!("one of {}; /api/openapi.json says more", paths().join(", "));
+            ApiError::new(StatusCode::NOT_FOUND, format!("there is no {}", uri.path()), expected)
         })
         .method_not_allowed_fallback(async || {
             ApiError::new(
@@ -108,6 +140,23 @@ pub fn router(shared: Arc<Shared>) -> Router {
         })
         .layer(middleware::map_response(harden))
         .with_state(shared)
+}
+
+/// Lets a request on that shows the token, where one is asked for.
+async fn may_ask(State(access): State<Access>, request: Request, next: Next) -> Response {
+    if access.allows(request.headers()) {
+        return next.run(request).await;
+    }
+    let expected = "the header Authorization: Bearer TOKEN, with the token of this server's console \
+                    ([console] token_file)";
+    let error = ApiError::new(StatusCode::UNAUTHORIZED, "who asks shows no token", expected);
+    let mut response = error.into_response();
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+async fn document() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], openapi::DOCUMENT).into_response()
 }
 
 /// Headers that every answer carries.
@@ -359,6 +408,39 @@ async fn cluster(State(shared): Console) -> Result<Json<serde_json::Value>, ApiE
             Err(ApiError::new(StatusCode::NOT_FOUND, "this server is alone", expected))
         }
     }
+}
+
+async fn players(State(shared): Console) -> Json<people::People> {
+    let _turn = shared.asking.lock().await;
+    Json(people::everybody(&shared.state, Question::Players).await)
+}
+
+async fn entity(
+    State(shared): Console,
+    Path(id): Path<String>,
+) -> Result<Json<people::Whereabouts>, ApiError> {
+    let id = id.parse().map(EntityId).map_err(|_| {
+        ApiError::bad(format!("the entity's id is {id:?}"), "a whole number, as in /api/entity/17")
+    })?;
+    let _turn = shared.asking.lock().await;
+    let mut found = people::everybody(&shared.state, Question::Entity(id)).await;
+    if let Some(there) = found.players.pop() {
+        return Ok(Json(there));
+    }
+    let late = found.late.into_iter().map(shapes::region_name);
+    let silent: Vec<String> = found.silent.into_iter().chain(late).collect();
+    Err(match silent.is_empty() {
+        true => ApiError::new(
+            StatusCode::NOT_FOUND,
+            format!("nobody has an entity {id}"),
+            "the id of an entity; /api/players lists players",
+        ),
+        false => ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("nobody who answered has an entity {id}; {} did not", silent.join(", ")),
+            "try again",
+        ),
+    })
 }
 
 async fn metrics_text(State(shared): Console) -> Response {

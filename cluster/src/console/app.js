@@ -1,5 +1,6 @@
 // Puts it together: polls the server, keeps the state, draws each frame.
 
+import { get, onWanted, setToken } from "./access.js";
 import { Camera } from "./camera.js";
 import { drawEntities, drawGhosts, drawPair, drawRange, drawSelected, drawSight } from "./figures.js";
 import { drawGround, drawNames } from "./ground.js";
@@ -77,9 +78,9 @@ function watchErrors() {
 
 /** Gets JSON; `null` for what is not there. Throws when the server cannot be reached. */
 async function ask(path) {
-  const answer = await fetch(path, { signal: AbortSignal.timeout(TIMEOUT_MS), cache: "no-store" });
+  const answer = await get(path, { signal: AbortSignal.timeout(TIMEOUT_MS), cache: "no-store" });
   if (answer.ok) return answer.json();
-  if (answer.status === 404 || answer.status === 503) return null;
+  if ([401, 404, 503].includes(answer.status)) return null;
   throw new Error(`${path}: ${answer.status}`);
 }
 
@@ -397,6 +398,12 @@ function begin() {
     if (/^[0-9]+$/.test(id)) select(Number(id));
   });
   listenPair(compare);
+  onWanted(() => { $("access").hidden = false; });
+  $("access").addEventListener("submit", (event) => {
+    event.preventDefault();
+    setToken($("token").value);
+    $("access").hidden = true;
+  });
   $("scene").addEventListener("change", (event) => {
     const scene = state.scenes.find((s) => s.name === event.target.value);
     select(null);

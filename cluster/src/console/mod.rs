@@ -14,11 +14,14 @@
 //! and it only ever reads, but for what an operator orders of the cluster. What is absent: no write to a region, no state that outlives a request
 //! except figures, no resource from another host in the page.
 
+mod access;
 mod api;
 mod hosted;
 mod metrics;
+mod openapi;
 pub mod orders;
 mod page;
+mod people;
 mod process;
 mod quantiles;
 mod sampler;
@@ -28,6 +31,7 @@ mod terrain;
 mod why;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +42,11 @@ use purview::actor::metrics::RegionMetrics;
 use purview::scene::{RegionId, SceneId};
 use tokio::sync::oneshot;
 
+pub use access::{Access, AccessError, token_for};
+pub use api::paths;
 pub use hosted::Hosted;
+pub use openapi::DOCUMENT as OPENAPI;
+pub use people::{AskOthers, People, Whereabouts, answer};
 pub use quantiles::{TickTimes, tick_times};
 
 /// How long a region may take to answer before it counts as late.
@@ -83,6 +91,8 @@ pub struct ConsoleState {
     pub cluster: Option<ClusterView>,
     /// What may be ordered; `None` where it is alone.
     pub orders: Option<crate::node::planner::Orders>,
+    /// Asks other processes who lives there; `None` where it is alone.
+    pub others: Option<AskOthers>,
 }
 
 /// The regions' figures.
@@ -113,6 +123,9 @@ pub enum ConsoleError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// There is no token to ask for.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// The thread or its runtime cannot be made.
     #[error("console: cannot start its thread: {0}")]
     Thread(std::io::Error),
@@ -134,13 +147,19 @@ impl Console {
         SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7070);
 
     /// Listens on `addr` (port 0: any free one) and serves from a thread of its own. May be called
-    /// from any thread, with or without a runtime.
+    /// from any thread, with or without a runtime. `token_file` and whether a token is asked for are as
+    /// [`Access::new`] says.
     ///
     /// # Errors
-    /// The address is taken or not of this machine, or the system gives no thread.
-    pub fn start(state: ConsoleState, addr: SocketAddr) -> Result<Console, ConsoleError> {
+    /// The address is taken or not of this machine, there is no token, or the system gives no thread.
+    pub fn start(
+        state: ConsoleState,
+        addr: SocketAddr,
+        token_file: Option<&Path>,
+    ) -> Result<Console, ConsoleError> {
         let listener = listen(addr).map_err(|source| ConsoleError::Listen { addr, source })?;
         let addr = listener.local_addr().map_err(|source| ConsoleError::Listen { addr, source })?;
+        let access = Access::new(addr, token_file)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -150,7 +169,7 @@ impl Console {
         std::thread::Builder::new()
             .name("console".into())
             .spawn(move || {
-                if let Err(e) = runtime.block_on(serve(state, listener, stopped)) {
+                if let Err(e) = runtime.block_on(serve(state, access, listener, stopped)) {
                     tracing::error!("the console ended: {e}");
                 }
                 runtime.shutdown_background();
@@ -183,6 +202,7 @@ fn listen(addr: SocketAddr) -> std::io::Result<std::net::TcpListener> {
 
 async fn serve(
     state: ConsoleState,
+    access: Access,
     listener: std::net::TcpListener,
     stopped: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
@@ -190,10 +210,11 @@ async fn serve(
     let shared = Arc::new(api::Shared::new(state));
     let sampling = tokio::spawn(sampler::run(shared.clone()));
     let (stopping, limit) = oneshot::channel::<()>();
-    let server = axum::serve(listener, api::router(shared)).with_graceful_shutdown(async move {
-        let _closed = stopped.await;
-        drop(stopping);
-    });
+    let server =
+        axum::serve(listener, api::router(shared, access)).with_graceful_shutdown(async move {
+            let _closed = stopped.await;
+            drop(stopping);
+        });
     let result = tokio::select! {
         result = server => result,
         () = async {

@@ -23,10 +23,11 @@ macro_rules! asset {
 pub const PAGE: Asset = asset!("page.html", "text/html; charset=utf-8");
 
 /// What the page loads from `assets/`.
-pub const ASSETS: [Asset; 11] = [
+pub const ASSETS: [Asset; 12] = [
     asset!("style.css", "text/css; charset=utf-8"),
     asset!("icon.svg", "image/svg+xml"),
     asset!("app.js", JS),
+    asset!("access.js", JS),
     asset!("camera.js", JS),
     asset!("world.js", JS),
     asset!("ground.js", JS),

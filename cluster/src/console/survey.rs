@@ -69,7 +69,7 @@ impl Surveys {
     }
 }
 
-async fn ask(regions: impl Iterator<Item = &RegionHandle>, plane: Option<Plane>) -> Survey {
+pub async fn ask(regions: impl Iterator<Item = &RegionHandle>, plane: Option<Plane>) -> Survey {
     let answers = regions
         .map(|r| async move { (r.region, in_time(r.inspect.send(Inspect { plane })).await) });
     let mut survey = Survey::default();

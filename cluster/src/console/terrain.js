@@ -1,5 +1,7 @@
 // The terrain: what is blocked, in pictures that the server draws piece by piece, and doors as they are.
 
+import { get } from "./access.js";
+
 /** Most pieces that are kept beside those in view; each takes up to 4 MB. */
 const KEPT = 40;
 /** A piece that could not be had is asked for again after so long. */
@@ -139,7 +141,7 @@ export class Terrain {
   async load(entry, level, x, z) {
     try {
       const query = new URLSearchParams({ scene: this.scene, level, x, z });
-      const answer = await fetch(`api/terrain.png?${query}`);
+      const answer = await get(`api/terrain.png?${query}`);
       if (!answer.ok) throw new Error(`${answer.status}`);
       const image = await createImageBitmap(await answer.blob());
       // Drawn once into a canvas of its own: from there it is drawn quickly in every frame.

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod orders;
+mod people;
 mod why;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,10 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::CommonArgs;
 use crate::config::ConfigErrors;
+use crate::console;
 use crate::http::{self, Answer, HttpError};
 
 pub use cluster::{ClusterArgs, What};
 pub use orders::{DrainArgs, MoveArgs};
+pub use people::{EntityArgs, PlayersArgs};
 pub use why::WhyArgs;
 
 /// What a running server can be asked.
@@ -32,6 +35,10 @@ pub enum CtlCommand {
     Move(MoveArgs),
     /// Move all regions of a node to others, and end it.
     Drain(DrainArgs),
+    /// List the players of the whole cluster, and where they are.
+    Players(PlayersArgs),
+    /// Tell where an entity is.
+    Entity(EntityArgs),
     /// Tell why two players see each other, or why they do not.
     Why(WhyArgs),
 }
@@ -42,6 +49,10 @@ pub struct ConsoleArgs {
     /// The server's console; default: where the configuration says that it listens.
     #[arg(long, value_name = "URL")]
     pub console: Option<String>,
+    /// The token that the console asks for where it does not listen on loopback alone; default: that of the
+    /// configuration's `console.token_file`.
+    #[arg(long, value_name = "TOKEN", env = http::TOKEN_VAR, hide_env_values = true)]
+    pub token: Option<String>,
     /// File, overrides and log level.
     #[command(flatten)]
     pub common: CommonArgs,
@@ -108,13 +119,22 @@ impl ConsoleArgs {
         }
     }
 
+    /// The token to show: as said, or as a server on this machine with this configuration has it.
+    fn token(&self) -> Option<String> {
+        let of_file = || {
+            let console = self.common.load().ok()?.console;
+            console::token_for(console.listen, console.token_file.as_deref())
+        };
+        self.token.clone().or_else(of_file)
+    }
+
     /// What the console answers to `GET` of `path`.
     ///
     /// # Errors
     /// [`CtlError`]; also when the console answers with an error.
     pub async fn get(&self, path: &str) -> Result<Told, CtlError> {
         let url = self.url()?;
-        let answer = http::get(&url, path).await;
+        let answer = http::get_as(&url, path, self.token().as_deref()).await;
         told(url, answer)
     }
 
@@ -126,7 +146,7 @@ impl ConsoleArgs {
         let url = self.url()?;
         // Orders are plain data.
         let body = serde_json::to_vec(order).unwrap_or_default();
-        let answer = http::post(&url, path, body.into()).await;
+        let answer = http::post_as(&url, path, body.into(), self.token().as_deref()).await;
         told(url, answer)
     }
 }
@@ -191,6 +211,8 @@ pub fn run(command: &CtlCommand) -> anyhow::Result<u8> {
         CtlCommand::Regions(args) => runtime.block_on(cluster::run(What::Regions, args)),
         CtlCommand::Move(args) => runtime.block_on(orders::move_region(args)),
         CtlCommand::Drain(args) => runtime.block_on(orders::drain(args)),
+        CtlCommand::Players(args) => runtime.block_on(people::players(args)),
+        CtlCommand::Entity(args) => runtime.block_on(people::entity(args)),
         CtlCommand::Why(args) => runtime.block_on(why::run(args)),
     }
 }
@@ -202,7 +224,7 @@ mod tests {
     fn url(listen: &str) -> Result<String, CtlError> {
         let set = vec![format!("console.listen={listen}").parse().unwrap()];
         let common = CommonArgs { set, ..CommonArgs::default() };
-        ConsoleArgs { console: None, common }.url()
+        ConsoleArgs { console: None, token: None, common }.url()
     }
 
     #[test]
@@ -223,7 +245,7 @@ mod tests {
     #[test]
     fn a_console_that_is_named_needs_no_configuration() {
         let common = CommonArgs { file: Some("/no/such.toml".into()), ..CommonArgs::default() };
-        let args = ConsoleArgs { console: Some("http://h:1".into()), common };
+        let args = ConsoleArgs { console: Some("http://h:1".into()), token: None, common };
         assert_eq!(args.url().unwrap(), "http://h:1");
     }
 }

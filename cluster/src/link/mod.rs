@@ -17,6 +17,7 @@ mod accept;
 mod away;
 mod codec;
 mod dial;
+mod enquiry;
 mod hello;
 mod lane;
 mod serve;
@@ -40,6 +41,7 @@ use tokio::sync::{Notify, watch};
 use tonic::transport::Server;
 
 pub use self::dial::LaneMetrics;
+pub use self::enquiry::Respond;
 pub use self::hello::{Hello, Kind, Refused, Versions};
 pub use self::lane::{LANE_BYTES, LaneError, LaneFull, Receiving, Sending};
 pub use self::switch::{Elsewhere, Switch, SwitchMetrics, follows};
@@ -47,6 +49,7 @@ pub use self::switch::{Elsewhere, Switch, SwitchMetrics, follows};
 use self::accept::callers;
 use self::away::{Gateway, Remote, encoded};
 use self::dial::Lane;
+use self::enquiry::Enquiries;
 use self::serve::{Inboxes, Peers};
 use crate::tls::Tls;
 
@@ -102,6 +105,7 @@ struct Inner {
     switch: Arc<Switch>,
     inboxes: Arc<Inboxes>,
     tls: Option<Tls>,
+    enquiries: Enquiries,
     stop: watch::Sender<bool>,
     /// Told when a member may be dead.
     suspects: Arc<Notify>,
@@ -144,6 +148,7 @@ impl Links {
             switch: switch.clone(),
             inboxes: inboxes.clone(),
             tls: tls.clone(),
+            enquiries: Enquiries::default(),
             stop,
             suspects: switch.suspicion(),
         }));

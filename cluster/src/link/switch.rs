@@ -135,6 +135,8 @@ impl Switch {
             PeerMsg::Gone(sessions) => links.sessions_are_gone(from, &sessions),
             PeerMsg::Suspect(suspect) => self.suspect(suspect, from),
             PeerMsg::Move(msg) => self.moving(links, directory, (from, lane), *msg).await,
+            PeerMsg::Ask { ticket, question } => links.asked(from, ticket, question),
+            PeerMsg::Told { ticket, answer } => links.told(from, ticket, answer),
         }
     }
 

@@ -28,6 +28,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use actix::Arbiter;
 use bytes::Bytes;
+use futures::FutureExt;
 use purview::actor::directory::{Archive, Directory, Process};
 use purview::scene::Scene;
 use purview::wire::peer::PEER_VERSION;
@@ -35,7 +36,7 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{oneshot, watch};
 
 use crate::config::{Config, ConfigErrors};
-use crate::console::{Console, ConsoleError, ConsoleState, Hosted};
+use crate::console::{AskOthers, Console, ConsoleError, ConsoleState, Hosted, answer};
 use crate::engine::etcd::{Etcd, EtcdOptions};
 use crate::engine::postgres::Postgres;
 use crate::engine::{
@@ -273,6 +274,8 @@ impl Node {
         let (tell, status) = watch::channel(Status::default());
         let (hosted, views) = (Hosted::default(), Arc::new(RwLock::new(View::default())));
         let orders = Orders { store: store.clone(), view: views.clone() };
+        let asked = hosted.clone();
+        links.respond_with(Arc::new(move |question| answer(asked.clone(), question).boxed()));
         let keeper = Keeper::new(
             Stores {
                 runtime: background.handle(),
@@ -308,7 +311,7 @@ impl Node {
                 let metrics = gateway.as_ref().map(|gateway| gateway.metrics().clone());
                 let state =
                     console_state(&directory, hosted, metrics, shelf, (survey, orders.clone()));
-                Some(Console::start(state, addr)?)
+                Some(Console::start(state, addr, config.console.token_file.as_deref())?)
             }
             None => None,
         };
@@ -490,6 +493,25 @@ impl Surveyor {
         let view = self.views.read().unwrap_or_else(PoisonError::into_inner);
         ClusterSurvey::new(&self.name, &view, &self.status.borrow(), &self.links)
     }
+
+    /// Asks all others that have regions, at once.
+    fn others(&self) -> AskOthers {
+        let Surveyor { views, links, .. } = self.clone();
+        Box::new(move |question| {
+            let others: Vec<(String, u64)> = {
+                let view = views.read().unwrap_or_else(PoisonError::into_inner);
+                let others = view.nodes.values().filter(|node| node.regions);
+                let others = others.filter(|node| node.process != links.process());
+                others.map(|node| (node.name.clone(), node.process)).collect()
+            };
+            let links = links.clone();
+            let asked = others.into_iter().map(move |(name, process)| {
+                let links = links.clone();
+                async move { (name, links.ask(process, question).await) }
+            });
+            futures::future::join_all(asked).boxed()
+        })
+    }
 }
 
 fn console_state(
@@ -499,7 +521,7 @@ fn console_state(
     shelf: Option<Arc<Shelf>>,
     (survey, orders): (Surveyor, Orders),
 ) -> ConsoleState {
-    let (node, also) = (survey.name.clone(), survey.clone());
+    let (node, also, others) = (survey.name.clone(), survey.clone(), survey.others());
     ConsoleState {
         directory: directory.clone(),
         regions,
@@ -512,6 +534,7 @@ fn console_state(
         // The survey is plain data.
         orders: Some(orders),
         cluster: Some(Box::new(move || serde_json::to_value(also.look()).unwrap_or_default())),
+        others: Some(others),
     }
 }
 

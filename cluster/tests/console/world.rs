@@ -3,6 +3,7 @@
 
 use std::f64::consts::TAU;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -269,15 +270,25 @@ impl FakeWorld {
 
     /// A console of this world.
     pub fn console(&self, addr: SocketAddr) -> Console {
+        self.console_with(addr, None)
+    }
+
+    /// One that asks for the token of a file.
+    pub fn guarded_console(&self, addr: SocketAddr, token_file: &Path) -> Console {
+        self.console_with(addr, Some(token_file))
+    }
+
+    fn console_with(&self, addr: SocketAddr, token_file: Option<&Path>) -> Console {
         let state = ConsoleState {
             directory: self.directory.clone(),
             regions: self.regions.clone().into(),
             cluster: None,
             orders: None,
+            others: None,
             extra_metrics: vec![Box::new(|text| text.push_str("purview_sessions 3\n"))],
             node: "dev".into(),
         };
-        Console::start(state, addr).unwrap()
+        Console::start(state, addr, token_file).unwrap()
     }
 
     /// The gate of the harbour opens in plane 0, or closes.

@@ -1,0 +1,43 @@
+//! What a process asks another about what lives there, for people who look after a cluster.
+
+use serde::{Deserialize, Serialize};
+
+use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RegionId, SceneId};
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Question {
+    /// All players.
+    Players,
+    /// One entity.
+    Entity(EntityId),
+}
+
+/// What is told.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Answer {
+    /// Who lives there, of those asked for.
+    pub lives: Vec<Resident>,
+    /// Regions there that did not answer in time.
+    pub late: Vec<RegionId>,
+}
+
+/// Somebody who lives in a region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resident {
+    /// Who.
+    pub id: EntityId,
+    /// Of which kind.
+    pub kind: Kind,
+    /// In which scene.
+    pub scene: SceneId,
+    /// In which region.
+    pub region: RegionId,
+    /// Its epoch; 0 where that was not looked at. Of two who have it, since it is being handed over, the higher
+    /// counts.
+    pub epoch: Epoch,
+    /// In which plane.
+    pub plane: Plane,
+    /// Where.
+    pub pos: Pos,
+}
