@@ -127,3 +127,10 @@ fn bench_scene_puts_players_on_a_square_of_any_side() {
         assert_eq!(out(&purview(&words(&line)).output().unwrap()).0, 2, "{line}");
     }
 }
+
+#[test]
+fn certificates_between_processes_want_processes() {
+    let (code, stdout, stderr) = out(&purview(&["dev", "--tls"]).output().unwrap());
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    assert!(stderr.contains("--engine etcd"), "{stderr}");
+}

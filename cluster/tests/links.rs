@@ -201,6 +201,20 @@ fn releases_next_to_each_other_talk_and_others_do_not() {
         wait_for("the next and the new", || connections(&next) >= 1).await;
         wait_for("refusals", || old.links.refused() >= 2 && next.links.refused() >= 2).await;
         assert_eq!((connections(&old), connections(&next), new.links.refused()), (1, 1, 0));
+        let spoken = |side: &Side, with: u64| {
+            let mut spoken = 0;
+            side.links.each_lane(|process, kind, metrics, _, _| {
+                if (process, kind) == (with, Kind::Regions) {
+                    spoken = metrics.version.load(std::sync::atomic::Ordering::Relaxed);
+                }
+            });
+            spoken
+        };
+        assert_eq!(
+            [spoken(&old, 2), spoken(&new, 1), spoken(&new, 3), spoken(&next, 2)],
+            [1, 1, 2, 2]
+        );
+        assert_eq!([spoken(&old, 3), spoken(&next, 1)], [0, 0]);
         all.iter().for_each(|side| side.links.stop());
         background.shutdown_background();
     });

@@ -167,10 +167,15 @@ fn make(file: &Path) -> Result<Vec<u8>, AccessError> {
     let source = ring::default_provider().secure_random;
     source.fill(&mut random).map_err(|_| AccessError::Random)?;
     let token = URL_SAFE_NO_PAD.encode(random);
+    // Whoever finds the file finds all of it.
+    let part = file.with_extension(format!("{}.part", std::process::id()));
     let mut options = std::fs::OpenOptions::new();
     let mut opened =
-        options.write(true).create_new(true).mode(0o600).open(file).map_err(wrong(file))?;
-    writeln!(opened, "{token}").map_err(wrong(file))?;
+        options.write(true).create_new(true).mode(0o600).open(&part).map_err(wrong(&part))?;
+    let written = writeln!(opened, "{token}").and_then(|()| std::fs::hard_link(&part, file));
+    let gone = std::fs::remove_file(&part);
+    written.map_err(wrong(file))?;
+    gone.map_err(wrong(&part))?;
     Ok(token.into())
 }
 
@@ -205,6 +210,7 @@ mod tests {
         assert!(!access.allows(&headers(&format!("Bearer {almost}"))));
         assert!(!access.allows(&headers(&format!("Bearer {more}"))));
         assert!(!access.allows(&HeaderMap::new()));
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
         // Another start finds the same.
         let again = Access::new(addr, Some(&file)).unwrap();
         assert!(again.allows(&headers(&format!("Bearer {token}"))));

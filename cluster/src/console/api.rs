@@ -149,7 +149,11 @@ async fn may_ask(State(access): State<Access>, request: Request, next: Next) -> 
     }
     let expected = "the header Authorization: Bearer TOKEN, with the token of this server's console \
                     ([console] token_file)";
-    let error = ApiError::new(StatusCode::UNAUTHORIZED, "who asks shows no token", expected);
+    let error = ApiError::new(
+        StatusCode::UNAUTHORIZED,
+        "who asks shows no token, or a wrong one",
+        expected,
+    );
     let mut response = error.into_response();
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response

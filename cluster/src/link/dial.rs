@@ -51,6 +51,8 @@ pub struct LaneMetrics {
     pub full: AtomicU64,
     /// Connections that came about.
     pub connections: AtomicU64,
+    /// The version of the protocol that was agreed on last; 0: none yet.
+    pub version: AtomicU64,
 }
 
 /// The sender's end of a lane, shared between who sends and the task that carries.
@@ -194,6 +196,7 @@ impl Lane {
         let again = self.sending().reconnected(welcome.want);
         self.metrics.resent.fetch_add(again as u64, Relaxed);
         self.metrics.connections.fetch_add(1, Relaxed);
+        self.metrics.version.store(welcome.version.into(), Relaxed);
         self.connected.store(true, Relaxed);
         self.refused.store(false, Relaxed);
         let ended = self.pump(frames, response.into_inner()).await;

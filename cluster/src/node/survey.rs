@@ -87,6 +87,9 @@ pub struct LaneLine {
     pub kind: String,
     /// Whether a connection stands.
     pub connected: bool,
+    /// The version of the protocol that both speak; 0: none was agreed on yet.
+    #[serde(default)]
+    pub version: u64,
     /// Messages so far.
     pub messages: u64,
     /// Bytes of these.
@@ -123,6 +126,7 @@ impl ClusterSurvey {
                 to,
                 kind: kind.word().into(),
                 connected,
+                version: metrics.version.load(Relaxed),
                 messages: metrics.messages.load(Relaxed),
                 bytes: metrics.bytes.load(Relaxed),
                 resent: metrics.resent.load(Relaxed),
