@@ -159,8 +159,9 @@ fn fields_that_a_next_release_adds_at_the_end_are_passed_over() {
 
 #[test]
 fn every_struct_of_a_message_may_grow() {
-    // The outermost array of what a message holds is a struct, save for a list of sessions.
-    for (name, message) in samples::all().into_iter().filter(|(name, _)| name != "Gone") {
+    // The outermost array of what a message holds is a struct, save for a list of sessions, and a number.
+    let plain = |name: &str| ["Gone", "Suspect"].contains(&name);
+    for (name, message) in samples::all().into_iter().filter(|(name, _)| !plain(name)) {
         let bytes = bytes_of(&message);
         let outer = arrays(&bytes).into_iter().max_by_key(|(at, end)| end - at).unwrap();
         let grown = longer(&bytes, outer, &[0xc0]);

@@ -19,7 +19,7 @@ use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
 };
 use purview::wire::enquiry::{Answer, Question, Resident};
-use purview::wire::peer::PeerMsg;
+use purview::wire::peer::{Baggage, Mark, MoveMsg, PeerMsg};
 
 const ID: EntityId = EntityId(1_000_017);
 const OTHER: EntityId = EntityId(42);
@@ -318,9 +318,42 @@ fn message_kind(message: &PeerMsg) -> &'static str {
         PeerMsg::Frames { .. } => "Frames",
         PeerMsg::Notice { .. } => "Notice",
         PeerMsg::Gone(_) => "Gone",
+        PeerMsg::Move(_) => "Move",
+        PeerMsg::Suspect(_) => "Suspect",
         PeerMsg::Ask { .. } => "Ask",
         PeerMsg::Told { .. } => "Told",
     }
+}
+
+/// The same of what is said of a region that moves.
+fn move_kind(msg: &MoveMsg) -> &'static str {
+    match msg {
+        MoveMsg::Prepare { .. } => "Prepare",
+        MoveMsg::Ready { .. } => "Ready",
+        MoveMsg::Cargo { .. } => "Cargo",
+        MoveMsg::Moved { .. } => "Moved",
+        MoveMsg::Marked { .. } => "Marked",
+        MoveMsg::Passed { .. } => "Passed",
+    }
+}
+
+fn moves() -> Vec<MoveMsg> {
+    let (region, epoch) = (RegionId(2), EPOCH);
+    let mark = Mark { process: 7, sessions: true };
+    let baggage = Baggage {
+        clients: vec![(SESSION, ID)],
+        outbox: vec![(RegionId(3), Input::Leave(ID))],
+        notices: vec![(SESSION, Notice::Left { tick: TICK, epoch })],
+    };
+    let snapshot = Bytes::from_static(b"PVRS");
+    vec![
+        MoveMsg::Prepare { region, epoch },
+        MoveMsg::Ready { region, epoch },
+        MoveMsg::Cargo { region, epoch, waits: vec![mark], snapshot, baggage },
+        MoveMsg::Moved { region, epoch, to: 9 },
+        MoveMsg::Marked { region, mark },
+        MoveMsg::Passed { region, epoch, input: Input::Leave(ID) },
+    ]
 }
 
 /// A message of every kind, with its name.
@@ -336,11 +369,17 @@ pub fn all() -> Vec<(String, PeerMsg)> {
     let others = [
         (String::new(), PeerMsg::Frames { from: RegionId(1), batch: frames() }),
         (String::new(), PeerMsg::Gone(vec![SESSION, SessionId(1)])),
+        (String::new(), PeerMsg::Suspect(7)),
         ("players".into(), PeerMsg::Ask { ticket: 7, question: Question::Players }),
         ("entity".into(), PeerMsg::Ask { ticket: 8, question: Question::Entity(ID) }),
         (String::new(), PeerMsg::Told { ticket: 8, answer: answer() }),
     ];
+    let moves = moves().into_iter().map(|msg| {
+        let name = move_kind(&msg).to_owned();
+        (name, PeerMsg::Move(Box::new(msg)))
+    });
     let all = inputs().into_iter().map(region).chain(notices().into_iter().map(notice));
+    let all = all.chain(moves);
     let named = |(name, message): (String, PeerMsg)| {
         (format!("{} {name}", message_kind(&message)).trim().to_owned(), message)
     };
