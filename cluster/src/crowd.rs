@@ -458,7 +458,7 @@ impl Session<'_> {
                 self.ack = frame.refused.iter().map(|r| r.seq).fold(frame.ack, Seq::max);
                 Event::Frame(client, frame)
             }
-            Told::Joined(joined) => {
+            Told::Joined(joined) | Told::Resumed(joined) => {
                 if let Some(walker) = &mut self.walker {
                     walker.joined(self.clock.now(), &joined);
                 }

@@ -62,6 +62,8 @@ pub struct Directory {
     process: u64,
     fence: Option<Arc<dyn Fence>>,
     archive: Option<Arc<dyn Archive>>,
+    /// For how long players stay whose sessions end without a word.
+    linger: Duration,
     /// Sessions of this process, where regions of others may look for them.
     sessions: Option<Mutex<FxHashMap<SessionId, SessionEntry>>>,
     entities: AtomicU64,
@@ -87,6 +89,7 @@ impl Directory {
             process: 0,
             fence: None,
             archive: None,
+            linger: Duration::ZERO,
             sessions: None,
             entities: AtomicU64::new(1),
             session_names: AtomicU64::new(1),
@@ -110,6 +113,16 @@ impl Directory {
             door_versions: AtomicU64::new(process.clock.as_micros() as u64),
             ..Directory::new(scenes)
         }
+    }
+
+    /// The same, in which players stay for so long whose sessions end without a word; zero: they leave at once.
+    pub fn with_linger(self, linger: Duration) -> Directory {
+        Directory { linger, ..self }
+    }
+
+    /// For how long players stay whose sessions end without a word, milliseconds.
+    pub(super) fn linger_ms(&self) -> u32 {
+        u32::try_from(self.linger.as_millis()).unwrap_or(u32::MAX)
     }
 
     /// The process's number; 0 where it is alone.

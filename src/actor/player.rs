@@ -16,11 +16,13 @@ use super::turns::Turns;
 use crate::scene::effects::{Deed, Destination, Input, Order};
 use crate::scene::movement::{Go, MoveOrder};
 use crate::scene::player::{
-    Answer, Arrival, End, Leap, Place, Player, PlayerConfig, PlayerEffect, PlayerInput, Problem,
-    Said,
+    Answer, Arrival, Comeback, End, Leap, Place, Player, PlayerConfig, PlayerEffect, PlayerInput,
+    Problem, Said,
 };
-use crate::scene::{Pos, RangeSet, Scene};
-use crate::wire::client::{Hello, Join, Joined, Jump, Left, Pong, Refused, Walk, Welcome};
+use crate::scene::{EntityId, Pos, RangeSet, Scene};
+use crate::wire::client::{
+    self, Hello, Join, Joined, Jump, Left, Pong, Refused, Ticket, Walk, Welcome,
+};
 use crate::wire::{
     ClientMsg, CloseCode, DecodeError, EncodedBatch, ErrorCode, JoinRules, MAX_CLIENT_FRAME,
     MoveRules, OwnMove, PROTOCOL_VERSION, ServerMsg,
@@ -32,6 +34,29 @@ pub const MAILBOX: usize = 32;
 
 /// Judges a client's token: whom it names, or why it does not hold.
 pub type TokenCheck = Arc<dyn Fn(&str) -> Result<String, String> + Send + Sync>;
+
+/// What a resume token says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pass {
+    /// Whom the token of the hello named.
+    pub subject: String,
+    /// The player.
+    pub entity: EntityId,
+    /// The scene in which it was when the token was made.
+    pub scene: String,
+}
+
+/// Makes and judges resume tokens.
+pub trait Passes: Send + Sync {
+    /// A token that says this; `None` when none can be made.
+    fn write(&self, pass: &Pass) -> Option<String>;
+
+    /// What a token says.
+    ///
+    /// # Errors
+    /// Why it does not hold.
+    fn read(&self, token: &str) -> Result<Pass, String>;
+}
 
 /// What a client's connection tells its session. A connection that awaits each one's delivery
 /// reads no faster than the session works.
@@ -52,6 +77,8 @@ pub enum FromSocket {
     Gone,
     /// The server stops.
     Stop,
+    /// This gateway stops, and others go on.
+    Drain,
 }
 
 /// What a session is made of.
@@ -62,6 +89,8 @@ pub struct PlayerSetup {
     pub sink: ClientSink,
     /// Who is let in.
     pub tokens: TokenCheck,
+    /// By what clients come back; `None`: they cannot.
+    pub passes: Option<Arc<dyn Passes>>,
     /// The limits.
     pub config: PlayerConfig,
     /// How often deadlines and the client's queue are looked at.
@@ -82,6 +111,11 @@ pub struct PlayerActor {
     directory: Arc<Directory>,
     sink: ClientSink,
     tokens: TokenCheck,
+    passes: Option<Arc<dyn Passes>>,
+    /// Whom the token of the hello named.
+    subject: String,
+    /// The entity under which other processes find the session.
+    registered: EntityId,
     config: PlayerConfig,
     check_every: Duration,
     effects: Vec<PlayerEffect>,
@@ -92,13 +126,25 @@ pub struct PlayerActor {
 impl PlayerActor {
     /// A session whose client has just connected.
     pub fn new(setup: PlayerSetup) -> PlayerActor {
-        let PlayerSetup { directory, sink, tokens, config, check_every } = setup;
+        let PlayerSetup { directory, sink, tokens, passes, config, check_every } = setup;
         let now_ms = directory.uptime().as_millis() as u64;
         let player =
             Player::new(now_ms, directory.new_session(), directory.new_entity(), config.clone());
         let turns = (directory.process() > 0).then(Turns::default);
-        let effects = Vec::new();
-        PlayerActor { player, directory, sink, tokens, config, check_every, effects, turns }
+        let (subject, registered, effects) = (String::new(), player.id(), Vec::new());
+        PlayerActor {
+            player,
+            directory,
+            sink,
+            tokens,
+            passes,
+            subject,
+            registered,
+            config,
+            check_every,
+            effects,
+            turns,
+        }
     }
 
     /// Hands the machine what happened and does what it wants done.
@@ -111,6 +157,9 @@ impl PlayerActor {
         let now_ms = self.directory.uptime().as_millis() as u64;
         let mut effects = std::mem::take(&mut self.effects);
         self.player.handle(now_ms, input, &mut effects);
+        if self.registered != self.player.id() {
+            self.register(ctx);
+        }
         let mut failed: Vec<PlayerInput<'_>> = Vec::new();
         loop {
             for effect in effects.drain(..) {
@@ -136,8 +185,9 @@ impl PlayerActor {
     ) -> Option<PlayerInput<'static>> {
         match effect {
             PlayerEffect::ToRegion(region, input) => {
-                let client = matches!(input, Input::Enter(_) | Input::Present(_))
-                    .then(|| Recipient::<Delivery>::from(ctx.address()).into());
+                let client =
+                    matches!(input, Input::Enter(_) | Input::Present(_) | Input::Resume(_))
+                        .then(|| Recipient::<Delivery>::from(ctx.address()).into());
                 let sent = self.directory.send(region, ToRegion { input, client });
                 sent.err().map(|e| PlayerInput::Undelivered(e.into_message().input))
             }
@@ -169,9 +219,10 @@ impl PlayerActor {
         }
     }
 
-    fn read(&self, bytes: &[u8]) -> Said {
+    fn read(&mut self, bytes: &[u8]) -> Said {
         match ClientMsg::decode(bytes) {
             Ok(ClientMsg::Hello(hello)) => Said::Hello(self.judge(&hello)),
+            Ok(ClientMsg::Resume(resume)) => Said::Resume(self.comeback(&resume)),
             Ok(ClientMsg::Join(join)) => Said::Join(self.arrival(join)),
             Ok(ClientMsg::Move(m)) => Said::Input(m.seq, Order::Move(m.pos)),
             Ok(ClientMsg::Walk(walk)) => Said::Input(walk.seq, Order::Walk(self.word(&walk))),
@@ -196,14 +247,51 @@ impl PlayerActor {
         }
     }
 
-    fn judge(&self, hello: &Hello) -> Result<(), (End, String)> {
+    fn judge(&mut self, hello: &Hello) -> Result<(), (End, String)> {
         if hello.version != PROTOCOL_VERSION {
             let why = format!("version {}; this is {PROTOCOL_VERSION}", hello.version);
             return Err((End::Version, why));
         }
         let subject = (self.tokens)(&hello.token).map_err(|why| (End::Token, why))?;
         tracing::debug!(session = %self.player.session(), subject, "hello");
+        self.subject = subject;
         Ok(())
+    }
+
+    /// Where the player of a client that comes back may be.
+    fn comeback(&self, resume: &client::Resume) -> Result<Comeback, Problem> {
+        let none = || Problem::Ticket("this server gives none".into());
+        let pass = self.passes.as_ref().ok_or_else(none)?.read(&resume.token);
+        let pass = pass.map_err(Problem::Ticket)?;
+        if pass.subject != self.subject {
+            return Err(Problem::Ticket("it is another's".into()));
+        }
+        let regions =
+            |scene: &Arc<Scene>| scene.map.regions.iter().map(|r| r.id).collect::<Vec<_>>();
+        let (near, far): (Vec<_>, Vec<_>) =
+            self.directory.scenes().partition(|scene| scene.spec.name == pass.scene);
+        Ok(Comeback {
+            id: pass.entity,
+            acked: resume.ack,
+            ask: near.into_iter().flat_map(regions).collect(),
+            ask_then: far.into_iter().flat_map(regions).collect(),
+        })
+    }
+
+    fn ticket(&self, scene: &str) -> Option<Ticket> {
+        let linger_ms = self.config.linger_ms;
+        let passes = self.passes.as_ref().filter(|_| linger_ms > 0)?;
+        let (subject, entity) = (self.subject.clone(), self.player.id());
+        let token = passes.write(&Pass { subject, entity, scene: scene.into() })?;
+        Some(Ticket { token, linger_ms })
+    }
+
+    /// Makes the session known to regions of other processes.
+    fn register(&mut self, ctx: &Context<Self>) {
+        self.registered = self.player.id();
+        let entry =
+            SessionEntry { entity: self.registered, to: Arc::new(ctx.address().recipient()) };
+        self.directory.register(self.player.session(), entry);
     }
 
     fn arrival(&self, join: Join) -> Result<Arrival, Problem> {
@@ -272,14 +360,15 @@ impl PlayerActor {
                 heartbeat_ms: u32::try_from(self.config.heartbeat_ms).unwrap_or(u32::MAX),
             }
             .into(),
-            Answer::Joined { scene, plane, pos, tick, range, own } => {
+            Answer::Joined { scene, plane, pos, tick, range, own, ack } => {
                 let Some(scene) = self.directory.scene(scene) else {
                     tracing::error!(%scene, "a region told of a scene that does not exist");
                     return None;
                 };
                 let (rules, name) = (join_rules(scene, range), scene.spec.name.clone());
                 let own = own.as_deref().map(OwnMove::from);
-                Joined { id: self.player.id(), scene: name, plane, pos, tick, rules, own }.into()
+                let (id, ticket) = (self.player.id(), self.ticket(&name));
+                Joined { id, scene: name, plane, pos, tick, rules, own, ack, ticket }.into()
             }
             Answer::Pong { nonce, tick } => Pong { nonce, server_ms, tick }.into(),
             Answer::Refused { problem, seq } => {
@@ -354,6 +443,9 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::MayNotJump(_) => ErrorCode::MayNotJump,
         Problem::Jumping => ErrorCode::Busy,
         Problem::Region(why) => ErrorCode::from(*why),
+        Problem::Gone => ErrorCode::Gone,
+        Problem::NotFound => ErrorCode::Busy,
+        Problem::Ticket(_) => ErrorCode::BadTicket,
     }
 }
 
@@ -361,6 +453,8 @@ fn close_code(end: End) -> CloseCode {
     match end {
         End::Normal => CloseCode::Normal,
         End::GoingAway => CloseCode::GoingAway,
+        End::Elsewhere => CloseCode::Elsewhere,
+        End::Replaced => CloseCode::Replaced,
         End::Unsupported => CloseCode::Unsupported,
         End::TooBig => CloseCode::TooBig,
         End::Protocol => CloseCode::Protocol,
@@ -379,9 +473,7 @@ impl Actor for PlayerActor {
 
     fn started(&mut self, ctx: &mut Context<Self>) {
         ctx.set_mailbox_capacity(MAILBOX);
-        let entry =
-            SessionEntry { entity: self.player.id(), to: Arc::new(ctx.address().recipient()) };
-        self.directory.register(self.player.session(), entry);
+        self.register(ctx);
         ctx.run_interval(self.check_every, |actor, ctx| {
             let queued = actor.sink.queued();
             actor.handle(PlayerInput::Timer { queued }, None, ctx);
@@ -410,6 +502,7 @@ impl Handler<FromSocket> for PlayerActor {
             FromSocket::Alive => PlayerInput::Said(Said::Alive),
             FromSocket::Gone => PlayerInput::Gone,
             FromSocket::Stop => PlayerInput::Stop,
+            FromSocket::Drain => PlayerInput::Drain,
         };
         self.handle(input, None, ctx);
     }

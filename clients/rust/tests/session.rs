@@ -39,6 +39,8 @@ fn joined() -> Joined {
             movement: None,
         },
         own: None,
+        ack: Seq(0),
+        ticket: None,
     }
 }
 

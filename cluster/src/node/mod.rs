@@ -230,7 +230,8 @@ impl Node {
         });
         let archive = shelf.clone().map(|shelf| shelf as Arc<dyn Archive>);
         let process = Process { number, clock, fence: Some(fence.clone()), archive };
-        let directory = Arc::new(Directory::of_process(scenes.clone(), process));
+        let directory = Directory::of_process(scenes.clone(), process);
+        let directory = Arc::new(directory.with_linger(config.gateway.linger));
         let identity = Identity { cluster: config.cluster.name.clone(), process: number };
         let (links, listens) = {
             let (directory, handle) = (directory.clone(), background.handle());
