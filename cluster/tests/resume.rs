@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use purview::scene::movement::ServerMs;
 use purview::scene::{EntityId, Pos, Seq};
+use purview::wire::client::Join;
 use purview_client::{ClientError, Event, Player, Retry, View, join_at};
 use purview_cluster::config::Config;
 use purview_cluster::gateway::Tokens;
@@ -183,8 +184,14 @@ impl Trial {
         wrong
     }
 
-    /// Everybody stops, and after a while everything is as it should be.
+    /// Everybody stops, and after a while everything is as it should be; then all go on.
     fn settles(&self, when: &str) {
+        self.stand(when);
+        self.walks.store(true, Ordering::Relaxed);
+    }
+
+    /// Everybody stops, and after a while everything is as it should be.
+    fn stand(&self, when: &str) {
         self.walks.store(false, Ordering::Relaxed);
         let begin = Instant::now();
         loop {
@@ -196,7 +203,6 @@ impl Trial {
             let first = wrong.first();
             assert!(begin.elapsed() < PATIENCE, "{when}: {} wrong: {first:?}", wrong.len());
         }
-        self.walks.store(true, Ordering::Relaxed);
     }
 
     /// Of each client: how often it has come back, and what it was told of comings and goings.
@@ -267,4 +273,41 @@ fn a_gateway_that_is_asked_to_end_sends_its_clients_elsewhere_and_ends_in_order(
         assert_eq!(after, (before.0 + u64::from(i % 2 == 1), before.1), "client {i}");
     }
     assert_eq!(gateway.exit_code(), Some(0));
+}
+
+#[test]
+fn after_a_cold_start_of_everything_players_are_where_they_were() {
+    let mut trial = Trial::start(1);
+    trial.walk(2);
+    trial.stand("before the end");
+    // For checkpoints and last places to be kept.
+    trial.walk(3);
+    let urls = [trial.cluster.url(0).unwrap()];
+    let placed: Vec<Pos> = trial.walkers.iter().map(|w| w.lock().unwrap().pos).collect();
+    trial.cluster.nodes().iter().for_each(|node| node.kill());
+    trial.cluster.gateways()[0].kill();
+    for name in ["node-3", "node-4"] {
+        trial.cluster.add_node(name.into()).unwrap();
+    }
+    trial.cluster.restart_gateway(0).unwrap();
+    // Whoever knows its player comes back to it.
+    trial.stand("after the cold start");
+    assert!(trial.told().iter().all(|(resumed, _)| *resumed == 1));
+    // Whoever knows nothing but its name joins where it was last.
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        for i in [0, 5, CLIENTS as usize - 1] {
+            let token = Tokens::dev().mint(&format!("walker {i}"), None).unwrap();
+            let join = Join { pos: None, ..join_at("field", Pos::default()) };
+            let (mut player, joined) =
+                Player::join(&urls, &token, join, Retry::default()).await.unwrap();
+            assert_eq!(joined.pos, placed[i], "walker {i}");
+            player.leave().await.unwrap();
+        }
+        let token = Tokens::dev().mint("nobody before", None).unwrap();
+        let join = Join { pos: None, ..join_at("field", Pos::default()) };
+        let (_, joined) = Player::join(&urls, &token, join, Retry::default()).await.unwrap();
+        let spec = &config().scenes[0].spec;
+        assert_eq!((joined.pos.x, joined.pos.z), (spec.spawn_x_cm, spec.spawn_z_cm));
+    });
 }

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::address::{RegionAddress, SessionEntry};
 use super::messages::{Delivery, ToRegion};
+use super::places::Places;
 use super::routes::Routes;
 pub use super::routes::{Lookup, NotSent};
 use crate::scene::lines::Lines;
@@ -64,6 +65,8 @@ pub struct Directory {
     archive: Option<Arc<dyn Archive>>,
     /// For how long players stay whose sessions end without a word.
     linger: Duration,
+    /// Where players' last places are kept.
+    places: Option<Arc<dyn Places>>,
     /// Sessions of this process, where regions of others may look for them.
     sessions: Option<Mutex<FxHashMap<SessionId, SessionEntry>>>,
     entities: AtomicU64,
@@ -90,6 +93,7 @@ impl Directory {
             fence: None,
             archive: None,
             linger: Duration::ZERO,
+            places: None,
             sessions: None,
             entities: AtomicU64::new(1),
             session_names: AtomicU64::new(1),
@@ -120,8 +124,18 @@ impl Directory {
         Directory { linger, ..self }
     }
 
+    /// The same, in which players' last places are kept.
+    pub fn with_places(self, places: Arc<dyn Places>) -> Directory {
+        Directory { places: Some(places), ..self }
+    }
+
+    /// Where players' last places are kept, if they are.
+    pub(super) fn places(&self) -> Option<&Arc<dyn Places>> {
+        self.places.as_ref()
+    }
+
     /// For how long players stay whose sessions end without a word, milliseconds.
-    pub(super) fn linger_ms(&self) -> u32 {
+    pub fn linger_ms(&self) -> u32 {
         u32::try_from(self.linger.as_millis()).unwrap_or(u32::MAX)
     }
 

@@ -5,21 +5,25 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, Recipient};
+use actix::{
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient,
+};
 use bytes::Bytes;
 
 use super::address::SessionEntry;
 use super::directory::Directory;
 use super::messages::{Delivery, ToRegion};
+use super::places::LastPlace;
 use super::sink::{ClientSink, QueueFull};
 use super::turns::Turns;
 use crate::scene::effects::{Deed, Destination, Input, Order};
 use crate::scene::movement::{Go, MoveOrder};
 use crate::scene::player::{
     Answer, Arrival, Comeback, End, Leap, Place, Player, PlayerConfig, PlayerEffect, PlayerInput,
-    Problem, Said,
+    Problem, Said, State,
 };
-use crate::scene::{EntityId, Pos, RangeSet, Scene};
+use crate::scene::terrain::{Ground, Terrain};
+use crate::scene::{EntityId, Plane, Pos, RangeSet, Scene};
 use crate::wire::client::{
     self, Hello, Join, Joined, Jump, Left, Pong, Refused, Ticket, Walk, Welcome,
 };
@@ -114,6 +118,10 @@ pub struct PlayerActor {
     passes: Option<Arc<dyn Passes>>,
     /// Whom the token of the hello named.
     subject: String,
+    /// Where the player was last, by what was kept of it.
+    last: Option<LastPlace>,
+    /// The place that was told last, and when.
+    kept: Option<(Instant, LastPlace)>,
     /// The entity under which other processes find the session.
     registered: EntityId,
     config: PlayerConfig,
@@ -139,6 +147,8 @@ impl PlayerActor {
             tokens,
             passes,
             subject,
+            last: None,
+            kept: None,
             registered,
             config,
             check_every,
@@ -286,6 +296,23 @@ impl PlayerActor {
         Some(Ticket { token, linger_ms })
     }
 
+    /// Tells where the player is, now and then and when it is over.
+    fn keep_place(&mut self, over: bool) {
+        let Some(places) = self.directory.places() else { return };
+        let due = |(at, _): &(Instant, LastPlace)| at.elapsed() >= places.every();
+        if !over && !self.kept.as_ref().is_none_or(due) {
+            return;
+        }
+        let tick_ms = self.directory.scenes().next().map_or(100, |scene| scene.tick_ms);
+        let Some((scene, plane, pos)) = self.player.last_place(tick_ms) else { return };
+        let Some(scene) = self.directory.scene(scene) else { return };
+        let place = LastPlace { scene: scene.spec.name.clone(), plane, pos };
+        if self.kept.as_ref().is_none_or(|(_, kept)| *kept != place) {
+            places.keep(&self.subject, place.clone());
+            self.kept = Some((Instant::now(), place));
+        }
+    }
+
     /// Makes the session known to regions of other processes.
     fn register(&mut self, ctx: &Context<Self>) {
         self.registered = self.player.id();
@@ -301,9 +328,16 @@ impl PlayerActor {
         if join.pos.is_some() {
             may_jump(scene)?;
         }
-        let pos = join.pos.unwrap_or(Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm));
+        let spawn = Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm);
+        let last = self.last.as_ref().filter(|last| join.pos.is_none() && allows(scene, last));
+        let pos = last.map_or(join.pos.unwrap_or(spawn), |last| last.pos);
         let region = region_at(scene, pos)?;
-        let plane = self.directory.take_line(scene.id, join.plane).ok_or(Problem::NoRoom)?;
+        let room = |plane: &Plane| {
+            (0..scene.spec.lines).contains(&plane.0)
+                && self.directory.players(scene.id, *plane) < scene.spec.line_capacity
+        };
+        let plane = join.plane.or_else(|| last.map(|last| last.plane).filter(room));
+        let plane = self.directory.take_line(scene.id, plane).ok_or(Problem::NoRoom)?;
         Ok(Arrival {
             to: Destination { scene: scene.id, region, plane, pos },
             range: join.range.unwrap_or(scene.spec.default_range),
@@ -423,6 +457,17 @@ fn may_jump(scene: &Scene) -> Result<(), Problem> {
     }
 }
 
+/// Whether a player may come back to where it was: the scene may have changed meanwhile.
+fn allows(scene: &Scene, last: &LastPlace) -> bool {
+    let free = |terrain: &Arc<Terrain>| {
+        let ground = Ground::new(terrain.clone());
+        ground.is_free(last.plane, ground.tile_of(last.pos))
+    };
+    scene.spec.name == last.scene
+        && scene.map.at(last.pos).is_some()
+        && scene.terrain.as_ref().is_none_or(free)
+}
+
 fn region_at(scene: &Scene, pos: Pos) -> Result<crate::scene::RegionId, Problem> {
     let (width_cm, depth_cm) = (scene.spec.width_cm, scene.spec.depth_cm);
     let outside = Problem::OutOfBounds { pos, width_cm, depth_cm };
@@ -476,6 +521,7 @@ impl Actor for PlayerActor {
         self.register(ctx);
         ctx.run_interval(self.check_every, |actor, ctx| {
             let queued = actor.sink.queued();
+            actor.keep_place(false);
             actor.handle(PlayerInput::Timer { queued }, None, ctx);
             if let Some(turns) = actor.turns.as_mut().filter(|turns| turns.is_waiting()) {
                 let mut due = Vec::new();
@@ -487,6 +533,7 @@ impl Actor for PlayerActor {
 
     fn stopped(&mut self, _: &mut Context<Self>) {
         self.directory.unregister(self.player.session());
+        self.keep_place(true);
     }
 }
 
@@ -504,7 +551,14 @@ impl Handler<FromSocket> for PlayerActor {
             FromSocket::Stop => PlayerInput::Stop,
             FromSocket::Drain => PlayerInput::Drain,
         };
+        let greets = matches!(input, PlayerInput::Said(Said::Hello(Ok(()))));
+        let is_new = greets && self.player.state() == State::Connected;
         self.handle(input, None, ctx);
+        if let Some(places) = self.directory.places().filter(|_| is_new) {
+            // What the client says next waits for it.
+            let load = actix::fut::wrap_future::<_, Self>(places.load(&self.subject));
+            ctx.wait(load.map(|last, actor, _| actor.last = last));
+        }
     }
 }
 

@@ -69,6 +69,9 @@ pub struct RegionActor {
     pub(super) clients: FxHashMap<SessionId, Client>,
     pub(super) outbox: FxHashMap<RegionId, VecDeque<ToRegion>>,
     pub(super) notices: VecDeque<(SessionId, Notice)>,
+    /// Sessions that have asked for a player who is not known here, and were told so. They may have asked by
+    /// way of others, too.
+    answered: Vec<SessionId>,
     batches: VecDeque<Arc<EncodedBatch>>,
     pub(super) fx: Vec<Effect>,
     /// What was said while the region may not act.
@@ -147,6 +150,7 @@ impl RegionActor {
             clients: FxHashMap::default(),
             outbox: FxHashMap::default(),
             notices: VecDeque::new(),
+            answered: Vec::new(),
             batches: VecDeque::new(),
             fx: Vec::new(),
             withheld: Vec::new(),
@@ -204,6 +208,7 @@ impl RegionActor {
         if now.0.is_multiple_of(SWEEP_TICKS) {
             self.sweep_clients();
         }
+        self.forget_answered();
         self.region.tick(now, &mut self.fx);
         self.deliver();
         self.work += started.elapsed();
@@ -262,6 +267,7 @@ impl RegionActor {
             _ => None,
         };
         if let (Some((Some(session), entity)), Some(to)) = (entering, msg.client) {
+            self.answered.retain(|answered| *answered != session);
             self.clients.insert(session, Client { entity, to });
         }
         let started = Instant::now();
@@ -411,6 +417,17 @@ impl RegionActor {
         gone.into_iter().for_each(|(session, id)| self.is_gone(session, id));
     }
 
+    /// Who was told that its player is not here has no business here.
+    fn forget_answered(&mut self) {
+        for session in std::mem::take(&mut self.answered) {
+            let entity = self.clients.get(&session).map(|client| client.entity);
+            let found = entity.and_then(|id| self.region.find(id)).is_some_and(|e| !e.ghost);
+            if !found {
+                self.clients.remove(&session);
+            }
+        }
+    }
+
     /// A session has ended without a word.
     fn is_gone(&mut self, session: SessionId, id: EntityId) {
         let ms = self.directory.linger_ms();
@@ -419,10 +436,10 @@ impl RegionActor {
 
     fn deliver_notice(&mut self, session: SessionId, notice: Notice) {
         let Some(client) = self.clients.get(&session) else { return };
-        let last = matches!(
-            notice,
-            Notice::Left { .. } | Notice::Refused(_) | Notice::Nowhere { .. } | Notice::Replaced
-        );
+        let last = matches!(notice, Notice::Left { .. } | Notice::Refused(_) | Notice::Replaced);
+        if matches!(notice, Notice::Nowhere { .. }) {
+            self.answered.push(session);
+        }
         match client.to.notice(session, notice) {
             Err(SendError::Full(notice)) => self.notices.push_back((session, notice)),
             // Sent; or the session is gone and its entity was told to leave.

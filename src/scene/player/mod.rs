@@ -73,7 +73,8 @@ use self::flow::Flow;
 use self::known::Known;
 use self::resume::Search;
 use super::effects::{Order, Spawn};
-use super::{EntityId, Epoch, Kind, RangeSet, RegionId, Seq, SessionId, Tick};
+use super::movement::ServerMs;
+use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick};
 
 /// Where a session stands; see the chart above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,6 +191,12 @@ impl Player {
     /// Scene and plane of the entity; `None` before the join.
     pub fn place(&self) -> Option<Place> {
         self.place
+    }
+
+    /// Where the player is, or was last, in ticks of `tick_ms` milliseconds; `None` before it was anywhere, and
+    /// between two scenes.
+    pub fn last_place(&self, tick_ms: u32) -> Option<(SceneId, Plane, Pos)> {
+        self.known.last_place(ServerMs(self.tick.0.saturating_mul(tick_ms.into())))
     }
 
     /// Whom the client is shown, in the order of their ids.
