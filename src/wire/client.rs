@@ -26,7 +26,7 @@ pub struct Join {
     pub scene: String,
     /// The plane, or nil to let the server choose a line with room.
     pub plane: Option<Plane>,
-    /// Where to appear, `[x, y, z]` in centimetres, or nil for the scene's spawn place.
+    /// Where to appear, `[x, y, z]` in centimetres, or nil for its last place or the scene's spawn place.
     pub pos: Option<Pos>,
     /// The rings that the player sees (bits 1 NEAR, 2 MIDDLE, 4 FAR), or nil for the scene's default.
     pub range: Option<RangeSet>,
