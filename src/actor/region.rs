@@ -429,7 +429,7 @@ impl RegionActor {
     }
 
     /// A session has ended without a word.
-    fn is_gone(&mut self, session: SessionId, id: EntityId) {
+    pub(super) fn is_gone(&mut self, session: SessionId, id: EntityId) {
         let ms = self.directory.linger_ms();
         self.region.handle(Input::Absent { id, session, ms }, &mut self.fx);
     }
