@@ -6,12 +6,16 @@ mod support;
 mod stage;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use purview::actor::messages::Delivery;
+use purview::actor::player::FromSocket;
 use purview::scene::frames::{FrameBatch, SessionFrame};
-use purview::scene::{EntityId, Epoch, Plane, SceneSpec, Tick, Visibility};
-use purview::wire::{CloseCode, EncodedBatch, ErrorCode};
-use stage::{Stage, nine_regions, play};
+use purview::scene::player::PlayerConfig;
+use purview::scene::{EntityId, Epoch, Plane, SceneSpec, Seq, Tick, Visibility};
+use purview::wire::client::{Hello, Resume};
+use purview::wire::{CloseCode, EncodedBatch, ErrorCode, PROTOCOL_VERSION};
+use stage::{Stage, Who, calm, nine_regions, play};
 
 fn meadow() -> SceneSpec {
     nine_regions("meadow")
@@ -340,5 +344,141 @@ fn in_real_time_two_walk_through_three_regions() {
             assert_eq!((c.entered.len(), c.left.len(), c.resyncs()), (1, 0, 0));
         }
         assert!(s.handoffs() >= 4, "{} handoffs", s.handoffs());
+    });
+}
+
+/// Limits of sessions whose players stay when connections break.
+fn patient() -> PlayerConfig {
+    PlayerConfig { linger_ms: 60_000, ..calm() }
+}
+
+/// Two players who see each other; the first one may come back.
+async fn two(s: &mut Stage) -> (Who, Who) {
+    let a = s.connect(patient());
+    s.greet(a, "meadow", Some(0), 1_590, 800).await;
+    let b = s.enter("meadow", Some(0), 1_700, 800).await;
+    s.tick().await;
+    s.walk(a, 1_580, 800).await;
+    s.rest().await;
+    (a, b)
+}
+
+#[test]
+fn a_client_whose_connection_breaks_comes_back_and_others_notice_nothing() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow(), cave()]);
+        let (a, b) = two(&mut s).await;
+        let id = s.clients[a].id();
+        let seen = (s.clients[b].entered.clone(), s.clients[b].left.clone());
+        s.tell(a, FromSocket::Gone).await;
+        s.clients[a].parted = true;
+        for _ in 0..5 {
+            s.tick().await;
+        }
+        assert!(!s.clients[a].addr.connected(), "its session is over");
+        assert_eq!(s.places(0), [(0, 1)], "it holds no place");
+        assert!(s.clients[b].shown.contains_key(&id));
+        let back = s.come_back(a, patient()).await;
+        s.tick().await;
+        let c = &s.clients[back];
+        assert_eq!((c.id(), c.here().ack), (id, Seq(1)));
+        assert_eq!((c.here().pos, c.here().plane), (c.pos, Plane(0)));
+        assert_eq!(c.resyncs(), 1);
+        s.walk(back, 1_570, 800).await;
+        s.rest().await;
+        assert_eq!((s.clients[b].entered.clone(), s.clients[b].left.clone()), seen);
+        assert_eq!(s.places(0), [(0, 2)]);
+    });
+}
+
+#[test]
+fn a_session_that_is_dropped_without_a_word_is_looked_for_and_its_client_comes_back() {
+    play(async || {
+        let mut s = Stage::lingering(vec![meadow()], Duration::from_secs(6));
+        let alone = s.connect_alone(patient());
+        let a = alone.who;
+        s.greet(a, "meadow", Some(0), 1_590, 800).await;
+        let b = s.enter("meadow", Some(0), 1_700, 800).await;
+        s.rest().await;
+        let id = s.clients[a].id();
+        s.lose(alone).await;
+        s.clients[a].parted = true;
+        for _ in 0..50 {
+            s.tick().await;
+        }
+        assert!(s.clients[b].shown.contains_key(&id), "it is waited for");
+        let back = s.come_back(a, patient()).await;
+        s.rest().await;
+        assert_eq!(s.clients[back].id(), id);
+        // And once more, without coming back.
+        s.tell(back, FromSocket::Gone).await;
+        s.clients[back].parted = true;
+        for _ in 0..605 {
+            s.tick().await;
+        }
+        assert!(!s.clients[b].shown.contains_key(&id), "its time was over");
+        let late = s.come_back(back, patient()).await;
+        // A neighbour that remembers it has to ask on.
+        s.tick().await;
+        s.tick().await;
+        let refused = &s.clients[late].refused;
+        assert_eq!(refused.iter().map(|r| r.code).collect::<Vec<_>>(), [ErrorCode::Gone]);
+        s.greet(late, "meadow", Some(0), 1_590, 800).await;
+        s.rest().await;
+        assert_ne!(s.clients[late].id(), id, "it has joined as another");
+    });
+}
+
+#[test]
+fn the_newer_of_two_connections_counts_and_the_older_is_told() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow()]);
+        let (a, _) = two(&mut s).await;
+        let back = s.come_back(a, patient()).await;
+        s.tick().await;
+        assert_eq!(s.clients[a].closed, Some(CloseCode::Replaced));
+        assert_eq!(s.clients[back].id(), s.clients[a].id());
+        s.walk(back, 1_560, 800).await;
+        s.rest().await;
+    });
+}
+
+#[test]
+fn a_ticket_that_does_not_hold_is_refused_and_the_client_may_join() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow()]);
+        let who = s.connect(patient());
+        s.say(who, Hello { version: PROTOCOL_VERSION, token: "somebody".into() }).await;
+        for token in ["", "5 another meadow"] {
+            s.say(who, Resume { token: token.into(), ack: Seq(0) }).await;
+        }
+        s.say(who, Resume { token: "5 somebody meadow".into(), ack: Seq(0) }).await;
+        s.tick().await;
+        let codes: Vec<_> = s.clients[who].refused.iter().map(|r| r.code).collect();
+        assert_eq!(codes, [ErrorCode::BadTicket, ErrorCode::BadTicket, ErrorCode::Gone]);
+        s.greet(who, "meadow", None, 500, 500).await;
+        // A second hello is premature, and the join counts.
+        s.rest().await;
+        assert!(s.clients[who].in_world());
+    });
+}
+
+#[test]
+fn a_client_finds_its_player_in_the_scene_to_which_it_has_jumped() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow(), cave()]);
+        let (a, _) = two(&mut s).await;
+        s.jump(a, Some("cave"), None, (400, 400)).await;
+        // It is on its way, and has not heard of it.
+        s.clients[a].reads = false;
+        s.tick().await;
+        s.tell(a, FromSocket::Gone).await;
+        s.clients[a].parted = true;
+        s.tick().await;
+        let back = s.come_back(a, patient()).await;
+        s.tick().await;
+        s.tick().await;
+        let here = s.clients[back].here();
+        assert_eq!((here.scene.as_str(), here.ack), ("cave", Seq(2)));
     });
 }

@@ -148,6 +148,7 @@ impl Half {
             held: false,
             resync: false,
             jumped: true,
+            absent_until: None,
         })))
     }
 }

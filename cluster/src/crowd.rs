@@ -13,7 +13,7 @@ use purview::scene::movement::Tiles;
 use purview::scene::terrain::Ground;
 use purview::scene::{Plane, Pos, Seq, Tile};
 use purview::wire::client::{Join, Joined};
-use purview_client::{Client, ClientError, Clock, Event as Told, Receiver, Sender, Walker};
+use purview_client::{ClientError, Clock, Event as Told, Player, Retry, Walker};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
@@ -24,6 +24,14 @@ use crate::report::{self, Report};
 const FEED_MAX: usize = 16_384;
 /// Failures that a report names.
 const FAILURES_MAX: usize = 10;
+/// How a client comes back whose connection breaks: the run does not wait for it for long.
+const RETRY: Retry = Retry {
+    first: Duration::from_millis(100),
+    most: Duration::from_secs(2),
+    attempt: Duration::from_secs(10),
+    patience: Duration::from_secs(10),
+};
+
 /// How long a client waits to be let in, for its last input, and for its leave.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a client that has left waits for the server to close.
@@ -190,8 +198,8 @@ impl Crowd {
         I: Iterator<Item = (Instant, Order)>,
     {
         let entered = self.enter(client, join).await;
-        let entered = entered.and_then(|(parts, joined)| Ok((script(&joined)?, parts, joined)));
-        let (orders, parts, joined) = match entered {
+        let entered = entered.and_then(|(player, joined)| Ok((script(&joined)?, player, joined)));
+        let (orders, player, joined) = match entered {
             Ok(entered) => entered,
             Err(e) => {
                 self.shared.not_joined.fetch_add(1, Ordering::Relaxed);
@@ -211,7 +219,7 @@ impl Crowd {
         let mut session = Session {
             crowd: self,
             client,
-            parts,
+            player,
             ack,
             sent,
             heard_from: since,
@@ -220,7 +228,7 @@ impl Crowd {
             goal: None,
         };
         let ended = session.run(orders).await;
-        let bytes = session.parts.1.bytes_received();
+        let bytes = session.player.bytes_received();
         self.shared.online.fetch_sub(1, Ordering::Relaxed);
         self.shared.ended.fetch_add(1, Ordering::Relaxed);
         self.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -279,22 +287,18 @@ impl Crowd {
         report
     }
 
-    async fn enter(
-        &self,
-        client: ClientId,
-        join: Join,
-    ) -> Result<((Sender, Receiver), Joined), ClientError> {
+    async fn enter(&self, client: ClientId, join: Join) -> Result<(Player, Joined), ClientError> {
         let Server { url, token, .. } = &self.shared.server;
         let late = || ClientError::Io(std::io::ErrorKind::TimedOut.into());
         let until = Instant::now() + PATIENCE;
-        let session = timeout_at(until, Client::connect(url, token)).await;
-        let mut session = session.map_err(|_| late())??;
-        let welcome = session.welcome();
+        self.tell(Event::Joining(client)).await;
+        let urls = std::slice::from_ref(url);
+        let entered = timeout_at(until, Player::join(urls, token, join, RETRY)).await;
+        let (player, joined) = entered.map_err(|_| late())??;
+        let welcome = player.welcome();
         self.shared.tick_ms.store(welcome.tick_ms.into(), Ordering::Relaxed);
         self.shared.alive_every_ms.store((welcome.heartbeat_ms / 3).into(), Ordering::Relaxed);
-        self.tell(Event::Joining(client)).await;
-        let joined = timeout_at(until, session.join(join)).await.map_err(|_| late())??;
-        Ok((session.split(), joined))
+        Ok((player, joined))
     }
 
     async fn tell(&self, event: Event) {
@@ -320,7 +324,7 @@ impl Shared {
 struct Session<'a> {
     crowd: &'a Crowd,
     client: ClientId,
-    parts: (Sender, Receiver),
+    player: Player,
     ack: Seq,
     sent: Seq,
     /// When the server last heard from the client.
@@ -342,7 +346,7 @@ impl Session<'_> {
         for (at, order) in orders {
             loop {
                 let wake = at.min(self.heard_from + alive_every);
-                match timeout_at(wake, self.parts.1.next()).await {
+                match timeout_at(wake, self.player.next()).await {
                     Err(_) if wake < at => self.keep_alive().await?,
                     Err(_) => break,
                     Ok(told) => {
@@ -362,7 +366,7 @@ impl Session<'_> {
         // Leave with every input acknowledged, so that none need be given up as unknown.
         let until = Instant::now() + PATIENCE;
         while self.ack < self.sent {
-            match timeout_at(until, self.parts.1.next()).await {
+            match timeout_at(until, self.player.next()).await {
                 Err(_) => break,
                 Ok(told) => {
                     if self.hear(told?).await? {
@@ -371,10 +375,10 @@ impl Session<'_> {
                 }
             }
         }
-        self.parts.0.leave().await?;
+        self.player.leave().await?;
         let until = Instant::now() + PATIENCE;
         loop {
-            let told = timeout_at(until, self.parts.1.next()).await;
+            let told = timeout_at(until, self.player.next()).await;
             let told = told.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
             if self.hear(told).await? {
                 self.part().await;
@@ -386,12 +390,12 @@ impl Session<'_> {
     /// Gives the server the time to close in order; what fails here harms nobody.
     async fn part(&mut self) {
         let until = Instant::now() + FAREWELL;
-        while let Ok(Ok(told)) = timeout_at(until, self.parts.1.next()).await {
+        while let Ok(Ok(told)) = timeout_at(until, self.player.next()).await {
             if let Told::Closed { .. } = told {
                 break;
             }
         }
-        if let Err(e) = self.parts.0.close().await {
+        if let Err(e) = self.player.close().await {
             tracing::debug!(client = self.client, error = %e, "closing after a leave");
         }
     }
@@ -399,18 +403,18 @@ impl Session<'_> {
     /// Who stands still for long says at least that it is there.
     async fn keep_alive(&mut self) -> Result<(), ClientError> {
         self.heard_from = Instant::now();
-        self.parts.0.ping(0).await
+        self.player.ping(0).await
     }
 
     /// Says what its movement has to say.
     async fn walk(&mut self) -> Result<(), ClientError> {
         let Some(walker) = &mut self.walker else { return Ok(()) };
         let now = self.clock.now();
-        while let Some(word) = walker.poll(now, self.parts.0.next_seq()) {
-            let (client, seq, what) = (self.client, self.parts.0.next_seq(), Sent::Walk);
+        while let Some(word) = walker.poll(now, self.player.next_seq()) {
+            let (client, seq, what) = (self.client, self.player.next_seq(), Sent::Walk);
             self.crowd.tell(Event::Sent { client, seq, what }).await;
             self.heard_from = Instant::now();
-            self.sent = self.parts.0.send_walk(&word).await?;
+            self.sent = self.player.send_walk(&word).await?;
         }
         Ok(())
     }
@@ -423,7 +427,7 @@ impl Session<'_> {
     }
 
     async fn send(&mut self, order: Order) -> Result<(), ClientError> {
-        let (client, seq) = (self.client, self.parts.0.next_seq());
+        let (client, seq) = (self.client, self.player.next_seq());
         let what = match &order {
             Order::Stay => return Ok(()),
             Order::Walk(goal, speed_cm_s) => {
@@ -439,9 +443,9 @@ impl Session<'_> {
         self.crowd.tell(Event::Sent { client, seq, what }).await;
         self.heard_from = Instant::now();
         self.sent = match order {
-            Order::Move(pos) => self.parts.0.send_move(pos).await?,
-            Order::Jump(plane, pos) => self.parts.0.jump(None, plane, pos).await?,
-            Order::Act(payload) => self.parts.0.act(payload).await?,
+            Order::Move(pos) => self.player.send_move(pos).await?,
+            Order::Jump(plane, pos) => self.player.jump(None, plane, pos).await?,
+            Order::Act(payload) => self.player.act(payload, None).await?,
             Order::Walk(..) | Order::Stay => self.sent,
         };
         Ok(())
@@ -458,7 +462,7 @@ impl Session<'_> {
                 self.ack = frame.refused.iter().map(|r| r.seq).fold(frame.ack, Seq::max);
                 Event::Frame(client, frame)
             }
-            Told::Joined(joined) => {
+            Told::Joined(joined) | Told::Resumed(joined) => {
                 if let Some(walker) = &mut self.walker {
                     walker.joined(self.clock.now(), &joined);
                 }

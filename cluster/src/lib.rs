@@ -24,6 +24,7 @@ pub mod logs;
 pub mod node;
 pub mod oracle;
 pub mod placement;
+pub mod places;
 pub mod replay;
 pub mod report;
 pub mod rng;

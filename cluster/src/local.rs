@@ -82,6 +82,11 @@ impl Member {
         self.process.ended()
     }
 
+    /// With what it has ended, if it has, and not by a signal.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.process.exit_code()
+    }
+
     /// Everything that it has said so far.
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
@@ -229,7 +234,9 @@ impl LocalCluster {
         within: &[String],
         set: &[String],
     ) -> Result<Member, LocalError> {
-        let log = self.folder.path().join(format!("{name}.log"));
+        // Each start has a log of its own.
+        let log = (1..).map(|n| self.folder.path().join(format!("{name}.{n}.log")));
+        let log = log.into_iter().find(|log| !log.exists()).unwrap_or_default();
         let config = self.config.display().to_string();
         let program = self.program.display().to_string();
         let mut all = within.to_vec();
@@ -296,6 +303,22 @@ impl LocalCluster {
     /// Where its certificates are, if it has any.
     pub fn certificates(&self) -> Option<&Path> {
         self.certificates.as_deref()
+    }
+
+    /// Starts a gateway again that has ended, where its clients know it to be, and waits until it is ready.
+    ///
+    /// # Errors
+    /// There is no such gateway, or it does not come up.
+    pub fn restart_gateway(&mut self, gateway: usize) -> Result<(), LocalError> {
+        let member = self.gateways.get(gateway);
+        let (name, ready) = member.map(|m| (m.name.clone(), m.ready())).unwrap_or_default();
+        let ws = ready.and_then(|ready| ready.ws);
+        let ws = ws.ok_or_else(|| LocalError::NoAddress(name.clone()))?;
+        let set = [format!("gateway.ws={ws}"), "gateway.tcp=off".to_owned()];
+        let again = self.run("gateway", name, &[], &set)?;
+        again.process.wait_ready(|| again.ready().is_some())?;
+        self.gateways[gateway] = again;
+        Ok(())
     }
 
     /// The nodes.

@@ -117,6 +117,7 @@ pub(crate) fn gateway_config(s: &GatewaySettings) -> GatewayConfig {
         handshake_timeout: s.handshake_timeout,
         send_queue: s.send_queue,
         slow_close: s.slow_close,
+        linger: s.linger,
         max_sessions: s.max_sessions as u64,
         ..GatewayConfig::default()
     }
@@ -128,7 +129,8 @@ impl Server {
     /// # Errors
     /// What cannot be started; what was started before it is stopped again.
     pub async fn start(config: &Config, tokens: Tokens) -> Result<Server, ServerError> {
-        let directory = Arc::new(Directory::new(config.build_scenes()?));
+        let directory = Directory::new(config.build_scenes()?).with_linger(config.gateway.linger);
+        let directory = Arc::new(directory);
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let threads = if config.server.arbiters == 0 { cores } else { config.server.arbiters };
         let arbiters: Vec<Arbiter> = (0..threads).map(|_| Arbiter::new()).collect();

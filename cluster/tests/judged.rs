@@ -85,8 +85,9 @@ impl World {
                 let (plane, tick) = (Plane(0), Tick(self.tick + 1));
                 let scene = join.scene;
                 let id_ = EntityId(id);
-                tell(Joined { id: id_, scene, plane, pos, tick, rules: rules(), own: None }.into());
                 let (ack, acts, shown) = (Seq(0), Vec::new(), BTreeMap::new());
+                let (rules, own, ticket) = (rules(), None, None);
+                tell(Joined { id: id_, scene, plane, pos, tick, rules, own, ack, ticket }.into());
                 self.players.insert(id, Player { out, pos, ack, acts, shown });
             }
             ClientMsg::Move(m) => self.with(id, |p| (p.pos, p.ack) = (m.pos, m.seq)),
@@ -100,7 +101,7 @@ impl World {
                 tell(Left { tick: Tick(self.tick + 1) }.into());
                 tell(Closing { code: CloseCode::Normal, detail: "bye".into() }.into());
             }
-            ClientMsg::Ping(_) | ClientMsg::Walk(_) => {}
+            ClientMsg::Ping(_) | ClientMsg::Walk(_) | ClientMsg::Resume(_) => {}
         }
     }
 

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::address::{RegionAddress, SessionEntry};
 use super::messages::{Delivery, ToRegion};
+use super::places::Places;
 use super::routes::Routes;
 pub use super::routes::{Lookup, NotSent};
 use crate::scene::lines::Lines;
@@ -62,6 +63,10 @@ pub struct Directory {
     process: u64,
     fence: Option<Arc<dyn Fence>>,
     archive: Option<Arc<dyn Archive>>,
+    /// For how long players stay whose sessions end without a word.
+    linger: Duration,
+    /// Where players' last places are kept.
+    places: Option<Arc<dyn Places>>,
     /// Sessions of this process, where regions of others may look for them.
     sessions: Option<Mutex<FxHashMap<SessionId, SessionEntry>>>,
     entities: AtomicU64,
@@ -87,6 +92,8 @@ impl Directory {
             process: 0,
             fence: None,
             archive: None,
+            linger: Duration::ZERO,
+            places: None,
             sessions: None,
             entities: AtomicU64::new(1),
             session_names: AtomicU64::new(1),
@@ -110,6 +117,26 @@ impl Directory {
             door_versions: AtomicU64::new(process.clock.as_micros() as u64),
             ..Directory::new(scenes)
         }
+    }
+
+    /// The same, in which players stay for so long whose sessions end without a word; zero: they leave at once.
+    pub fn with_linger(self, linger: Duration) -> Directory {
+        Directory { linger, ..self }
+    }
+
+    /// The same, in which players' last places are kept.
+    pub fn with_places(self, places: Arc<dyn Places>) -> Directory {
+        Directory { places: Some(places), ..self }
+    }
+
+    /// Where players' last places are kept, if they are.
+    pub(super) fn places(&self) -> Option<&Arc<dyn Places>> {
+        self.places.as_ref()
+    }
+
+    /// For how long players stay whose sessions end without a word, milliseconds.
+    pub fn linger_ms(&self) -> u32 {
+        u32::try_from(self.linger.as_millis()).unwrap_or(u32::MAX)
     }
 
     /// The process's number; 0 where it is alone.

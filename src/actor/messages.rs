@@ -23,7 +23,7 @@ use crate::wire::peer::{Baggage, Mark};
 pub struct ToRegion {
     /// The input.
     pub input: Input,
-    /// With [`Input::Enter`], [`Input::Handoff`] and [`Input::Present`] of a player: where its session's
+    /// With [`Input::Enter`], [`Input::Handoff`], [`Input::Present`] and [`Input::Resume`] of a player: where its session's
     /// deliveries go.
     pub client: Option<SessionAddress>,
 }

@@ -7,6 +7,7 @@ pub mod doors;
 pub mod messages;
 pub mod metrics;
 mod moving;
+pub mod places;
 pub mod player;
 pub mod region;
 mod routes;

@@ -127,8 +127,8 @@ impl RegionActor {
         for (id, entity) in baggage.clients {
             match session(id) {
                 Some(to) => drop(self.clients.insert(id, Client { entity, to })),
-                // Its process is no more.
-                None => self.region.handle(Input::Leave(entity), &mut self.fx),
+                // Its process is no more; its client may come back by another one.
+                None => self.is_gone(id, entity),
             }
         }
         for (to, input) in baggage.outbox {

@@ -5,22 +5,28 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, Recipient};
+use actix::{
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient,
+};
 use bytes::Bytes;
 
 use super::address::SessionEntry;
 use super::directory::Directory;
 use super::messages::{Delivery, ToRegion};
+use super::places::LastPlace;
 use super::sink::{ClientSink, QueueFull};
 use super::turns::Turns;
 use crate::scene::effects::{Deed, Destination, Input, Order};
 use crate::scene::movement::{Go, MoveOrder};
 use crate::scene::player::{
-    Answer, Arrival, End, Leap, Place, Player, PlayerConfig, PlayerEffect, PlayerInput, Problem,
-    Said,
+    Answer, Arrival, Comeback, End, Leap, Place, Player, PlayerConfig, PlayerEffect, PlayerInput,
+    Problem, Said, State,
 };
-use crate::scene::{Pos, RangeSet, Scene};
-use crate::wire::client::{Hello, Join, Joined, Jump, Left, Pong, Refused, Walk, Welcome};
+use crate::scene::terrain::{Ground, Terrain};
+use crate::scene::{EntityId, Plane, Pos, RangeSet, Scene};
+use crate::wire::client::{
+    self, Hello, Join, Joined, Jump, Left, Pong, Refused, Ticket, Walk, Welcome,
+};
 use crate::wire::{
     ClientMsg, CloseCode, DecodeError, EncodedBatch, ErrorCode, JoinRules, MAX_CLIENT_FRAME,
     MoveRules, OwnMove, PROTOCOL_VERSION, ServerMsg,
@@ -32,6 +38,29 @@ pub const MAILBOX: usize = 32;
 
 /// Judges a client's token: whom it names, or why it does not hold.
 pub type TokenCheck = Arc<dyn Fn(&str) -> Result<String, String> + Send + Sync>;
+
+/// What a resume token says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pass {
+    /// Whom the token of the hello named.
+    pub subject: String,
+    /// The player.
+    pub entity: EntityId,
+    /// The scene in which it was when the token was made.
+    pub scene: String,
+}
+
+/// Makes and judges resume tokens.
+pub trait Passes: Send + Sync {
+    /// A token that says this; `None` when none can be made.
+    fn write(&self, pass: &Pass) -> Option<String>;
+
+    /// What a token says.
+    ///
+    /// # Errors
+    /// Why it does not hold.
+    fn read(&self, token: &str) -> Result<Pass, String>;
+}
 
 /// What a client's connection tells its session. A connection that awaits each one's delivery
 /// reads no faster than the session works.
@@ -52,6 +81,8 @@ pub enum FromSocket {
     Gone,
     /// The server stops.
     Stop,
+    /// This gateway stops, and others go on.
+    Drain,
 }
 
 /// What a session is made of.
@@ -62,6 +93,8 @@ pub struct PlayerSetup {
     pub sink: ClientSink,
     /// Who is let in.
     pub tokens: TokenCheck,
+    /// By what clients come back; `None`: they cannot.
+    pub passes: Option<Arc<dyn Passes>>,
     /// The limits.
     pub config: PlayerConfig,
     /// How often deadlines and the client's queue are looked at.
@@ -82,6 +115,15 @@ pub struct PlayerActor {
     directory: Arc<Directory>,
     sink: ClientSink,
     tokens: TokenCheck,
+    passes: Option<Arc<dyn Passes>>,
+    /// Whom the token of the hello named.
+    subject: String,
+    /// Where the player was last, by what was kept of it.
+    last: Option<LastPlace>,
+    /// The place that was told last, and when.
+    kept: Option<(Instant, LastPlace)>,
+    /// The entity under which other processes find the session.
+    registered: EntityId,
     config: PlayerConfig,
     check_every: Duration,
     effects: Vec<PlayerEffect>,
@@ -92,13 +134,27 @@ pub struct PlayerActor {
 impl PlayerActor {
     /// A session whose client has just connected.
     pub fn new(setup: PlayerSetup) -> PlayerActor {
-        let PlayerSetup { directory, sink, tokens, config, check_every } = setup;
+        let PlayerSetup { directory, sink, tokens, passes, config, check_every } = setup;
         let now_ms = directory.uptime().as_millis() as u64;
         let player =
             Player::new(now_ms, directory.new_session(), directory.new_entity(), config.clone());
         let turns = (directory.process() > 0).then(Turns::default);
-        let effects = Vec::new();
-        PlayerActor { player, directory, sink, tokens, config, check_every, effects, turns }
+        let (subject, registered, effects) = (String::new(), player.id(), Vec::new());
+        PlayerActor {
+            player,
+            directory,
+            sink,
+            tokens,
+            passes,
+            subject,
+            last: None,
+            kept: None,
+            registered,
+            config,
+            check_every,
+            effects,
+            turns,
+        }
     }
 
     /// Hands the machine what happened and does what it wants done.
@@ -111,6 +167,9 @@ impl PlayerActor {
         let now_ms = self.directory.uptime().as_millis() as u64;
         let mut effects = std::mem::take(&mut self.effects);
         self.player.handle(now_ms, input, &mut effects);
+        if self.registered != self.player.id() {
+            self.register(ctx);
+        }
         let mut failed: Vec<PlayerInput<'_>> = Vec::new();
         loop {
             for effect in effects.drain(..) {
@@ -136,8 +195,9 @@ impl PlayerActor {
     ) -> Option<PlayerInput<'static>> {
         match effect {
             PlayerEffect::ToRegion(region, input) => {
-                let client = matches!(input, Input::Enter(_) | Input::Present(_))
-                    .then(|| Recipient::<Delivery>::from(ctx.address()).into());
+                let client =
+                    matches!(input, Input::Enter(_) | Input::Present(_) | Input::Resume(_))
+                        .then(|| Recipient::<Delivery>::from(ctx.address()).into());
                 let sent = self.directory.send(region, ToRegion { input, client });
                 sent.err().map(|e| PlayerInput::Undelivered(e.into_message().input))
             }
@@ -169,9 +229,10 @@ impl PlayerActor {
         }
     }
 
-    fn read(&self, bytes: &[u8]) -> Said {
+    fn read(&mut self, bytes: &[u8]) -> Said {
         match ClientMsg::decode(bytes) {
             Ok(ClientMsg::Hello(hello)) => Said::Hello(self.judge(&hello)),
+            Ok(ClientMsg::Resume(resume)) => Said::Resume(self.comeback(&resume)),
             Ok(ClientMsg::Join(join)) => Said::Join(self.arrival(join)),
             Ok(ClientMsg::Move(m)) => Said::Input(m.seq, Order::Move(m.pos)),
             Ok(ClientMsg::Walk(walk)) => Said::Input(walk.seq, Order::Walk(self.word(&walk))),
@@ -196,14 +257,68 @@ impl PlayerActor {
         }
     }
 
-    fn judge(&self, hello: &Hello) -> Result<(), (End, String)> {
+    fn judge(&mut self, hello: &Hello) -> Result<(), (End, String)> {
         if hello.version != PROTOCOL_VERSION {
             let why = format!("version {}; this is {PROTOCOL_VERSION}", hello.version);
             return Err((End::Version, why));
         }
         let subject = (self.tokens)(&hello.token).map_err(|why| (End::Token, why))?;
         tracing::debug!(session = %self.player.session(), subject, "hello");
+        self.subject = subject;
         Ok(())
+    }
+
+    /// Where the player of a client that comes back may be.
+    fn comeback(&self, resume: &client::Resume) -> Result<Comeback, Problem> {
+        let none = || Problem::Ticket("this server gives none".into());
+        let pass = self.passes.as_ref().ok_or_else(none)?.read(&resume.token);
+        let pass = pass.map_err(Problem::Ticket)?;
+        if pass.subject != self.subject {
+            return Err(Problem::Ticket("it is another's".into()));
+        }
+        let regions =
+            |scene: &Arc<Scene>| scene.map.regions.iter().map(|r| r.id).collect::<Vec<_>>();
+        let (near, far): (Vec<_>, Vec<_>) =
+            self.directory.scenes().partition(|scene| scene.spec.name == pass.scene);
+        Ok(Comeback {
+            id: pass.entity,
+            acked: resume.ack,
+            ask: near.into_iter().flat_map(regions).collect(),
+            ask_then: far.into_iter().flat_map(regions).collect(),
+        })
+    }
+
+    fn ticket(&self, scene: &str) -> Option<Ticket> {
+        let linger_ms = self.config.linger_ms;
+        let passes = self.passes.as_ref().filter(|_| linger_ms > 0)?;
+        let (subject, entity) = (self.subject.clone(), self.player.id());
+        let token = passes.write(&Pass { subject, entity, scene: scene.into() })?;
+        Some(Ticket { token, linger_ms })
+    }
+
+    /// Tells where the player is, now and then and when it is over.
+    fn keep_place(&mut self, over: bool) {
+        let Some(places) = self.directory.places() else { return };
+        let due = |(at, _): &(Instant, LastPlace)| at.elapsed() >= places.every();
+        if !over && !self.kept.as_ref().is_none_or(due) {
+            return;
+        }
+        let tick_ms = self.directory.scenes().next().map_or(100, |scene| scene.tick_ms);
+        let Some((scene, plane, pos)) = self.player.last_place(tick_ms) else { return };
+        let Some(scene) = self.directory.scene(scene) else { return };
+        let place = LastPlace { scene: scene.spec.name.clone(), plane, pos };
+        if self.kept.as_ref().is_none_or(|(_, kept)| *kept != place) {
+            places.keep(&self.subject, place.clone());
+            self.kept = Some((Instant::now(), place));
+        }
+    }
+
+    /// Makes the session known to regions of other processes.
+    fn register(&mut self, ctx: &Context<Self>) {
+        self.registered = self.player.id();
+        let entry =
+            SessionEntry { entity: self.registered, to: Arc::new(ctx.address().recipient()) };
+        self.directory.register(self.player.session(), entry);
     }
 
     fn arrival(&self, join: Join) -> Result<Arrival, Problem> {
@@ -213,9 +328,16 @@ impl PlayerActor {
         if join.pos.is_some() {
             may_jump(scene)?;
         }
-        let pos = join.pos.unwrap_or(Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm));
+        let spawn = Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm);
+        let last = self.last.as_ref().filter(|last| join.pos.is_none() && allows(scene, last));
+        let pos = last.map_or(join.pos.unwrap_or(spawn), |last| last.pos);
         let region = region_at(scene, pos)?;
-        let plane = self.directory.take_line(scene.id, join.plane).ok_or(Problem::NoRoom)?;
+        let room = |plane: &Plane| {
+            (0..scene.spec.lines).contains(&plane.0)
+                && self.directory.players(scene.id, *plane) < scene.spec.line_capacity
+        };
+        let plane = join.plane.or_else(|| last.map(|last| last.plane).filter(room));
+        let plane = self.directory.take_line(scene.id, plane).ok_or(Problem::NoRoom)?;
         Ok(Arrival {
             to: Destination { scene: scene.id, region, plane, pos },
             range: join.range.unwrap_or(scene.spec.default_range),
@@ -272,14 +394,15 @@ impl PlayerActor {
                 heartbeat_ms: u32::try_from(self.config.heartbeat_ms).unwrap_or(u32::MAX),
             }
             .into(),
-            Answer::Joined { scene, plane, pos, tick, range, own } => {
+            Answer::Joined { scene, plane, pos, tick, range, own, ack } => {
                 let Some(scene) = self.directory.scene(scene) else {
                     tracing::error!(%scene, "a region told of a scene that does not exist");
                     return None;
                 };
                 let (rules, name) = (join_rules(scene, range), scene.spec.name.clone());
                 let own = own.as_deref().map(OwnMove::from);
-                Joined { id: self.player.id(), scene: name, plane, pos, tick, rules, own }.into()
+                let (id, ticket) = (self.player.id(), self.ticket(&name));
+                Joined { id, scene: name, plane, pos, tick, rules, own, ack, ticket }.into()
             }
             Answer::Pong { nonce, tick } => Pong { nonce, server_ms, tick }.into(),
             Answer::Refused { problem, seq } => {
@@ -334,6 +457,17 @@ fn may_jump(scene: &Scene) -> Result<(), Problem> {
     }
 }
 
+/// Whether a player may come back to where it was: the scene may have changed meanwhile.
+fn allows(scene: &Scene, last: &LastPlace) -> bool {
+    let free = |terrain: &Arc<Terrain>| {
+        let ground = Ground::new(terrain.clone());
+        ground.is_free(last.plane, ground.tile_of(last.pos))
+    };
+    scene.spec.name == last.scene
+        && scene.map.at(last.pos).is_some()
+        && scene.terrain.as_ref().is_none_or(free)
+}
+
 fn region_at(scene: &Scene, pos: Pos) -> Result<crate::scene::RegionId, Problem> {
     let (width_cm, depth_cm) = (scene.spec.width_cm, scene.spec.depth_cm);
     let outside = Problem::OutOfBounds { pos, width_cm, depth_cm };
@@ -354,6 +488,9 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::MayNotJump(_) => ErrorCode::MayNotJump,
         Problem::Jumping => ErrorCode::Busy,
         Problem::Region(why) => ErrorCode::from(*why),
+        Problem::Gone => ErrorCode::Gone,
+        Problem::NotFound => ErrorCode::Busy,
+        Problem::Ticket(_) => ErrorCode::BadTicket,
     }
 }
 
@@ -361,6 +498,8 @@ fn close_code(end: End) -> CloseCode {
     match end {
         End::Normal => CloseCode::Normal,
         End::GoingAway => CloseCode::GoingAway,
+        End::Elsewhere => CloseCode::Elsewhere,
+        End::Replaced => CloseCode::Replaced,
         End::Unsupported => CloseCode::Unsupported,
         End::TooBig => CloseCode::TooBig,
         End::Protocol => CloseCode::Protocol,
@@ -379,11 +518,10 @@ impl Actor for PlayerActor {
 
     fn started(&mut self, ctx: &mut Context<Self>) {
         ctx.set_mailbox_capacity(MAILBOX);
-        let entry =
-            SessionEntry { entity: self.player.id(), to: Arc::new(ctx.address().recipient()) };
-        self.directory.register(self.player.session(), entry);
+        self.register(ctx);
         ctx.run_interval(self.check_every, |actor, ctx| {
             let queued = actor.sink.queued();
+            actor.keep_place(false);
             actor.handle(PlayerInput::Timer { queued }, None, ctx);
             if let Some(turns) = actor.turns.as_mut().filter(|turns| turns.is_waiting()) {
                 let mut due = Vec::new();
@@ -395,6 +533,7 @@ impl Actor for PlayerActor {
 
     fn stopped(&mut self, _: &mut Context<Self>) {
         self.directory.unregister(self.player.session());
+        self.keep_place(true);
     }
 }
 
@@ -410,8 +549,16 @@ impl Handler<FromSocket> for PlayerActor {
             FromSocket::Alive => PlayerInput::Said(Said::Alive),
             FromSocket::Gone => PlayerInput::Gone,
             FromSocket::Stop => PlayerInput::Stop,
+            FromSocket::Drain => PlayerInput::Drain,
         };
+        let greets = matches!(input, PlayerInput::Said(Said::Hello(Ok(()))));
+        let is_new = greets && self.player.state() == State::Connected;
         self.handle(input, None, ctx);
+        if let Some(places) = self.directory.places().filter(|_| is_new) {
+            // What the client says next waits for it.
+            let load = actix::fut::wrap_future::<_, Self>(places.load(&self.subject));
+            ctx.wait(load.map(|last, actor, _| actor.last = last));
+        }
     }
 }
 

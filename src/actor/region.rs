@@ -8,8 +8,8 @@
 //! | negotiation, handoffs, forwarded inputs | wait in the outbox, in order, and are sent again every tick; lost, and said so, when the region is gone |
 //! | notices for sessions | wait in the outbox; an arrival that was not told goes with its entity |
 //!
-//! Whoever's session has ended without a word leaves: a frame that finds nobody says so, and those
-//! that get no frames are looked after now and then.
+//! Whoever's session has ended without a word is absent, and leaves unless it is back in time: a frame that finds
+//! nobody says so, and those that get no frames are looked after now and then.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -69,6 +69,9 @@ pub struct RegionActor {
     pub(super) clients: FxHashMap<SessionId, Client>,
     pub(super) outbox: FxHashMap<RegionId, VecDeque<ToRegion>>,
     pub(super) notices: VecDeque<(SessionId, Notice)>,
+    /// Sessions that have asked for a player who is not known here, and were told so. They may have asked by
+    /// way of others, too.
+    answered: Vec<SessionId>,
     batches: VecDeque<Arc<EncodedBatch>>,
     pub(super) fx: Vec<Effect>,
     /// What was said while the region may not act.
@@ -147,6 +150,7 @@ impl RegionActor {
             clients: FxHashMap::default(),
             outbox: FxHashMap::default(),
             notices: VecDeque::new(),
+            answered: Vec::new(),
             batches: VecDeque::new(),
             fx: Vec::new(),
             withheld: Vec::new(),
@@ -204,6 +208,7 @@ impl RegionActor {
         if now.0.is_multiple_of(SWEEP_TICKS) {
             self.sweep_clients();
         }
+        self.forget_answered();
         self.region.tick(now, &mut self.fx);
         self.deliver();
         self.work += started.elapsed();
@@ -254,13 +259,23 @@ impl RegionActor {
             Input::Enter(spawn) => Some((spawn.session, spawn.id)),
             Input::Handoff(handoff) => Some((handoff.state.session, handoff.state.id)),
             Input::Present(presented) => Some((Some(presented.session), presented.id)),
+            Input::Resume(resume) => Some((Some(resume.session), resume.id)),
+            _ => None,
+        };
+        let homeless = match (entering, &msg.client, &msg.input) {
+            (Some((Some(session), id)), None, Input::Handoff(_)) => Some((session, id)),
             _ => None,
         };
         if let (Some((Some(session), entity)), Some(to)) = (entering, msg.client) {
+            self.answered.retain(|answered| *answered != session);
             self.clients.insert(session, Client { entity, to });
         }
         let started = Instant::now();
         self.region.handle(msg.input, &mut self.fx);
+        if let Some((session, id)) = homeless.filter(|_| self.directory.process() > 0) {
+            // Its gateway is no more: nobody would ever say that its session is gone.
+            self.is_gone(session, id);
+        }
         self.deliver();
         if !self.counted {
             self.work += started.elapsed();
@@ -306,6 +321,7 @@ impl RegionActor {
                     Effect::Forward(to, input) => {
                         let client = match &*input {
                             Input::Present(p) => self.clients.remove(&p.session).map(|c| c.to),
+                            Input::Resume(r) => self.clients.remove(&r.session).map(|c| c.to),
                             _ => None,
                         };
                         self.must_arrive(to, *input, client);
@@ -350,7 +366,8 @@ impl RegionActor {
                     self.region.handle(Input::Resync(*entity), &mut self.fx);
                 }
                 Err(SendError::Closed(_)) => {
-                    self.region.handle(Input::Leave(*entity), &mut self.fx);
+                    let (id, session, ms) = (*entity, frame.session, self.directory.linger_ms());
+                    self.region.handle(Input::Absent { id, session, ms }, &mut self.fx);
                 }
             }
         }
@@ -393,16 +410,36 @@ impl RegionActor {
         }
     }
 
-    /// Whoever's session is gone leaves.
+    /// Whoever's session is gone is absent.
     fn sweep_clients(&mut self) {
-        for (_, client) in self.clients.iter().filter(|(s, c)| !c.to.connected(**s)) {
-            self.region.handle(Input::Leave(client.entity), &mut self.fx);
+        let gone = self.clients.iter().filter(|(s, c)| !c.to.connected(**s));
+        let gone: Vec<_> = gone.map(|(session, client)| (*session, client.entity)).collect();
+        gone.into_iter().for_each(|(session, id)| self.is_gone(session, id));
+    }
+
+    /// Who was told that its player is not here has no business here.
+    fn forget_answered(&mut self) {
+        for session in std::mem::take(&mut self.answered) {
+            let entity = self.clients.get(&session).map(|client| client.entity);
+            let found = entity.and_then(|id| self.region.find(id)).is_some_and(|e| !e.ghost);
+            if !found {
+                self.clients.remove(&session);
+            }
         }
+    }
+
+    /// A session has ended without a word.
+    pub(super) fn is_gone(&mut self, session: SessionId, id: EntityId) {
+        let ms = self.directory.linger_ms();
+        self.region.handle(Input::Absent { id, session, ms }, &mut self.fx);
     }
 
     fn deliver_notice(&mut self, session: SessionId, notice: Notice) {
         let Some(client) = self.clients.get(&session) else { return };
-        let last = matches!(notice, Notice::Left { .. } | Notice::Refused(_));
+        let last = matches!(notice, Notice::Left { .. } | Notice::Refused(_) | Notice::Replaced);
+        if matches!(notice, Notice::Nowhere { .. }) {
+            self.answered.push(session);
+        }
         match client.to.notice(session, notice) {
             Err(SendError::Full(notice)) => self.notices.push_back((session, notice)),
             // Sent; or the session is gone and its entity was told to leave.

@@ -155,6 +155,9 @@ pub struct Handoff {
     pub resync: bool,
     /// Whether it comes by a jump and not by walking, or its session has not been told of a jump before.
     pub jumped: bool,
+    /// Its client is away; the tick in which it leaves unless it is back.
+    #[serde(default)]
+    pub absent_until: Option<Tick>,
 }
 
 impl Handoff {
@@ -162,7 +165,7 @@ impl Handoff {
     pub fn alone(&self) -> Handoff {
         let (peers, seen, gone, refused) = Default::default();
         let Handoff { from, from_epoch, epoch, last_applied, tick, view_counter, .. } = *self;
-        let Handoff { held, resync, jumped, .. } = *self;
+        let Handoff { held, resync, absent_until, jumped, .. } = *self;
         Handoff {
             from,
             from_epoch,
@@ -180,6 +183,7 @@ impl Handoff {
             held,
             resync,
             jumped,
+            absent_until,
         }
     }
 }

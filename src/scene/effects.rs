@@ -147,6 +147,19 @@ pub struct Presented {
     pub leap: Option<Destination>,
 }
 
+/// A player's client has come back with another session after its connection broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resume {
+    /// The player.
+    pub id: EntityId,
+    /// The session that is its own from now on.
+    pub session: SessionId,
+    /// The last input that its client knows to have been applied.
+    pub acked: Seq,
+    /// The region that the session has asked, which may pass the question on.
+    pub asked: RegionId,
+}
+
 /// What a region is told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Input {
@@ -205,6 +218,18 @@ pub enum Input {
     /// A session presents its player: its region goes on from a checkpoint. The shell puts the session's
     /// address beside it.
     Present(Box<Presented>),
+    /// A player's session has ended without its word. It stays for so long, and others notice nothing; then it
+    /// leaves.
+    Absent {
+        /// The player.
+        id: EntityId,
+        /// The session; once the player has another one nothing happens.
+        session: SessionId,
+        /// Milliseconds; 0: it leaves now.
+        ms: u32,
+    },
+    /// A player's client has come back. The shell puts the session's address beside it.
+    Resume(Resume),
     /// A region goes on from a checkpoint. Every region is told.
     Recovered(Box<Recovered>),
     /// Where entities live that this region may believe to have.
@@ -231,7 +256,9 @@ impl Input {
             Input::Client { id, .. }
             | Input::Logic { id, .. }
             | Input::Motion { id, .. }
-            | Input::Bonds { id, .. } => Some(*id),
+            | Input::Bonds { id, .. }
+            | Input::Absent { id, .. }
+            | Input::Resume(Resume { id, .. }) => Some(*id),
             Input::Enter(_)
             | Input::Border(_)
             | Input::BorderLost(_)
@@ -263,6 +290,41 @@ pub enum Effect {
     Forward(RegionId, Box<Input>),
     /// News for a session.
     Notice(SessionId, Notice),
+}
+
+/// A player whose client has come back, as its new session has to know it. As [`Notice::Route`], with what
+/// the session would know from the join.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resumed {
+    /// The scene.
+    pub scene: SceneId,
+    /// The owner.
+    pub region: RegionId,
+    /// The entity's epoch.
+    pub epoch: Epoch,
+    /// The last input that was applied.
+    pub last_applied: Seq,
+    /// The tick from which this holds.
+    pub tick: Tick,
+    /// Its plane.
+    pub plane: Plane,
+    /// Its place.
+    pub pos: Pos,
+    /// Its movement; `None` where places are trusted.
+    pub own: Option<Box<Own>>,
+    /// Its range.
+    pub range: RangeSet,
+    /// Its opaque appearance.
+    pub look: Bytes,
+}
+
+impl Resumed {
+    /// The same for a session that knows the rest already.
+    pub fn as_route(self) -> Notice {
+        let Resumed { scene, region, epoch, last_applied, tick, plane, pos, own, .. } = self;
+        let arrived = false;
+        Notice::Route { scene, region, epoch, last_applied, tick, plane, pos, own, arrived }
+    }
 }
 
 /// What a session is told of its entity, beside frames.
@@ -305,6 +367,15 @@ pub enum Notice {
         /// The entity's epoch there.
         epoch: Epoch,
     },
+    /// The player of a client that came back: it lives here, and its session is this one from now on.
+    Resumed(Box<Resumed>),
+    /// It is not known here or where the question was passed on to.
+    Nowhere {
+        /// The region that was asked.
+        asked: RegionId,
+    },
+    /// The player has another session from now on: its client has come back by another connection.
+    Replaced,
     /// The entity could not be added.
     Refused(super::frames::Refusal),
 }

@@ -26,12 +26,21 @@ pub struct Join {
     pub scene: String,
     /// The plane, or nil to let the server choose a line with room.
     pub plane: Option<Plane>,
-    /// Where to appear, `[x, y, z]` in centimetres, or nil for the scene's spawn place.
+    /// Where to appear, `[x, y, z]` in centimetres, or nil for its last place or the scene's spawn place.
     pub pos: Option<Pos>,
     /// The rings that the player sees (bits 1 NEAR, 2 MIDDLE, 4 FAR), or nil for the scene's default.
     pub range: Option<RangeSet>,
     /// Opaque appearance that others are shown, at most 256 bytes.
     pub look: ByteBuf,
+}
+
+/// Come back for the player of an earlier session whose connection broke.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resume {
+    /// The token of the newest [`Joined`]; never part of a URL.
+    pub token: String,
+    /// The last input that the client was told is applied; 0: none.
+    pub ack: Seq,
 }
 
 /// Be elsewhere, in a scene in which places are trusted.
@@ -135,7 +144,16 @@ pub struct JoinRules {
     pub movement: Option<MoveRules>,
 }
 
-/// Answer to a join, and news of a jump to another scene or plane: where the player is.
+/// By what a client comes back when its connection breaks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    /// For [`Resume`], and as good as any token in [`Hello`].
+    pub token: String,
+    /// For how long the player stays without its client, milliseconds.
+    pub linger_ms: u32,
+}
+
+/// Answer to a join or to a resume, and news of a jump to another scene or plane: where the player is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joined {
     /// The player's entity.
@@ -152,6 +170,10 @@ pub struct Joined {
     pub rules: JoinRules,
     /// The player's own movement; nil where places are trusted.
     pub own: Option<OwnMove>,
+    /// The last input that was applied; 0: none yet.
+    pub ack: Seq,
+    /// By what the client comes back when its connection breaks; nil: it cannot.
+    pub ticket: Option<Ticket>,
 }
 
 /// Answer to a ping.
@@ -239,6 +261,7 @@ messages! {
         Ping = 6,
         Leave = 7,
         Walk = 8,
+        Resume = 9,
     }
 }
 
@@ -276,6 +299,7 @@ impl ClientMsg {
             ClientMsg::Hello(_)
             | ClientMsg::Move(_)
             | ClientMsg::Walk(_)
+            | ClientMsg::Resume(_)
             | ClientMsg::Act(_)
             | ClientMsg::Ping(_)
             | ClientMsg::Leave(_) => {}
@@ -284,11 +308,14 @@ impl ClientMsg {
     }
 }
 
-/// An error of a hello must not quote what the client put where: it may be its token.
+/// An error must not quote what the client put where a token belongs.
 fn without_token(error: DecodeError) -> DecodeError {
     match error {
         DecodeError::BadField { kind: 1, .. } => {
             DecodeError::BadField { kind: 1, why: "want [version, token]".into() }
+        }
+        DecodeError::BadField { kind: 9, .. } => {
+            DecodeError::BadField { kind: 9, why: "want [token, ack]".into() }
         }
         error => error,
     }

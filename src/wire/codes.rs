@@ -92,6 +92,10 @@ codes! {
         UnknownRuling = 23 "unknown_ruling",
         /// Only the server's logic says where players appear and jump to.
         MayNotJump = 24 "may_not_jump",
+        /// The player of a resume is no more.
+        Gone = 25 "gone",
+        /// The token of a resume does not hold.
+        BadTicket = 26 "bad_ticket",
     }
 }
 
@@ -124,6 +128,10 @@ codes! {
         Overload = 4007 "overload",
         /// The server failed; the fault is not the client's.
         Internal = 4008 "internal",
+        /// The client has come back by another connection.
+        Replaced = 4009 "replaced",
+        /// This gateway stops; others go on.
+        Elsewhere = 4010 "elsewhere",
     }
 }
 

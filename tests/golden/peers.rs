@@ -6,7 +6,7 @@ use purview::scene::border::{
     SettleBatch,
 };
 use purview::scene::effects::{
-    Bond, Deed, Destination, Input, Motion, Notice, Order, Presented, Spawn,
+    Bond, Deed, Destination, Input, Motion, Notice, Order, Presented, Resume, Resumed, Spawn,
 };
 use purview::scene::frames::{Entering, FrameBatch, InputRefused, Refusal, SessionFrame};
 use purview::scene::movement::{
@@ -98,6 +98,7 @@ fn handoff() -> Handoff {
         held: true,
         resync: false,
         jumped: true,
+        absent_until: Some(TICK),
     }
 }
 
@@ -220,6 +221,8 @@ fn kind(input: &Input) -> &'static str {
         Input::View(_) => "View",
         Input::Handoff(_) => "Handoff",
         Input::Present(_) => "Present",
+        Input::Absent { .. } => "Absent",
+        Input::Resume(_) => "Resume",
         Input::Recovered(_) => "Recovered",
         Input::Claims(_) => "Claims",
         Input::Door(_) => "Door",
@@ -249,6 +252,7 @@ fn inputs() -> Vec<(&'static str, Input)> {
         handed: vec![handoff()],
     };
     let recovered = Recovered { region: RegionId(1), epoch: EPOCH, holds: vec![(ID, EPOCH)] };
+    let resume = Resume { id, session: SESSION, acked: seq, asked: RegionId(1) };
     let door = |change| Input::Door(DoorOrder { plane: Plane(1), change, at: TICK, version: 12 });
     vec![
         ("", Input::Enter(Box::new(spawn()))),
@@ -275,6 +279,8 @@ fn inputs() -> Vec<(&'static str, Input)> {
         (" yes", Input::View(ViewMsg { say: Say::Yes(3), ..view() })),
         ("", Input::Handoff(Box::new(handoff()))),
         ("", Input::Present(Box::new(presented()))),
+        ("", Input::Absent { id, session: SESSION, ms: 10_000 }),
+        ("", Input::Resume(resume)),
         ("", Input::Recovered(Box::new(recovered))),
         ("", Input::Claims(Box::new(claims))),
         (" set", door(DoorChange::Set { door: DoorId(3), open: true })),
@@ -288,11 +294,26 @@ fn notice_kind(notice: &Notice) -> &'static str {
         Notice::Route { .. } => "Route",
         Notice::Left { .. } => "Left",
         Notice::Present { .. } => "Present",
+        Notice::Resumed(_) => "Resumed",
+        Notice::Nowhere { .. } => "Nowhere",
+        Notice::Replaced => "Replaced",
         Notice::Refused(_) => "Refused",
     }
 }
 
 fn notices() -> Vec<Notice> {
+    let resumed = Resumed {
+        scene: SceneId(1),
+        region: RegionId(2),
+        epoch: EPOCH,
+        last_applied: Seq(9),
+        tick: TICK,
+        plane: Plane(0),
+        pos: PLACE,
+        own: Some(own()),
+        range: RangeSet::NEAR,
+        look: Bytes::from_static(b"back"),
+    };
     vec![
         Notice::Route {
             scene: SceneId(1),
@@ -307,6 +328,9 @@ fn notices() -> Vec<Notice> {
         },
         Notice::Left { tick: TICK, epoch: EPOCH },
         Notice::Present { region: RegionId(2), owner: Epoch(17), epoch: EPOCH },
+        Notice::Resumed(Box::new(resumed)),
+        Notice::Nowhere { asked: RegionId(2) },
+        Notice::Replaced,
         Notice::Refused(Refusal::Busy),
     ]
 }

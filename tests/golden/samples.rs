@@ -5,7 +5,8 @@ use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
 };
 use purview::wire::client::{
-    Act, Closing, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Walk, Welcome,
+    Act, Closing, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Resume,
+    Ticket, Walk, Welcome,
 };
 use purview::wire::frame::{Acted, InputRefused};
 use purview::wire::moves::{Coursed, Form, Going, Grant, MoveRules, OwnMove};
@@ -15,6 +16,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 /// A message of either side.
 #[derive(Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there is a handful of samples")]
 pub enum Message {
     Client(ClientMsg),
     Server(ServerMsg),
@@ -148,6 +150,8 @@ fn joined(visibility: Visibility) -> Joined {
         tick: Tick(36_000),
         rules: rules(visibility),
         own: None,
+        ack: Seq(0),
+        ticket: None,
     }
 }
 
@@ -253,30 +257,37 @@ pub fn all() -> Vec<Sample> {
             "[8, [3, 1, 70500, [1, [102400, -50, 300], 3000, -4000, nil]]]",
         ),
         client("Walk, it goes on", walk(None), "[8, [3, 1, 70500, nil]]"),
+        client(
+            "Resume",
+            Resume { token: "abc.def.ghi".into(), ack: Seq(12) },
+            r#"[9, ["abc.def.ghi", 12]]"#,
+        ),
         server("Welcome", welcome(), "[64, [2, 258, 100, 3600000, 50, 4096, 15000]]"),
         server(
             "Joined, patches",
             joined(Visibility::Patches),
-            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[0], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800], nil], nil]]"#,
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[0], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800], nil], nil, 0, nil]]"#,
         ),
         server(
             "Joined, circle",
             joined(circle),
-            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[1, 8000, 9000], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800], nil], nil]]"#,
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[1, 8000, 9000], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800], nil], nil, 0, nil]]"#,
         ),
         server(
             "Joined, all",
             joined(Visibility::All),
-            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[2], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800], nil], nil]]"#,
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[2], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800], nil], nil, 0, nil]]"#,
         ),
         server(
             "Joined, judged",
             Joined {
                 rules: JoinRules { movement: Some(move_rules()), ..rules(Visibility::All) },
                 own: Some(own()),
+                ack: Seq(12),
+                ticket: Some(Ticket { token: "abc.def.ghi".into(), linger_ms: 10_000 }),
                 ..joined(Visibility::All)
             },
-            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[2], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800], [100, 200, 2000, 500, 300, 1000, [60, 200]]], [1, [3600050, nil, [1, [102400, -50, 300], 3000, -4000, nil]], 500, 1, [[4, 900, 3000]]]]]"#,
+            r#"[65, [1099511627776, "meadow", 0, [102400, -50, 300], 36000, [[2], 7, 3200, 60, 100, [1, 10, 40], [204800, 204800], [100, 200, 2000, 500, 300, 1000, [60, 200]]], [1, [3600050, nil, [1, [102400, -50, 300], 3000, -4000, nil]], 500, 1, [[4, 900, 3000]]], 12, ["abc.def.ghi", 10000]]]"#,
         ),
         server(
             "Frame",
@@ -313,7 +324,9 @@ pub fn fields() -> Vec<(String, Vec<String>)> {
         of("Act", names(&act(None))),
         of("Ping", names(&Ping { nonce: 0 })),
         of("Welcome", names(&welcome())),
+        of("Resume", names(&Resume { token: String::new(), ack: Seq(0) })),
         of("Joined", names(&joined(Visibility::All))),
+        of("Ticket", names(&Ticket { token: String::new(), linger_ms: 0 })),
         of("JoinRules", names(&rules(Visibility::All))),
         of("MoveRules", names(&move_rules())),
         of("OwnMove", names(&own())),

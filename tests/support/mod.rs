@@ -8,6 +8,7 @@ pub mod crash;
 pub mod decode;
 pub mod kill;
 pub mod moving;
+pub mod returning;
 pub mod safety;
 pub mod session;
 pub mod trial;

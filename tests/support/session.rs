@@ -12,8 +12,11 @@ use purview::scene::{Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, 
 use super::brute::Truth;
 use super::world::{Client, World};
 
+/// For how long players stay whose clients are away.
+pub const LINGER_MS: u32 = 30_000;
+
 impl World {
-    fn now_ms(&self) -> u64 {
+    pub fn now_ms(&self) -> u64 {
         self.tick.0 * 100
     }
 
@@ -26,14 +29,7 @@ impl World {
     ) -> SessionId {
         let id = self.next_id();
         let region = self.owner_of(SceneId(0), pos);
-        let config = PlayerConfig {
-            rate_limit: 10_000,
-            rate_burst: 10_000,
-            heartbeat_ms: u64::MAX,
-            handshake_ms: 60_000,
-            leave_ms: 60_000,
-            ..PlayerConfig::default()
-        };
+        let config = limits();
         let player = Player::new(self.now_ms(), session, id, config);
         let client = Client { entity: id, region, player: Some(player), ..Client::default() };
         self.clients.insert(session, client);
@@ -74,10 +70,14 @@ impl World {
         for effect in effects {
             match effect {
                 PlayerEffect::ToRegion(region, input) => self.tell(region, input),
+                PlayerEffect::Answer(Answer::Joined { ack, .. }) => self.has_returned(session, ack),
                 PlayerEffect::Answer(Answer::Refused { problem, seq }) => {
+                    if self.may_be_refused(session, &problem, seq) {
+                        continue;
+                    }
                     panic!("session {session} was refused {seq:?}: {problem}")
                 }
-                PlayerEffect::Close(End::Normal, _) => {
+                PlayerEffect::Close(End::Normal | End::Replaced, _) => {
                     self.clients.get_mut(&session).unwrap().gone = true;
                 }
                 PlayerEffect::Close(end, why) => panic!("session {session}: {end:?}: {why}"),
@@ -119,7 +119,21 @@ impl World {
     }
 }
 
+/// Limits that nobody runs into.
+pub fn limits() -> PlayerConfig {
+    PlayerConfig {
+        rate_limit: 10_000,
+        rate_burst: 10_000,
+        heartbeat_ms: u64::MAX,
+        handshake_ms: 60_000,
+        leave_ms: 60_000,
+        linger_ms: LINGER_MS,
+        resume_ms: 600_000,
+        ..PlayerConfig::default()
+    }
+}
+
 /// Whether what the client orders is taken.
 pub fn in_world(client: &Client) -> bool {
-    client.player.as_ref().is_none_or(|p| p.state() == State::InWorld)
+    !client.deaf && client.player.as_ref().is_none_or(|p| p.state() == State::InWorld)
 }

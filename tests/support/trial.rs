@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use purview::scene::effects::{Bond, Deed, Input, Order, Spawn};
+use purview::scene::player::Player;
 use purview::scene::region::PATIENCE;
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
@@ -14,8 +15,9 @@ use purview::scene::{
 use super::Rng;
 use super::brute::{self, Pair, in_range, pair};
 use super::kill::GRACE;
+use super::returning::Break;
 use super::session::in_world;
-use super::world::{Weather, World};
+use super::world::{Client, Weather, World};
 
 pub const WIDTH: i32 = 9_600;
 pub const DEPTH: i32 = 9_600;
@@ -202,6 +204,55 @@ impl Trial {
         self.rest();
     }
 
+    /// Connections break and clients come back by others, while everybody walks about, and regions die if
+    /// they are `deadly`.
+    pub fn breaks(&mut self, ticks: usize, deadly: bool) {
+        self.w.sessions = true;
+        self.w.kills.checkpoint_every = if deadly { 1 + self.rng.next() % 5 } else { 0 };
+        for _ in 0..ticks {
+            (0..self.rng.below(5)).for_each(|_| self.disturb());
+            let settled = |c: &Client| c.epoch > Epoch(0) && !c.leaving && in_world(c) && !c.deaf;
+            let all = self.w.clients.iter();
+            let there: Vec<_> = all.filter(|(_, c)| settled(c)).map(|(s, _)| *s).collect();
+            if self.rng.chance(60) && !there.is_empty() {
+                // An older session that goes on unnoticed presents the player after a death, too; which of
+                // the two then counts is not settled by epochs.
+                let ways = if deadly { 2 } else { 3 };
+                let how = [Break::Heard, Break::Lost, Break::Unnoticed][self.rng.below(ways)];
+                self.w.break_off(there[self.rng.below(there.len())], how);
+            }
+            if !self.w.away.is_empty() && self.rng.chance(50) {
+                let which = self.rng.below(self.w.away.len());
+                self.w.come_back(which);
+            }
+            if deadly && self.rng.chance(8) {
+                let id = RegionId(self.rng.below(self.w.regions.len()) as u32);
+                let back_in = 1 + self.rng.next() % 20;
+                self.w.kill(id, back_in);
+            }
+            self.act();
+            self.w.step();
+        }
+        self.w.kills.checkpoint_every = 0;
+        while !self.w.away.is_empty() {
+            self.w.come_back(0);
+        }
+        (0..45 + 3 * PATIENCE + GRACE).for_each(|_| self.w.step());
+        if deadly {
+            self.w.forget_the_young();
+            // What a checkpoint did not know of places that were acknowledged is said again.
+            for s in self.w.clients.keys().copied().collect::<Vec<_>>() {
+                if !self.w.clients[&s].leaving {
+                    self.stroll(s);
+                }
+            }
+        }
+        self.say_again();
+        (0..3).for_each(|_| self.w.step());
+        self.nobody_is_lost();
+        self.rest();
+    }
+
     /// Somebody waves, and says for which time.
     fn act(&mut self) {
         let sessions: Vec<_> = self.w.in_world().filter_map(|c| c.player.as_ref()).collect();
@@ -254,12 +305,19 @@ impl Trial {
             assert_eq!(homes.len(), 1, "{id} ({:?}) lives in {homes:?}", t.kind);
         }
         let players = w.truth.values().filter(|t| t.kind == Kind::PLAYER).count();
-        assert_eq!(w.in_world().count(), players, "somebody was disconnected");
+        let out = w.clients.values().filter(|c| !in_world(c));
+        let out: Vec<_> = out.map(|c| (c.entity, c.player.as_ref().map(Player::state))).collect();
+        assert_eq!(w.in_world().count(), players, "somebody was disconnected: {out:?}");
         assert_eq!(w.clients.len(), players, "somebody has not been told that it left");
         assert!(w.regions.iter().all(|r| r.counts().dormant == 0), "somebody still sleeps");
         let deaths = w.kills.deaths.len() as u64;
         for c in w.clients.values() {
-            assert!(c.resyncs <= deaths, "{} was told everything {} times", c.entity, c.resyncs);
+            assert!(
+                c.resyncs <= deaths + c.returns,
+                "{} was told everything {} times",
+                c.entity,
+                c.resyncs
+            );
         }
     }
 

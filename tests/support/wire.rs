@@ -6,7 +6,8 @@ use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
 };
 use purview::wire::client::{
-    Act, Closing, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Walk, Welcome,
+    Act, Closing, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Resume,
+    Ticket, Walk, Welcome,
 };
 use purview::wire::frame::{Acted, InputRefused};
 use purview::wire::moves::{Coursed, Form, Going, Grant, MoveRules, OwnMove};
@@ -123,7 +124,10 @@ pub fn any_client_msg() -> impl Strategy<Value = ClientMsg> {
     let act =
         (seq(), bytes(1_024), aim).prop_map(|(seq, payload, aim)| Act { seq, payload, aim }.into());
     let ping = any_u64().prop_map(|nonce| Ping { nonce }.into());
-    prop_oneof![hello, join, step, walk, jump, act, ping, Just(ClientMsg::Leave(Leave {}))]
+    let resume =
+        ("[a-zA-Z0-9._-]{0,300}", seq()).prop_map(|(token, ack)| Resume { token, ack }.into());
+    let leave = Just(ClientMsg::Leave(Leave {}));
+    prop_oneof![hello, join, resume, step, walk, jump, act, ping, leave]
 }
 
 fn rules() -> impl Strategy<Value = JoinRules> {
@@ -210,11 +214,15 @@ pub fn any_server_msg() -> impl Strategy<Value = ServerMsg> {
         let version = PROTOCOL_VERSION;
         Welcome { version, session, tick_ms, server_ms, rate_limit, max_frame, heartbeat_ms }.into()
     });
-    let joined =
-        (any_u64(), ".{0,40}", plane(), any_pos(), any_u64(), rules(), prop::option::of(own()))
-            .prop_map(|(id, scene, plane, pos, tick, rules, own)| {
-                Joined { id: EntityId(id), scene, plane, pos, tick: Tick(tick), rules, own }.into()
-            });
+    let ticket =
+        (".{0,200}", any::<u32>()).prop_map(|(token, linger_ms)| Ticket { token, linger_ms });
+    let way_back = (seq(), prop::option::of(ticket));
+    let own = prop::option::of(own());
+    let joined = (any_u64(), ".{0,40}", plane(), any_pos(), any_u64(), rules(), own, way_back)
+        .prop_map(|(id, scene, plane, pos, tick, rules, own, (ack, ticket))| {
+            let (id, tick) = (EntityId(id), Tick(tick));
+            Joined { id, scene, plane, pos, tick, rules, own, ack, ticket }.into()
+        });
     let pong = (any_u64(), any_u64(), any_u64())
         .prop_map(|(nonce, server_ms, tick)| Pong { nonce, server_ms, tick: Tick(tick) }.into());
     let refused = (error_code(), prop::option::of(seq()), ".{0,80}")

@@ -18,6 +18,7 @@ use purview::scene::{
 use super::Rng;
 use super::brute::{Pair, Truth, Truths, pair};
 use super::kill::Kills;
+use super::returning::Away;
 use super::safety::Safety;
 
 /// What a client was told.
@@ -52,6 +53,13 @@ pub struct Client {
     pub player: Option<Player>,
     /// How often it was told everything anew.
     pub resyncs: u64,
+    /// How often it has come back by another session; and whether it is about to.
+    pub returns: u64,
+    pub returning: bool,
+    /// Its connection is broken, which its session does not know yet.
+    pub deaf: bool,
+    /// It was told that its player is no more.
+    pub forgotten: bool,
     /// It wants to leave, and says so until it is told that it has.
     pub leaving: bool,
     pub gone: bool,
@@ -117,6 +125,8 @@ pub struct World {
     /// Clients have sessions.
     pub sessions: bool,
     pub kills: Kills,
+    /// Clients whose connections are broken, and their last sessions.
+    pub away: Vec<Away>,
     /// Clients that were told everything anew.
     pub resyncs: u64,
     /// Effects other than frames, ghosts and notices, by name: to see that something happens.
@@ -164,6 +174,7 @@ impl World {
             relocations: 0,
             sessions: false,
             kills: Kills::default(),
+            away: Vec::new(),
             resyncs: 0,
             view_messages: 0,
         }
@@ -318,6 +329,7 @@ impl World {
         self.bring_back();
         self.down.retain(|_, back| *back > self.tick);
         self.pass_time();
+        self.notice_who_is_gone();
         let leaving = self.clients.values().filter(|c| c.leaving && c.player.is_none());
         for (id, region) in leaving.map(|c| (c.entity, c.region)).collect::<Vec<_>>() {
             self.tell(region, Input::Leave(id));
@@ -444,6 +456,13 @@ impl World {
             }
             Notice::Left { .. } => client.gone = true,
             Notice::Present { .. } => {}
+            Notice::Resumed(found) => {
+                if found.epoch >= client.epoch {
+                    (client.region, client.epoch) = (found.region, found.epoch);
+                }
+            }
+            // What follows of it is its session's to say.
+            Notice::Nowhere { .. } | Notice::Replaced => {}
             Notice::Refused(why) => panic!("session {session} was refused: {why:?}"),
         }
     }
@@ -458,6 +477,9 @@ impl World {
                 continue;
             }
             let Some(client) = self.clients.get_mut(&frame.session) else { continue };
+            if client.deaf {
+                continue;
+            }
             let me = client.entity;
             let tick = batch.tick;
             assert!(client.frames.last().is_none_or(|t| *t < tick), "{me}: two frames of {tick}");

@@ -29,18 +29,23 @@
 //! # }
 //! ```
 //!
+//! **Connections break.** [`Player`] is a session that comes back by itself, over a list of addresses, for as long
+//! as the server keeps its player.
+//!
 //! **Moves that are judged.** [`Walker`] is the player's own entity: it is told wishes (walk there, stop), says what
 //! the server must hear, and follows the server's rulings. [`View::position`] tells where others are at a time of the
 //! server's, which [`Clock`] estimates.
 
 mod clock;
 mod numbers;
+mod player;
 mod session;
 mod transport;
 mod view;
 mod walker;
 
 pub use clock::Clock;
+pub use player::{Player, Retry};
 pub use session::{Client, Event, Receiver, Sender, join_at};
 pub use view::{Seen, View, ViewError};
 pub use walker::Walker;
@@ -74,6 +79,9 @@ pub enum ClientError {
         /// What came.
         got: String,
     },
+    /// Too many inputs wait for an acknowledgement; this one was not taken.
+    #[error("{0} inputs wait for an acknowledgement already")]
+    Behind(usize),
     /// The server refused the request; the session goes on.
     #[error("refused, {}: {}", .0.code, .0.detail)]
     Refused(Refused),

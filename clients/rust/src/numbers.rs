@@ -12,6 +12,11 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
+    /// Goes on after an input.
+    pub(crate) fn after(last: Seq) -> Numbers {
+        Numbers { last, void: 0 }
+    }
+
     /// The number that the next input will carry.
     pub(crate) fn next(self) -> Seq {
         self.last.next()

@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use purview::scene::movement::{ClientMs, MoveOrder, Tiles};
 use purview::scene::{EntityId, Plane, Pos, Seq};
 use purview::wire::client::{
-    Act, ClientMsg, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, ServerMsg,
-    Walk, Welcome,
+    Act, ClientMsg, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Resume,
+    ServerMsg, Walk, Welcome,
 };
 use purview::wire::{CloseCode, ErrorCode, Frame, PROTOCOL_VERSION};
 
@@ -28,6 +28,9 @@ pub enum Event {
     Frame(Box<Frame>),
     /// The player is in a scene: answer to a join, or after a jump to another scene or plane.
     Joined(Box<Joined>),
+    /// The player is in its scene as it was, by a new connection: see [`crate::Player`]. The next frame tells
+    /// everything anew.
+    Resumed(Box<Joined>),
     /// Answer to a ping.
     Pong(Pong),
     /// A message was refused; the session goes on.
@@ -49,6 +52,7 @@ impl Event {
         match self {
             Event::Frame(_) => "Frame",
             Event::Joined(_) => "Joined",
+            Event::Resumed(_) => "Resumed",
             Event::Pong(_) => "Pong",
             Event::Refused(_) => "Refused",
             Event::Left(_) => "Left",
@@ -106,6 +110,20 @@ impl Client {
     pub async fn join(&mut self, join: Join) -> Result<Joined, ClientError> {
         self.sender.join(join).await?;
         self.receiver.joined().await
+    }
+
+    /// Comes back for the player of an earlier session, with the token of its newest [`Joined::ticket`] and the
+    /// last input that a frame has acknowledged. Inputs are numbered on from [`Joined::ack`]: what was sent after
+    /// that one was not applied, and is to be sent again with the number that it had.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] when the server says no (the session goes on, and may join), or the
+    /// session's end.
+    pub async fn resume(&mut self, token: &str, ack: Seq) -> Result<Joined, ClientError> {
+        self.sender.send(Resume { token: token.into(), ack }).await?;
+        let joined = self.receiver.joined().await?;
+        self.sender.numbers = Numbers::after(joined.ack);
+        Ok(joined)
     }
 
     /// The two halves, to be used side by side.

@@ -262,6 +262,8 @@ mod tests {
                 movement: own.map(|_| move_rules()),
             },
             own: own.map(OwnMove::from),
+            ack: Seq(0),
+            ticket: None,
         }
     }
 

@@ -39,6 +39,8 @@ fn joined() -> Joined {
             movement: None,
         },
         own: None,
+        ack: Seq(0),
+        ticket: None,
     }
 }
 
@@ -71,6 +73,7 @@ fn answers(msg: &ClientMsg) -> Vec<ServerMsg> {
         ClientMsg::Hello(_) => vec![welcome()],
         ClientMsg::Join(j) if j.scene == "full" => vec![refused().into()],
         ClientMsg::Join(_) => vec![frame().into(), joined().into()],
+        ClientMsg::Resume(_) => vec![joined().into()],
         ClientMsg::Ping(p) => {
             vec![Pong { nonce: p.nonce, server_ms: 1, tick: Tick(4) }.into()]
         }

@@ -253,7 +253,11 @@ async fn server_clock(url: &str, token: &str) -> Result<Clock, ClientError> {
                 Event::Closed { code, detail } => {
                     return Err(ClientError::Closed { code, detail });
                 }
-                Event::Frame(_) | Event::Joined(_) | Event::Refused(_) | Event::Left(_) => {}
+                Event::Frame(_)
+                | Event::Joined(_)
+                | Event::Resumed(_)
+                | Event::Refused(_)
+                | Event::Left(_) => {}
             }
         }
         sleep(PING_EVERY).await;

@@ -293,7 +293,7 @@ impl Seat {
                 *played.refused.entry(refused.code.word()).or_default() += 1;
             }
             Event::Pong(pong) => track.pong(pong.tick),
-            Event::Joined(_) | Event::Left(_) => {}
+            Event::Joined(_) | Event::Resumed(_) | Event::Left(_) => {}
             Event::Closed { code, detail } => return Err(ClientError::Closed { code, detail }),
         }
         Ok(())
@@ -404,6 +404,8 @@ mod tests {
                 movement: None,
             },
             own: None,
+            ack: Seq(0),
+            ticket: None,
         }
     }
 

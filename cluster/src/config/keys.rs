@@ -79,6 +79,8 @@ keys! {
         "Frames that wait for a slow client before they are merged into its latest state.";
     SLOW_CLOSE: "slow_close", Form::Quantity(Time, 100, HOUR),
         "A client that takes nothing for this long is closed.";
+    LINGER: "linger", Form::Quantity(Time, 0, 10 * 60_000),
+        "For how long a player stays in its scene when its client's connection breaks, for the client to come back; 0ms = not at all.";
     MAX_SESSIONS: "max_sessions", Form::Count(1, 1_000_000), "Sessions at once.";
 
     LISTEN: "listen", Form::AddressOrOff, "Where the console, metrics and health are served.";

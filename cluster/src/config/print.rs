@@ -86,6 +86,7 @@ fn gateway(out: &mut Page, g: &GatewaySettings, d: &GatewaySettings) {
     out.key(&keys::HANDSHAKE_TIMEOUT, &time(g.handshake_timeout), &time(d.handshake_timeout));
     out.key(&keys::SEND_QUEUE, &g.send_queue, &d.send_queue);
     out.key(&keys::SLOW_CLOSE, &time(g.slow_close), &time(d.slow_close));
+    out.key(&keys::LINGER, &time(g.linger), &time(d.linger));
     out.key(&keys::MAX_SESSIONS, &g.max_sessions, &d.max_sessions);
 }
 

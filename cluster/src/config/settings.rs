@@ -34,6 +34,8 @@ pub struct GatewaySettings {
     pub send_queue: usize,
     /// A client that takes nothing for this long is closed.
     pub slow_close: Duration,
+    /// For how long a player stays when its client's connection breaks; zero: it leaves at once.
+    pub linger: Duration,
     /// Sessions at once.
     pub max_sessions: usize,
 }
@@ -49,6 +51,7 @@ impl Default for GatewaySettings {
             handshake_timeout: Duration::from_secs(5),
             send_queue: 32,
             slow_close: Duration::from_secs(10),
+            linger: Duration::from_secs(10),
             max_sessions: 20_000,
         }
     }
@@ -241,6 +244,7 @@ pub(super) fn gateway(root: &mut Section<'_>) -> GatewaySettings {
         handshake_timeout: time(&mut s, &keys::HANDSHAKE_TIMEOUT, d.handshake_timeout),
         send_queue: s.count(&keys::SEND_QUEUE, d.send_queue as i64) as usize,
         slow_close: time(&mut s, &keys::SLOW_CLOSE, d.slow_close),
+        linger: time(&mut s, &keys::LINGER, d.linger),
         max_sessions: s.count(&keys::MAX_SESSIONS, d.max_sessions as i64) as usize,
     };
     root.close(s);

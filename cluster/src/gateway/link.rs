@@ -63,6 +63,8 @@ pub(super) struct Link<'a> {
     pub(super) queue: ClientQueue,
     pub(super) metrics: &'a GatewayMetrics,
     pub(super) stop: watch::Receiver<bool>,
+    /// What the session is told then.
+    pub(super) at_stop: FromSocket,
     /// How long a client has to read its last messages.
     pub(super) close_grace: Duration,
 }
@@ -74,7 +76,7 @@ impl Link<'_> {
         inbound: &mut impl Inbound,
         outbound: &mut impl Outbound,
     ) -> bool {
-        let Link { session, mut queue, metrics, mut stop, close_grace } = self;
+        let Link { session, mut queue, metrics, mut stop, at_stop, close_grace } = self;
         let (closing, closed) = (queue.closing(), queue.closing());
         let expire = async {
             if closing.await.is_none() {
@@ -85,7 +87,7 @@ impl Link<'_> {
         let stopping = async {
             // An error says that the gateway itself is gone: the same.
             let _stopped = stop.wait_for(|stop| *stop).await.is_ok();
-            tell(&session, FromSocket::Stop).await;
+            tell(&session, at_stop).await;
             pending::<()>().await;
         };
         let said = tokio::select! {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use actix::{Actor, ArbiterHandle};
 use purview::actor::directory::Directory;
-use purview::actor::player::{PlayerActor, PlayerSetup, TokenCheck};
+use purview::actor::player::{FromSocket, Passes, PlayerActor, PlayerSetup, TokenCheck};
 use purview::scene::player::PlayerConfig;
 use purview::wire::CloseCode;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -51,6 +51,9 @@ pub struct GatewayConfig {
     pub send_queue: usize,
     /// How long a client that does not read is held before it is closed.
     pub slow_close: Duration,
+    /// For how long a player stays in its scene when its client's connection breaks, at most 49 days; zero: it
+    /// leaves at once.
+    pub linger: Duration,
     /// Most connections.
     pub max_sessions: u64,
     /// How long a client has to read its last messages and hang up.
@@ -73,6 +76,7 @@ impl Default for GatewayConfig {
             handshake_timeout: Duration::from_secs(5),
             send_queue: 32,
             slow_close: Duration::from_secs(10),
+            linger: Duration::from_secs(10),
             max_sessions: 20_000,
             close_grace: Duration::from_secs(2),
             check_every: Duration::from_millis(250),
@@ -91,6 +95,7 @@ impl GatewayConfig {
             handshake_ms: self.handshake_timeout.as_millis() as u64,
             send_queue: self.send_queue,
             slow_close_ms: self.slow_close.as_millis() as u64,
+            linger_ms: u32::try_from(self.linger.as_millis()).unwrap_or(u32::MAX),
             ..PlayerConfig::default()
         }
     }
@@ -133,6 +138,7 @@ struct Shared {
     config: GatewayConfig,
     directory: Arc<Directory>,
     tokens: TokenCheck,
+    passes: Arc<dyn Passes>,
     metrics: Arc<GatewayMetrics>,
     arbiters: Vec<ArbiterHandle>,
     next_arbiter: AtomicUsize,
@@ -171,12 +177,13 @@ impl Gateway {
             stop,
             patience: config.close_grace * 2 + Duration::from_secs(1),
         };
+        let passes: Arc<dyn Passes> = Arc::new(tokens.clone());
         let tokens: TokenCheck = Arc::new(move |token| {
             tokens.verify(token).map(|claims| claims.sub).map_err(|e| e.to_string())
         });
         let next_arbiter = AtomicUsize::new(0);
         let shared =
-            Arc::new(Shared { config, directory, tokens, metrics, arbiters, next_arbiter });
+            Arc::new(Shared { config, directory, tokens, passes, metrics, arbiters, next_arbiter });
         for (listener, carrier) in [(ws, Carrier::WebSocket), (tcp, Carrier::Tcp)] {
             if let Some((addr, listener)) = listener {
                 tracing::info!(%addr, ?carrier, "clients may connect");
@@ -201,7 +208,8 @@ impl Gateway {
         &self.metrics
     }
 
-    /// Takes no more connections, closes every session with [`CloseCode::GoingAway`] and waits until
+    /// Takes no more connections, closes every session with [`CloseCode::GoingAway`], or where others
+    /// go on with [`CloseCode::Elsewhere`], and waits until
     /// the clients have hung up, but not for ever.
     pub async fn stop(self) {
         self.stop.send_replace(true);
@@ -328,12 +336,16 @@ impl Shared {
             directory: Arc::clone(&self.directory),
             sink,
             tokens: Arc::clone(&self.tokens),
+            passes: Some(Arc::clone(&self.passes)),
             config,
             check_every: self.config.check_every,
         })
         .start();
         let close_grace = self.config.close_grace;
-        let link = Link { session, queue, metrics: &self.metrics, stop, close_grace };
+        // Where this process is one of many, others go on.
+        let at_stop =
+            if self.directory.process() > 0 { FromSocket::Drain } else { FromSocket::Stop };
+        let link = Link { session, queue, metrics: &self.metrics, stop, at_stop, close_grace };
         link.serve(inbound, outbound).await
     }
 }

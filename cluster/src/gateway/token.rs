@@ -6,6 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use purview::actor::player::{Pass, Passes};
+use purview::scene::EntityId;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Shortest secret, in bytes: as long as the hash, as RFC 7518 demands.
@@ -13,6 +16,9 @@ pub const MIN_SECRET: usize = 32;
 
 /// How far the issuer's clock may be off, in seconds.
 const LEEWAY_S: u64 = 5;
+
+/// For how long a resume token holds, in seconds: a day. Each join, jump and resume brings a new one.
+const RESUME_S: u64 = 24 * 60 * 60;
 
 /// What `dev` mode signs with. Everybody knows it.
 const DEV_SECRET: &[u8] = b"purview dev mode: this is no secret";
@@ -25,6 +31,21 @@ pub struct Claims {
     /// When it runs out, in seconds since 1970; never, if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exp: Option<u64>,
+}
+
+/// What a resume token says beside: it is a token like any other, which names a player, too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct ResumeClaims {
+    sub: String,
+    exp: u64,
+    resume: Player,
+}
+
+/// A player in its scene.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Player {
+    entity: u64,
+    scene: String,
 }
 
 /// Why a token does not hold. Never tells the token.
@@ -124,13 +145,11 @@ impl Tokens {
     /// # Errors
     /// When it cannot be signed.
     pub fn mint(&self, sub: &str, valid: Option<Duration>) -> Result<String, TokenError> {
-        let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs());
-        let claims =
-            Claims { sub: sub.into(), exp: valid.map(|v| now_s.saturating_add(v.as_secs())) };
-        self.sign(&claims)
+        let exp = valid.map(|v| now_s().saturating_add(v.as_secs()));
+        self.sign(&Claims { sub: sub.into(), exp })
     }
 
-    fn sign(&self, claims: &Claims) -> Result<String, TokenError> {
+    fn sign(&self, claims: &impl Serialize) -> Result<String, TokenError> {
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &self.sign)
             .map_err(|e| of(e.kind()))
     }
@@ -140,13 +159,44 @@ impl Tokens {
     /// # Errors
     /// Why it does not hold.
     pub fn verify(&self, token: &str) -> Result<Claims, TokenError> {
+        self.decode(token)
+    }
+
+    fn decode<T: DeserializeOwned + Clone>(&self, token: &str) -> Result<T, TokenError> {
         if token.is_empty() {
             return Err(TokenError::Missing);
         }
-        jsonwebtoken::decode::<Claims>(token, &self.check, &self.rules)
+        jsonwebtoken::decode::<T>(token, &self.check, &self.rules)
             .map(|data| data.claims)
             .map_err(|e| of(e.kind()))
     }
+}
+
+impl Passes for Tokens {
+    fn write(&self, pass: &Pass) -> Option<String> {
+        let resume = Player { entity: pass.entity.0, scene: pass.scene.clone() };
+        let exp = now_s().saturating_add(RESUME_S);
+        match self.sign(&ResumeClaims { sub: pass.subject.clone(), exp, resume }) {
+            Ok(token) => Some(token),
+            Err(error) => {
+                tracing::error!(%error, "a resume token cannot be made");
+                None
+            }
+        }
+    }
+
+    fn read(&self, token: &str) -> Result<Pass, String> {
+        let claims: ResumeClaims = self.decode(token).map_err(|error| match error {
+            TokenError::Claims => "it is no resume token".to_owned(),
+            error => error.to_string(),
+        })?;
+        let Player { entity, scene } = claims.resume;
+        Ok(Pass { subject: claims.sub, entity: EntityId(entity), scene })
+    }
+}
+
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs())
 }
 
 fn of(kind: &ErrorKind) -> TokenError {
@@ -199,6 +249,23 @@ mod tests {
         let header = Header::new(Algorithm::HS256);
         let token = jsonwebtoken::encode(&header, &Nobody {}, &tokens.sign).unwrap();
         assert_eq!(tokens.verify(&token), Err(TokenError::Claims));
+    }
+
+    #[test]
+    fn a_resume_token_names_a_player_and_lets_its_client_in() {
+        let tokens = Tokens::new(SECRET).unwrap();
+        let (subject, scene) = ("ada".to_owned(), "meadow".to_owned());
+        let pass = Pass { subject, entity: EntityId(7 << 32 | 5), scene };
+        let token = tokens.write(&pass).unwrap();
+        assert_eq!(tokens.read(&token), Ok(pass.clone()));
+        assert_eq!(tokens.verify(&token).unwrap().sub, "ada");
+        let login = tokens.mint("ada", Some(Duration::from_secs(60))).unwrap();
+        assert_eq!(tokens.read(&login), Err("it is no resume token".into()));
+        let foreign = Tokens::dev().write(&pass).unwrap();
+        assert_eq!(tokens.read(&foreign), Err(TokenError::Signature.to_string()));
+        let resume = Player { entity: 5, scene: "meadow".into() };
+        let old = tokens.sign(&ResumeClaims { sub: "ada".into(), exp: 1_000, resume }).unwrap();
+        assert_eq!(tokens.read(&old), Err(TokenError::Expired.to_string()));
     }
 
     #[test]

@@ -327,6 +327,7 @@ fn session_of(input: &Input) -> Option<SessionId> {
         Input::Enter(spawn) => spawn.session,
         Input::Handoff(handoff) => handoff.state.session,
         Input::Present(presented) => Some(presented.session),
+        Input::Resume(resume) => Some(resume.session),
         _ => None,
     }
 }

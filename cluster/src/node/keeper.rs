@@ -28,7 +28,8 @@ use crate::placement::plots;
 /// How often what has not come to pass is tried again.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// For how long the player of a checkpoint may be presented, milliseconds; after that it has left.
+/// For how long the player of a checkpoint may be presented at least, milliseconds, or its client may come back;
+/// after that it has left.
 const GRACE_MS: u32 = 10_000;
 
 /// How long a checkpoint may take to be read.
@@ -478,7 +479,8 @@ impl Keeper {
                 let snapshot = self.last_checkpoint(&scene, id, key, epoch).await;
                 tracing::info!(region = %id, tick = %snapshot.tick(), "a region goes on from a checkpoint");
                 let ask = self.scenes.keys().copied().collect();
-                let grace_ticks = u64::from(GRACE_MS / scene.tick_ms.max(1)).max(1);
+                let grace_ms = GRACE_MS.max(self.directory.linger_ms());
+                let grace_ticks = u64::from(grace_ms / scene.tick_ms.max(1)).max(1);
                 let how = Recovery { ask, grace_ticks };
                 Some(Region::recover(scene.clone(), id, epoch, snapshot, how, &mut fx)?)
             }

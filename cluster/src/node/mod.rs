@@ -44,6 +44,7 @@ use crate::engine::{
 };
 use crate::gateway::{Gateway, GatewayError, GatewayMetrics, Tokens};
 use crate::link::{Identity, LinkError, Links};
+use crate::places::PlaceBook;
 use crate::server::gateway_config;
 use crate::tls::{Tls, TlsError};
 
@@ -63,6 +64,9 @@ const PROCESSES: &str = "processes";
 
 /// Above every process's number: see [`Process::number`].
 const MAX_PROCESSES: u64 = 1 << 21;
+
+/// A process that ends waits no longer than this for its players' last places to be kept.
+const FLUSH_LIMIT: Duration = Duration::from_secs(5);
 
 /// Why a process does not become a member of its cluster, or is none any more.
 #[derive(Debug, thiserror::Error)]
@@ -123,6 +127,7 @@ pub struct Node {
     membership: Membership,
     links: Links,
     gateway: Option<Gateway>,
+    places: Option<Arc<PlaceBook>>,
     console: Option<Console>,
     arbiters: Vec<Arbiter>,
     /// Dropped to end the keeper.
@@ -251,7 +256,15 @@ impl Node {
         });
         let archive = shelf.clone().map(|shelf| shelf as Arc<dyn Archive>);
         let process = Process { number, clock, fence: Some(fence.clone()), archive };
-        let directory = Arc::new(Directory::of_process(scenes.clone(), process));
+        let directory = Directory::of_process(scenes.clone(), process);
+        let directory = directory.with_linger(config.gateway.linger);
+        let places = checkpoints.clone().filter(|_| roles.gateway).map(|store| {
+            Arc::new(PlaceBook::new(config.cluster.checkpoint, store, background.handle()))
+        });
+        let directory = Arc::new(match &places {
+            Some(places) => directory.with_places(places.clone()),
+            None => directory,
+        });
         let identity = Identity::new(config.cluster.name.clone(), number);
         let (links, listens) = {
             let (directory, handle) = (directory.clone(), background.handle());
@@ -292,6 +305,9 @@ impl Node {
         if let (Some(shelf), Some(checkpoints)) = (shelf.clone(), checkpoints) {
             background.spawn(shelf.run(checkpoints, keeper.keys()));
         }
+        if let Some(places) = &places {
+            background.spawn(places.clone().run());
+        }
         let keeper = background.spawn(keeper.run(stopping));
         let gateway = match roles.gateway {
             true => {
@@ -309,8 +325,8 @@ impl Node {
                     links: links.clone(),
                 };
                 let metrics = gateway.as_ref().map(|gateway| gateway.metrics().clone());
-                let state =
-                    console_state(&directory, hosted, metrics, shelf, (survey, orders.clone()));
+                let (kept, asked) = ((shelf, places.clone()), (survey, orders.clone()));
+                let state = console_state(&directory, hosted, metrics, kept, asked);
                 Some(Console::start(state, addr, config.console.token_file.as_deref())?)
             }
             None => None,
@@ -321,6 +337,7 @@ impl Node {
             membership,
             links,
             gateway,
+            places,
             console,
             arbiters,
             stop: Some(stop),
@@ -418,6 +435,13 @@ impl Node {
         self.drain().await;
         if let Some(gateway) = self.gateway.take() {
             gateway.stop().await;
+        }
+        if let Some(places) = self.places.take() {
+            // Where the players of the sessions were that have just ended.
+            let flush = async move { tokio::time::timeout(FLUSH_LIMIT, places.flush()).await };
+            if on(&self.background, flush).await.is_err() {
+                tracing::warn!("some players' last places could not be kept in time");
+            }
         }
         if let Some(console) = self.console.take() {
             console.stop().await;
@@ -518,7 +542,7 @@ fn console_state(
     directory: &Arc<Directory>,
     regions: Hosted,
     gateway: Option<Arc<GatewayMetrics>>,
-    shelf: Option<Arc<Shelf>>,
+    (shelf, places): (Option<Arc<Shelf>>, Option<Arc<PlaceBook>>),
     (survey, orders): (Surveyor, Orders),
 ) -> ConsoleState {
     let (node, also, others) = (survey.name.clone(), survey.clone(), survey.others());
@@ -528,6 +552,7 @@ fn console_state(
         extra_metrics: vec![
             Box::new(move |text| gateway.iter().for_each(|metrics| metrics.write(text))),
             Box::new(move |text| shelf.iter().for_each(|shelf| shelf.write_metrics(text))),
+            Box::new(move |text| places.iter().for_each(|places| places.write_metrics(text))),
             Box::new(move |text| survey.look().write_metrics(text)),
         ],
         node,

@@ -258,6 +258,8 @@ impl World {
         directory.set_regions([(RegionId(0), address.recipient())].into_iter().collect());
         let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         let config = GatewayConfig {
+            // What ends is seen at once; how players stay is tried elsewhere.
+            linger: Duration::ZERO,
             ws_addr: any,
             tcp_addr: any,
             check_every: Duration::from_millis(5),

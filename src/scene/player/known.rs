@@ -10,7 +10,7 @@
 use bytes::Bytes;
 
 use crate::scene::effects::{Destination, Order, Presented};
-use crate::scene::movement::Own;
+use crate::scene::movement::{Own, ServerMs};
 use crate::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
 };
@@ -33,6 +33,8 @@ pub(super) struct Known {
     plane: Plane,
     pos: Pos,
     placed_by: Seq,
+    // A route has come.
+    is_placed: bool,
     acked: Seq,
     // The last inputs that were refused; told of no later than they are acknowledged.
     refused: Vec<Seq>,
@@ -66,8 +68,19 @@ impl Known {
             return;
         }
         (self.scene, self.plane, self.pos, self.placed_by) = (scene, plane, pos, last_applied);
+        self.is_placed = true;
         self.own = own.map(|own| (tick, Box::new(*own)));
         self.leap.take_if(|(seq, _)| *seq <= last_applied);
+    }
+
+    /// Where the player is at that time, as far as is known; `None` before the first route and between two scenes.
+    pub(super) fn last_place(&self, at: ServerMs) -> Option<(SceneId, Plane, Pos)> {
+        if !self.is_placed || self.leap.is_some() || self.plane == Plane::LIMBO {
+            return None;
+        }
+        let course = self.own.as_ref().map(|(_, own)| own.course);
+        let pos = course.map_or(self.pos, |course| course.position(at));
+        Some((self.scene, self.plane, pos))
     }
 
     /// The movement as it was told.

@@ -1,7 +1,10 @@
 //! A client's session as a state machine, sans IO.
 //!
 //! ```text
-//!            hello            join             route               leave           left
+//!                         resume              resumed
+//!                    .-------------> Resuming -----------.
+//!                    |<---refused-------'                v
+//!            hello   |        join             route               leave           left
 //! Connected ------> Greeted ------> Joining ---------> InWorld -----------> Leaving ----> Closed
 //!     |                ^  |            |  |                |                   |             ^
 //!     |                '--+--refused---'  |                |                   |             |
@@ -17,7 +20,7 @@
 //! |---|---|---|
 //! | Connected | hello | `Premature` |
 //! | Greeted | join, ping, leave | `Premature` |
-//! | Joining | ping, leave | `Premature` |
+//! | Joining, Resuming | ping, leave | `Premature` |
 //! | InWorld | move, walk, jump, act, ping, leave | `Premature` |
 //! | Leaving | ping | `Premature` |
 //! | Parting, Closed | nothing: the client is gone | ignored |
@@ -37,6 +40,14 @@
 //! route says that the player lives there, and presents again when none comes for
 //! [`PlayerConfig::resend_ms`]. Inputs wait meanwhile as they do for any acknowledgement.
 //!
+//! **Absence.** When the connection of a client in the world breaks, or the gateway stops, the region is told
+//! that the player is absent: it stays for [`PlayerConfig::linger_ms`]. The session is over at once; inputs that
+//! it was not acknowledged are the client's to send again.
+//!
+//! **Resumption.** A client that comes back has a new session, which asks the regions for its player: those first
+//! where it is most likely, then all others. Each says that it has it, passes the question on, or says that
+//! it knows nothing; those that say nothing are asked again. The numbers of inputs go on where the region has come to.
+//!
 //! **Places.** Whoever hands the session a place in a line (with a join or a jump to another plane)
 //! hands it over for good: the session gives every place back, kept or not, with
 //! [`PlayerEffect::GiveBack`].
@@ -45,6 +56,7 @@ mod budget;
 mod flow;
 mod known;
 mod region_side;
+mod resume;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -52,14 +64,17 @@ mod words;
 use std::collections::VecDeque;
 
 pub use self::words::{
-    Answer, Arrival, End, Leap, Place, PlayerConfig, PlayerEffect, PlayerInput, Problem, Said,
+    Answer, Arrival, Comeback, End, Leap, Place, PlayerConfig, PlayerEffect, PlayerInput, Problem,
+    Said,
 };
 
 use self::budget::Budget;
 use self::flow::Flow;
 use self::known::Known;
+use self::resume::Search;
 use super::effects::{Order, Spawn};
-use super::{EntityId, Epoch, Kind, RangeSet, RegionId, Seq, SessionId, Tick};
+use super::movement::ServerMs;
+use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick};
 
 /// Where a session stands; see the chart above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +85,8 @@ pub enum State {
     Greeted,
     /// The region was asked to add the entity.
     Joining,
+    /// Regions are asked for the entity of a client that comes back.
+    Resuming,
     /// The entity lives in a region.
     InWorld,
     /// The client asked to leave and waits for the region's word.
@@ -93,6 +110,9 @@ struct Route {
 pub struct Player {
     session: SessionId,
     id: EntityId,
+    // What its entity is called unless it comes back for another.
+    new_id: EntityId,
+    search: Search,
     config: PlayerConfig,
     state: State,
     // When the state's patience ends; unused InWorld.
@@ -126,6 +146,8 @@ impl Player {
         Player {
             session,
             id,
+            new_id: id,
+            search: Search::default(),
             state: State::Connected,
             deadline_ms: now_ms.saturating_add(config.handshake_ms),
             heard_ms: now_ms,
@@ -171,6 +193,12 @@ impl Player {
         self.place
     }
 
+    /// Where the player is, or was last, in ticks of `tick_ms` milliseconds; `None` before it was anywhere, and
+    /// between two scenes.
+    pub fn last_place(&self, tick_ms: u32) -> Option<(SceneId, Plane, Pos)> {
+        self.known.last_place(ServerMs(self.tick.0.saturating_mul(tick_ms.into())))
+    }
+
     /// Whom the client is shown, in the order of their ids.
     pub fn shown(&self) -> &[EntityId] {
         &self.shown
@@ -180,8 +208,11 @@ impl Player {
     pub fn handle(&mut self, now_ms: u64, input: PlayerInput<'_>, out: &mut Vec<PlayerEffect>) {
         match input {
             PlayerInput::Said(said) => self.said(now_ms, said, out),
-            PlayerInput::Gone => self.part(now_ms, out),
+            PlayerInput::Gone => self.part(now_ms, true, out),
             PlayerInput::Stop => self.close(now_ms, End::GoingAway, "the server stops", out),
+            PlayerInput::Drain => {
+                self.close(now_ms, End::Elsewhere, "this gateway stops: resume elsewhere", out);
+            }
             PlayerInput::Frame { batch, index, queued } => {
                 self.frame(now_ms, batch, index, queued, out);
             }
@@ -235,7 +266,11 @@ impl Player {
             }
             (State::Greeted, Said::Join(Ok(arrival))) => self.join(now_ms, arrival),
             (State::Greeted, Said::Join(Err(problem))) => refuse(problem, None, out),
-            (State::Greeted, Said::Leave) => self.close(now_ms, End::Normal, "left", out),
+            (State::Greeted, Said::Resume(Ok(back))) => self.come_back(now_ms, back),
+            (State::Greeted, Said::Resume(Err(problem))) => refuse(problem, None, out),
+            (State::Greeted | State::Resuming, Said::Leave) => {
+                self.close(now_ms, End::Normal, "left", out)
+            }
             (State::Joining | State::InWorld, Said::Leave) => self.leave(now_ms, out),
             (State::InWorld, Said::Input(seq, order)) => {
                 self.order(now_ms, seq, order, out);
@@ -250,6 +285,7 @@ impl Player {
         let (what, seq) = match said {
             Said::Hello(_) => ("hello", None),
             Said::Join(_) => ("join", None),
+            Said::Resume(_) => ("resume", None),
             Said::Input(seq, Order::Move(_)) => ("move", Some(*seq)),
             Said::Input(seq, Order::Walk(_)) => ("walk", Some(*seq)),
             Said::Input(seq, Order::Act(_)) => ("act", Some(*seq)),
@@ -354,16 +390,20 @@ impl Player {
     ) {
         if self.client_is_here() {
             out.push(PlayerEffect::Close(end, why.into()));
-            self.part(now_ms, out);
+            self.part(now_ms, end.is_excused(), out);
         }
     }
 
-    /// The client is no more; what it leaves behind has to go.
-    fn part(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
+    /// The client is no more; what it leaves behind has to go, or stays for a while if it is `excused`.
+    fn part(&mut self, now_ms: u64, excused: bool, out: &mut Vec<PlayerEffect>) {
         match self.state {
             State::Parting | State::Closed => {}
             State::Joining if !self.enter_sent => self.finish(out),
-            State::Connected | State::Greeted => self.finish(out),
+            State::Connected | State::Greeted | State::Resuming => self.finish(out),
+            State::InWorld if excused && self.config.linger_ms > 0 => {
+                self.tell_absent(out);
+                self.finish(out);
+            }
             State::Joining | State::InWorld | State::Leaving => {
                 self.state = State::Parting;
                 self.deadline_ms = now_ms.saturating_add(self.config.part_ms);
@@ -396,11 +436,15 @@ impl Player {
             State::Leaving if patience_ends => {
                 return self.close(now_ms, End::Normal, "left", out);
             }
+            State::Resuming if patience_ends => {
+                return self.give_up(now_ms, Problem::NotFound, out);
+            }
             State::Parting if patience_ends => return self.finish(out),
             State::Parting | State::Closed => return,
             State::Connected
             | State::Greeted
             | State::Joining
+            | State::Resuming
             | State::InWorld
             | State::Leaving => {}
         }

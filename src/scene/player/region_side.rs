@@ -104,7 +104,8 @@ impl Player {
                     self.occupy((scene, plane), leapt, out);
                     let range = self.range;
                     if matches!(self.state, State::InWorld | State::Leaving) {
-                        let joined = Answer::Joined { scene, plane, pos, tick, range, own };
+                        let ack = last_applied;
+                        let joined = Answer::Joined { scene, plane, pos, tick, range, own, ack };
                         out.push(PlayerEffect::Answer(joined));
                     }
                 }
@@ -113,6 +114,9 @@ impl Player {
             Notice::Present { region, owner, epoch } => {
                 self.asked_to_present(region, owner, epoch);
             }
+            Notice::Resumed(found) => self.resumed(now_ms, *found, out),
+            Notice::Nowhere { asked } => self.nowhere(asked),
+            Notice::Replaced => self.replaced(out),
             Notice::Refused(why) => self.join_refused(now_ms, Problem::Region(why), out),
         }
     }
@@ -120,7 +124,10 @@ impl Player {
     /// Adopts a route; false when it is old news.
     fn reroute(&mut self, now_ms: u64, route: Route, epoch: Epoch, last_applied: Seq) -> bool {
         let known = match (self.state, self.route) {
-            (State::Connected | State::Greeted | State::Closed, _) | (_, None) => return false,
+            (State::Connected | State::Greeted | State::Resuming | State::Closed, _)
+            | (_, None) => {
+                return false;
+            }
             (_, Some(known)) => known.epoch,
         };
         let waits = self.known.is_presented();
@@ -146,7 +153,7 @@ impl Player {
     }
 
     /// Keeps exactly one place: the one where the entity is now.
-    fn occupy(&mut self, now: Place, leapt: Option<Place>, out: &mut Vec<PlayerEffect>) {
+    pub(super) fn occupy(&mut self, now: Place, leapt: Option<Place>, out: &mut Vec<PlayerEffect>) {
         let mut held = false;
         for place in self.place.take().into_iter().chain(leapt) {
             if place == now && !held {
@@ -170,7 +177,7 @@ impl Player {
             return;
         }
         match self.state {
-            State::Connected | State::Greeted | State::Closed => {}
+            State::Connected | State::Greeted | State::Resuming | State::Closed => {}
             State::Joining | State::InWorld | State::Leaving => {
                 out.push(PlayerEffect::Answer(Answer::Left { tick }));
                 self.close(now_ms, End::Normal, "left", out);
@@ -201,7 +208,11 @@ impl Player {
                 self.finish(out);
             }
             State::Parting => self.finish(out),
-            State::Connected | State::Greeted | State::InWorld | State::Closed => {}
+            State::Connected
+            | State::Greeted
+            | State::Resuming
+            | State::InWorld
+            | State::Closed => {}
         }
     }
 
@@ -221,6 +232,8 @@ impl Player {
             self.unacknowledged.shrink_to(8);
         }
         self.next_send = self.next_send.max(Seq(upto.0.saturating_add(1)));
+        // What a client's earlier session had under way counts, too.
+        self.last_seq = self.last_seq.max(upto);
     }
 
     pub(super) fn resend_if_stalled(&mut self, now_ms: u64) {
@@ -271,6 +284,9 @@ impl Player {
 
     /// Sends the region everything that it has not been sent yet.
     pub(super) fn settle(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
+        if self.state == State::Resuming {
+            return self.search(now_ms, out);
+        }
         let Some(Route { region, epoch }) = self.route else { return };
         if self.blocked {
             return;
@@ -286,7 +302,7 @@ impl Player {
         }
         let mut tell = |input| out.push(PlayerEffect::ToRegion(region, input));
         match self.state {
-            State::Connected | State::Greeted | State::Closed => return,
+            State::Connected | State::Greeted | State::Resuming | State::Closed => return,
             State::Joining => {
                 if let Some(spawn) = self.entering.as_ref().filter(|_| !self.enter_sent) {
                     self.enter_sent = true;

@@ -1,4 +1,5 @@
 mod presentation;
+mod resumption;
 
 use super::*;
 use crate::scene::effects::{Destination, Input, Notice};

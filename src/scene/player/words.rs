@@ -6,7 +6,7 @@ use super::State;
 use crate::scene::effects::{Destination, Input, Notice, Order};
 use crate::scene::frames::{FrameBatch, Refusal};
 use crate::scene::movement::Own;
-use crate::scene::{Epoch, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
+use crate::scene::{EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
 
 /// The limits of a session. Times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,10 @@ pub struct PlayerConfig {
     pub leave_ms: u64,
     /// How long a session without a client waits for the region's word.
     pub part_ms: u64,
+    /// For how long a player stays in its scene when its client's connection breaks; 0: it leaves at once.
+    pub linger_ms: u32,
+    /// How long regions are asked for the player of a client that comes back.
+    pub resume_ms: u64,
 }
 
 impl Default for PlayerConfig {
@@ -49,6 +53,8 @@ impl Default for PlayerConfig {
             resend_ms: 1_000,
             leave_ms: 5_000,
             part_ms: 60_000,
+            linger_ms: 0,
+            resume_ms: 10_000,
         }
     }
 }
@@ -81,13 +87,19 @@ pub enum Problem {
     Jumping,
     #[error("the region refused: {0:?}")]
     Region(Refusal),
+    #[error("there is no such player any more: join anew")]
+    Gone,
+    #[error("the player was not found in time: try again, or join anew")]
+    NotFound,
+    #[error("the resume token does not hold: {0}")]
+    Ticket(String),
 }
 
 fn during(state: &State) -> &'static str {
     match state {
         State::Connected => "before the hello",
         State::Greeted => "between hello and join",
-        State::Joining => "before the joined message",
+        State::Joining | State::Resuming => "before the joined message",
         State::InWorld => "in a scene",
         State::Leaving | State::Parting | State::Closed => "after leave",
     }
@@ -100,6 +112,10 @@ pub enum End {
     Normal,
     /// The server stops.
     GoingAway,
+    /// This gateway stops; others go on.
+    Elsewhere,
+    /// The client has come back by another connection.
+    Replaced,
     /// Data that is no binary message.
     Unsupported,
     /// A message beyond the size limit.
@@ -122,6 +138,24 @@ pub enum End {
     Overload,
 }
 
+impl End {
+    /// Whether the client could not help it, and may come back.
+    pub fn is_excused(self) -> bool {
+        match self {
+            End::GoingAway | End::Elsewhere | End::Heartbeat | End::Slow | End::Overload => true,
+            End::Normal
+            | End::Replaced
+            | End::Unsupported
+            | End::TooBig
+            | End::Protocol
+            | End::Version
+            | End::Token
+            | End::Handshake
+            | End::Rate => false,
+        }
+    }
+}
+
 /// A join whose names were looked up and whose place in a line was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
@@ -131,6 +165,19 @@ pub struct Arrival {
     pub range: RangeSet,
     /// The opaque appearance.
     pub look: Bytes,
+}
+
+/// A client that comes back for its player.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comeback {
+    /// The player.
+    pub id: EntityId,
+    /// The last input that the client knows to have been applied.
+    pub acked: Seq,
+    /// The regions in which the player is, most likely.
+    pub ask: Vec<RegionId>,
+    /// All others.
+    pub ask_then: Vec<RegionId>,
 }
 
 /// A jump whose names were looked up.
@@ -149,6 +196,8 @@ pub enum Said {
     Hello(Result<(), (End, String)>),
     /// Join.
     Join(Result<Arrival, Problem>),
+    /// Resume.
+    Resume(Result<Comeback, Problem>),
     /// Move, walk or act.
     Input(Seq, Order),
     /// Jump.
@@ -178,6 +227,8 @@ pub enum PlayerInput<'a> {
     Gone,
     /// The server stops.
     Stop,
+    /// This gateway stops, and others go on.
+    Drain,
     /// A region's frame for this session.
     Frame {
         /// The region's frames.
@@ -222,6 +273,8 @@ pub enum Answer {
         range: RangeSet,
         /// Its movement; `None` where places are trusted.
         own: Option<Box<Own>>,
+        /// The last input that was applied.
+        ack: Seq,
     },
     /// To a ping.
     Pong {

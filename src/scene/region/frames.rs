@@ -193,7 +193,8 @@ impl Region {
                 ahead::fetch(v.registers.peers());
             }
             let viewer = &mut self.viewers[ix];
-            if viewer.session.is_some() && !viewer.held && viewer.frames_from <= self.tick {
+            let hears = viewer.session.is_some() && !viewer.held && viewer.absent_until.is_none();
+            if hears && viewer.frames_from <= self.tick {
                 a.add_own(now, &self.bodies, viewer);
                 a.add_frame(tick, &self.bodies, viewer, &spec.rates, spec.frame_budget_bytes);
             }

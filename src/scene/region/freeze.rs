@@ -42,7 +42,8 @@ impl Region {
             }
         }
         // Sessions send theirs again.
-        let kept = |input: &&Input| whole || !matches!(input, Input::Client { .. });
+        let kept =
+            |input: &&Input| whole || !matches!(input, Input::Client { .. } | Input::Resume(_));
         let mut moved: Vec<_> = self.moved.iter().map(|(id, moved)| (*id, *moved)).collect();
         moved.sort_unstable_by_key(|(id, _)| *id);
         let mut fences: Vec<_> = self.fences.iter().map(|(id, epoch)| (*id, *epoch)).collect();

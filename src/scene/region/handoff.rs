@@ -150,6 +150,7 @@ impl Region {
             held: viewer.is_some_and(|v| v.held),
             resync: viewer.is_some_and(|v| v.resync),
             jumped: false,
+            absent_until: viewer.and_then(|v| v.absent_until),
         };
         if let Some(viewer) = viewer.filter(|_| past != Past::Left) {
             let sent = |slot, id, sent: u32| match past {
@@ -339,5 +340,7 @@ impl Region {
         (viewer.held, viewer.resync) = (handoff.held, handoff.resync);
         // A level: to be told twice does no harm.
         viewer.own_due = true;
+        viewer.absent_until = handoff.absent_until;
+        self.absent.extend(handoff.absent_until.map(|until| (until, handoff.state.id)));
     }
 }

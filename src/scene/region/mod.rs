@@ -20,6 +20,7 @@
 //!
 //! *Absent on purpose:* clocks, threads, sockets, actors, randomness. `now` is a tick.
 
+mod absent;
 mod ahead;
 mod arrivals;
 mod bodies;
@@ -161,6 +162,8 @@ pub struct Region {
     recovering: Option<Box<recover::Recovering>>,
     bodies: Bodies,
     viewers: Vec<Viewer>,
+    /// Players whose clients are away, and until when; those who are back are here until then, too.
+    absent: Vec<(Tick, EntityId)>,
     acts: Vec<PendingAct>,
     fights: fights::Fights,
     inbound: Inbound,
@@ -200,6 +203,7 @@ impl Region {
             recovering: None,
             bodies: Bodies::new(&scene, entry.rect),
             viewers: Vec::new(),
+            absent: Vec::new(),
             acts: Vec::new(),
             fights: fights::Fights::default(),
             inbound: Inbound::new(&neighbours),
@@ -310,6 +314,7 @@ impl Region {
         self.catch_up(Tick(now.0 - 1));
         self.install_incoming();
         self.give_up_dormant();
+        self.end_absences(fx);
         let mut inbox = std::mem::take(&mut self.inbox);
         let mut inputs = inbox.drain(..);
         while let Some(input) = inputs.next() {
@@ -408,6 +413,11 @@ impl Region {
             Input::Release(id) => self.steer(id, input, fx, |v| v.held = false),
             Input::Resync(id) => self.steer(id, input, fx, |v| v.resync = true),
             Input::Present(presented) => self.present(*presented, fx),
+            Input::Absent { id, ms: 0, .. } if !self.is_anothers(&input) => {
+                self.apply(Input::Leave(id), fx);
+            }
+            Input::Absent { .. } => self.make_absent(input, fx),
+            Input::Resume(resume) => self.resume(resume, fx),
             Input::Border(_)
             | Input::Recovered(_)
             | Input::Claims(_)
@@ -427,7 +437,10 @@ impl Region {
             Some(slot) => {
                 let orders = matches!(
                     input,
-                    Input::Client { .. } | Input::Logic { .. } | Input::Motion { .. }
+                    Input::Client { .. }
+                        | Input::Logic { .. }
+                        | Input::Motion { .. }
+                        | Input::Resume(_)
                 );
                 orders && self.bodies.cold[slot as usize].plane == Plane::LIMBO
             }

@@ -64,9 +64,15 @@ impl Region {
     fn present_again(&mut self, slot: u32, presented: Presented, fx: &mut Vec<Effect>) {
         let ix = self.bodies.hot[slot as usize].viewer as usize;
         let Some(viewer) = self.viewers.get_mut(ix) else { return };
-        if viewer.session != Some(presented.session) {
-            tracing::warn!(region = %self.id, entity = %presented.id, session = %presented.session, "a session presents another's player");
-            return;
+        let owns = viewer.session == Some(presented.session);
+        if !owns && presented.epoch <= self.bodies.cold[slot as usize].epoch {
+            // Its client has come back by another connection since.
+            return fx.push(Effect::Notice(presented.session, Notice::Replaced));
+        }
+        if !owns {
+            viewer.replaced = viewer.session.replace(presented.session);
+            (viewer.absent_until, viewer.resync) = (None, true);
+            fx.extend(viewer.replaced.map(|before| Effect::Notice(before, Notice::Replaced)));
         }
         let before = viewer.last_applied;
         viewer.last_applied = before.max(presented.acked);
@@ -88,7 +94,7 @@ impl Region {
         self.notice_route(slot, false, fx);
     }
 
-    fn bring_back(&mut self, presented: Presented, fx: &mut Vec<Effect>) {
+    pub(super) fn bring_back(&mut self, presented: Presented, fx: &mut Vec<Effect>) {
         let known = self.wake(presented.id);
         let under = known.as_ref().map_or(Epoch(0), |known| known.epoch);
         let epoch = under.max(presented.epoch).next_life(self.lineage);

@@ -74,7 +74,8 @@ impl Region {
         region.moved = snapshot.moved.into_iter().collect();
         region.arrivals = snapshot.arrivals;
         region.inbox = snapshot.inbox;
-        region.inbox.retain(|input| !matches!(input, Input::Client { .. }));
+        // Sessions say these again.
+        region.inbox.retain(|input| !matches!(input, Input::Client { .. } | Input::Resume(_)));
         let asked: Vec<_> = how.ask.into_iter().filter(|other| *other != id).collect();
         region.recovering = Some(Box::new(Recovering {
             rising: true,
@@ -156,6 +157,11 @@ impl Region {
             grace_ticks: ESCORT_TICKS,
             dormant: dormant.into_iter().map(|h| (h.state.id, h)).collect(),
         }));
+    }
+
+    /// Whether every region has said what it knows better.
+    pub(super) fn have_all_answered(&self) -> bool {
+        self.recovering.as_ref().is_none_or(|r| r.asked.is_empty())
     }
 
     /// Whether a player waits for its session.

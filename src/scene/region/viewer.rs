@@ -36,6 +36,10 @@ pub struct Viewer {
     pub frames_from: Tick,
     pub held: bool,
     pub resync: bool,
+    /// Its client is away; the tick in which it leaves unless it is back.
+    pub absent_until: Option<Tick>,
+    /// The session that it had before its client came back; what that one asks is late.
+    pub replaced: Option<SessionId>,
     /// Its client must be told of its own movement.
     pub own_due: bool,
     /// A link or request was lost since the last evaluation.
@@ -59,6 +63,8 @@ impl Viewer {
             frames_from: Tick(0),
             held: false,
             resync: false,
+            absent_until: None,
+            replaced: None,
             own_due: true,
             dirty: false,
             reach_ends: false,

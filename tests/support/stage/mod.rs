@@ -20,7 +20,7 @@ use futures::channel::oneshot;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{Inspect, RunTick, ToRegion};
 use purview::actor::metrics::RegionMetrics;
-use purview::actor::player::{FromSocket, PlayerActor, PlayerSetup};
+use purview::actor::player::{FromSocket, Pass, Passes, PlayerActor, PlayerSetup};
 use purview::actor::region::{Clock, RegionRef, start_regions};
 use purview::scene::effects::Input;
 use purview::scene::player::PlayerConfig;
@@ -28,7 +28,7 @@ use purview::scene::spec::{LayerSpec, Rates};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Seq, Tick,
 };
-use purview::wire::client::{Act, Hello, Join, Jump, Leave, Move, Ping};
+use purview::wire::client::{Act, Hello, Join, Jump, Leave, Move, Ping, Resume};
 use purview::wire::{ClientMsg, PROTOCOL_VERSION};
 use serde_bytes::ByteBuf;
 
@@ -104,6 +104,23 @@ impl Alone {
     }
 }
 
+/// Resume tokens that say what they mean.
+struct Plain;
+
+impl Passes for Plain {
+    fn write(&self, pass: &Pass) -> Option<String> {
+        Some(format!("{} {} {}", pass.entity.0, pass.subject, pass.scene))
+    }
+
+    fn read(&self, token: &str) -> Result<Pass, String> {
+        let wrong = || format!("{token:?} is no token");
+        let mut words = token.splitn(3, ' ');
+        let mut word = || words.next().map(str::to_owned).ok_or_else(wrong);
+        let entity = EntityId(word()?.parse().map_err(|_| wrong())?);
+        Ok(Pass { entity, subject: word()?, scene: word()? })
+    }
+}
+
 /// Runs a test in a system of its own.
 pub fn play(test: impl AsyncFnOnce()) {
     System::new().block_on(test());
@@ -112,20 +129,25 @@ pub fn play(test: impl AsyncFnOnce()) {
 impl Stage {
     /// Regions of these scenes, in turn on two arbiters, with a manual clock.
     pub fn new(specs: Vec<SceneSpec>) -> Stage {
-        Stage::build(specs, Clock::Manual, false)
+        Stage::build(specs, Clock::Manual, false, Duration::ZERO)
     }
 
     /// The same with the directory's clock.
     pub fn in_real_time(specs: Vec<SceneSpec>) -> Stage {
-        Stage::build(specs, Clock::Real, false)
+        Stage::build(specs, Clock::Real, false, Duration::ZERO)
     }
 
     /// The same as [`Stage::new`] with gates before the regions.
     pub fn gated(specs: Vec<SceneSpec>) -> Stage {
-        Stage::build(specs, Clock::Manual, true)
+        Stage::build(specs, Clock::Manual, true, Duration::ZERO)
     }
 
-    fn build(specs: Vec<SceneSpec>, clock: Clock, gated: bool) -> Stage {
+    /// The same as [`Stage::new`], in which players stay for so long whose sessions are gone.
+    pub fn lingering(specs: Vec<SceneSpec>, linger: Duration) -> Stage {
+        Stage::build(specs, Clock::Manual, false, linger)
+    }
+
+    fn build(specs: Vec<SceneSpec>, clock: Clock, gated: bool, linger: Duration) -> Stage {
         let mut first = 0;
         let mut scenes = Vec::new();
         for spec in specs {
@@ -134,7 +156,7 @@ impl Stage {
             first += scene.map.regions.len() as u32;
             scenes.push(Arc::new(scene));
         }
-        let directory = Arc::new(Directory::new(scenes));
+        let directory = Arc::new(Directory::new(scenes).with_linger(linger));
         let doors: Vec<Arc<OnceLock<_>>> = (0..first).map(|_| Arc::default()).collect();
         let doors_with_gates = if gated { &doors[..] } else { &[] };
         let gates: Vec<Addr<Gate>> =
@@ -167,6 +189,7 @@ impl Stage {
             directory: self.directory.clone(),
             sink,
             tokens: Arc::new(|token| Ok(token.to_string())),
+            passes: Some(Arc::new(Plain)),
             config,
             check_every: self.check_every,
         };
@@ -208,6 +231,18 @@ impl Stage {
             look: ByteBuf::from("a look"),
         };
         self.say(who, join).await;
+    }
+
+    /// The client of a broken connection comes back by a new one; the next tick tells it so.
+    pub async fn come_back(&mut self, before: Who, config: PlayerConfig) -> Who {
+        let who = self.connect(config);
+        let Client { seq, pos, .. } = self.clients[before];
+        (self.clients[who].seq, self.clients[who].pos) = (seq, pos);
+        let ticket = self.clients[before].here().ticket.clone().expect("it may come back");
+        let ack = Seq(self.clients[before].ack());
+        self.say(who, Hello { version: PROTOCOL_VERSION, token: "somebody".into() }).await;
+        self.say(who, Resume { token: ticket.token, ack }).await;
+        who
     }
 
     /// The client's message has been read by its session when this resolves.

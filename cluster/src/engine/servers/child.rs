@@ -143,6 +143,11 @@ impl Running {
         }
     }
 
+    /// With what it has ended, if it has, and not by a signal.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.ended.lock().and_then(|status| status.code())
+    }
+
     /// Waits until `ready` says so.
     pub fn wait_ready(&self, mut ready: impl FnMut() -> bool) -> Result<(), ServerError> {
         let begin = Instant::now();

@@ -43,6 +43,8 @@ fn joined(id: u64, tick: u64) -> Event {
         tick: Tick(tick),
         rules: judged(),
         own: Some(own(going(START, tick, 0))),
+        ack: Seq(0),
+        ticket: None,
     };
     Event::Joined(id as u32, Box::new(joined))
 }

@@ -70,6 +70,8 @@ impl Server {
             tick: Tick(self.tick + 1),
             rules: self.rules.clone(),
             own: None,
+            ack: Seq(0),
+            ticket: None,
         };
         self.events.push(Event::Joined(client, Box::new(joined)));
         let (shown, acts) = (BTreeMap::new(), Vec::new());
@@ -90,7 +92,8 @@ impl Server {
         self.events.push(Event::Sent { client, seq: p.seq, what });
         if plane != p.plane {
             let (id, rules, tick) = (p.id, self.rules.clone(), Tick(self.tick + 1));
-            let joined = Joined { id, scene: "test".into(), plane, pos, tick, rules, own: None };
+            let (scene, own, ticket) = ("test".into(), None, None);
+            let joined = Joined { id, scene, plane, pos, tick, rules, own, ack: p.seq, ticket };
             self.events.push(Event::Joined(client, Box::new(joined)));
         }
         (p.pos, p.plane) = (pos, plane);

@@ -1,0 +1,111 @@
+//! A client that comes back for its player, and one whose connection breaks.
+
+use super::{Answer, Comeback, End, Player, PlayerEffect, Problem, Route, State, refuse};
+use crate::scene::effects::{Input, Resume, Resumed};
+use crate::scene::{RegionId, Seq};
+
+/// Which regions are asked for the player.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Search {
+    acked: Seq,
+    /// Those that have not said no.
+    asked: Vec<RegionId>,
+    /// Those that were not asked yet.
+    then: Vec<RegionId>,
+    /// When they were asked; `None`: they are to be asked.
+    since_ms: Option<u64>,
+}
+
+impl Player {
+    pub(super) fn come_back(&mut self, now_ms: u64, back: Comeback) {
+        let Comeback { id, acked, ask, ask_then } = back;
+        self.id = id;
+        self.state = State::Resuming;
+        self.deadline_ms = now_ms.saturating_add(self.config.resume_ms);
+        self.search = Search { acked, asked: ask, then: ask_then, since_ms: None };
+    }
+
+    /// Asks whom there is to ask.
+    pub(super) fn search(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
+        let again = self.config.resend_ms;
+        let search = &mut self.search;
+        match search.since_ms {
+            Some(since) if now_ms.saturating_sub(since) < again => return,
+            // Whoever says nothing may be down for long: the player may be elsewhere.
+            Some(_) => search.asked.append(&mut search.then),
+            None => {}
+        }
+        if search.asked.is_empty() {
+            search.asked.append(&mut search.then);
+        }
+        if search.asked.is_empty() {
+            return self.give_up(now_ms, Problem::Gone, out);
+        }
+        search.since_ms = Some(now_ms);
+        let (id, session, acked) = (self.id, self.session, self.search.acked);
+        out.extend(self.search.asked.iter().map(|&asked| {
+            PlayerEffect::ToRegion(asked, Input::Resume(Resume { id, session, acked, asked }))
+        }));
+    }
+
+    /// A region knows nothing of the player.
+    pub(super) fn nowhere(&mut self, asked: RegionId) {
+        if self.state == State::Resuming {
+            self.search.asked.retain(|region| *region != asked);
+            if self.search.asked.is_empty() {
+                self.search.since_ms = None;
+            }
+        }
+    }
+
+    /// The client may join, as one that was never here.
+    pub(super) fn give_up(&mut self, now_ms: u64, problem: Problem, out: &mut Vec<PlayerEffect>) {
+        self.id = self.new_id;
+        self.search = Search::default();
+        self.state = State::Greeted;
+        self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);
+        refuse(problem, None, out);
+    }
+
+    /// The player is found.
+    pub(super) fn resumed(&mut self, now_ms: u64, found: Resumed, out: &mut Vec<PlayerEffect>) {
+        if self.state != State::Resuming {
+            // Told twice; or by an owner before that was none any more.
+            return self.notice(now_ms, found.as_route(), out);
+        }
+        let Resumed { scene, region, epoch, last_applied, tick, plane, pos, own, range, look } =
+            found;
+        self.search = Search::default();
+        self.state = State::InWorld;
+        self.route = Some(Route { region, epoch: Some(epoch) });
+        self.range = range;
+        self.known.look(&look);
+        self.known.acknowledged(last_applied);
+        self.known.route((scene, plane, pos), last_applied, (tick, own.as_deref()));
+        (self.last_seq, self.next_send) = (last_applied, last_applied.next());
+        self.progress_ms = now_ms;
+        self.tick = self.tick.max(tick);
+        self.flow.expect();
+        self.occupy((scene, plane), None, out);
+        let ack = last_applied;
+        out.push(PlayerEffect::Answer(Answer::Joined { scene, plane, pos, tick, range, own, ack }));
+    }
+
+    /// The player's client has another session.
+    pub(super) fn replaced(&mut self, out: &mut Vec<PlayerEffect>) {
+        if self.client_is_here() {
+            let why = "the client has come back by another connection";
+            out.push(PlayerEffect::Close(End::Replaced, why.into()));
+        }
+        self.finish(out);
+    }
+
+    /// The player stays, without its client. That this is lost does no harm: its region looks for sessions
+    /// that are gone.
+    pub(super) fn tell_absent(&self, out: &mut Vec<PlayerEffect>) {
+        let (id, session, ms) = (self.id, self.session, self.config.linger_ms);
+        if let Some(Route { region, .. }) = self.route {
+            out.push(PlayerEffect::ToRegion(region, Input::Absent { id, session, ms }));
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Connections that break, and clients that come back.
+
+use super::*;
+use crate::scene::effects::Resumed;
+
+const FAR: RegionId = RegionId(9);
+
+fn lingering() -> PlayerConfig {
+    PlayerConfig { linger_ms: 10_000, resend_ms: 1_000, resume_ms: 5_000, ..config() }
+}
+
+fn back() -> Said {
+    let (ask, ask_then) = (vec![HOME, NEXT], vec![FAR]);
+    Said::Resume(Ok(Comeback { id: EntityId(40), acked: Seq(4), ask, ask_then }))
+}
+
+fn asked(region: RegionId) -> String {
+    let (id, session, acked) = (EntityId(40), SessionId(7), Seq(4));
+    let resume = crate::scene::effects::Resume { id, session, acked, asked: region };
+    format!("{region}: {:?}", Input::Resume(resume))
+}
+
+fn found(epoch: u64, last: u32) -> Notice {
+    Notice::Resumed(Box::new(Resumed {
+        scene: SCENE,
+        region: NEXT,
+        epoch: Epoch(epoch),
+        last_applied: Seq(last),
+        tick: Tick(20),
+        plane: Plane(1),
+        pos: Pos::ground(5, 6),
+        own: None,
+        range: RangeSet::FULL,
+        look: bytes::Bytes::new(),
+    }))
+}
+
+fn greeted() -> Bench {
+    let mut b = Bench::with(lingering());
+    assert_eq!(b.say(Said::Hello(Ok(()))), ["welcome"]);
+    b
+}
+
+#[test]
+fn a_client_that_comes_back_goes_on_with_the_numbers_of_its_player() {
+    let mut b = greeted();
+    assert_eq!(b.say(back()), [asked(HOME), asked(NEXT)]);
+    assert_eq!(b.say(step(5)), ["refused 5: move is not legal before the joined message"]);
+    assert_eq!(b.notice(found(8, 6)), ["take 1", "joined plane 1 tick 20"]);
+    assert_eq!((b.player.state(), b.player.id()), (State::InWorld, EntityId(40)));
+    // Told twice.
+    assert_eq!(b.notice(found(8, 6)), [""; 0]);
+    assert_eq!(b.say(step(6)), ["refused 6: the next input must be number 7"]);
+    assert_eq!(b.say(step(7)), ["4: move 7"]);
+}
+
+#[test]
+fn whoever_knows_nothing_is_asked_no_more_and_then_all_others_are() {
+    let mut b = greeted();
+    b.say(back());
+    assert_eq!(b.notice(Notice::Nowhere { asked: HOME }), [""; 0]);
+    // Who has said nothing may be down: the others are asked, too.
+    assert_eq!(b.after(1_000), [asked(NEXT), asked(FAR)]);
+    b.notice(Notice::Nowhere { asked: FAR });
+    let gone = "refused: there is no such player any more: join anew";
+    assert_eq!(b.notice(Notice::Nowhere { asked: NEXT }), [gone]);
+    assert_eq!((b.player.state(), b.player.id()), (State::Greeted, EntityId(70)));
+    // What it is told late changes nothing, and it may join.
+    assert_eq!(b.notice(found(8, 6)), [""; 0]);
+    assert_eq!(b.say(arrival(0)), ["3: enter plane 0"]);
+}
+
+#[test]
+fn a_player_that_nobody_finds_in_time_may_be_asked_for_again() {
+    let mut b = greeted();
+    b.say(back());
+    let late = "refused: the player was not found in time: try again, or join anew";
+    assert_eq!(b.after(5_000), [late]);
+    assert_eq!(b.say(back()), [asked(HOME), asked(NEXT)]);
+}
+
+#[test]
+fn a_connection_that_breaks_leaves_an_absent_player_and_one_that_misbehaves_none() {
+    let in_world = || {
+        let mut b = greeted();
+        b.say(back());
+        b.notice(found(8, 6));
+        b
+    };
+    let absent = format!(
+        "{NEXT}: {:?}",
+        Input::Absent { id: EntityId(40), session: SessionId(7), ms: 10_000 }
+    );
+    assert_eq!(in_world().input(PlayerInput::Gone), [&*absent, "give back 1", "done"]);
+    let drained = in_world().input(PlayerInput::Drain);
+    assert_eq!(drained, ["close Elsewhere", &*absent, "give back 1", "done"]);
+    let rude = in_world().say(Said::TooBig(10));
+    assert_eq!(rude, ["close TooBig", "4: leave"]);
+    let replaced = in_world().notice(Notice::Replaced);
+    assert_eq!(replaced, ["close Replaced", "give back 1", "done"]);
+}
+
+#[test]
+fn what_an_earlier_session_had_under_way_counts() {
+    let mut b = greeted();
+    b.say(back());
+    b.notice(found(8, 6));
+    // Number 7 of the session before is applied.
+    b.frame(&frame(21, 8, 7, &[], &[]));
+    assert_eq!(b.say(step(8)), ["4: move 8"]);
+}

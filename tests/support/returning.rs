@@ -1,0 +1,124 @@
+//! Clients whose connections break, and who come back by other sessions.
+
+use purview::scene::effects::Input;
+use purview::scene::player::{Comeback, Player, PlayerInput, Problem, Said};
+use purview::scene::{EntityId, Region, RegionId, Seq, SessionId};
+
+use super::session::{LINGER_MS, limits};
+use super::world::{Client, World};
+
+/// How a connection breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Break {
+    /// Its session hears of it.
+    Heard,
+    /// Its session dies with it, as with a gateway, which regions find out some time.
+    Lost,
+    /// Nobody notices: the session goes on.
+    Unnoticed,
+}
+
+/// A client whose connection is broken.
+pub struct Away {
+    pub client: Client,
+    pub session: SessionId,
+    /// Its region has not been told.
+    unheard: bool,
+}
+
+impl World {
+    pub fn break_off(&mut self, session: SessionId, how: Break) {
+        if how == Break::Heard {
+            self.hear(session, PlayerInput::Gone);
+        }
+        let mut client = self.clients.remove(&session).expect("a client");
+        let player = client.player.take();
+        if how == Break::Unnoticed {
+            let entity = client.entity;
+            let deaf = Client { entity, player, deaf: true, ..Client::default() };
+            self.clients.insert(session, deaf);
+        }
+        self.away.push(Away { client, session, unheard: how == Break::Lost });
+    }
+
+    /// Where the entity lives.
+    pub fn home_of(&self, id: EntityId) -> Option<RegionId> {
+        let lives = |r: &&Region| r.find(id).is_some_and(|e| !e.ghost);
+        self.regions.iter().find(lives).map(Region::id)
+    }
+
+    /// Regions look for sessions that are gone, now and then.
+    pub fn notice_who_is_gone(&mut self) {
+        for which in 0..self.away.len() {
+            let Away { client, session, unheard } = &self.away[which];
+            let (id, session) = (client.entity, *session);
+            if !unheard || !self.rng.chance(10) {
+                continue;
+            }
+            if let Some(region) = self.home_of(id) {
+                self.away[which].unheard = false;
+                self.tell(region, Input::Absent { id, session, ms: LINGER_MS });
+            }
+        }
+    }
+
+    /// The client comes back by another session.
+    pub fn come_back(&mut self, which: usize) -> SessionId {
+        let Away { mut client, .. } = self.away.swap_remove(which);
+        let (session, new) = (SessionId(self.next_id().0 + 2_000_000), self.next_id());
+        let player = Player::new(self.now_ms(), session, new, limits());
+        let mut ask: Vec<RegionId> = self.regions.iter().map(Region::id).collect();
+        let ask_then = ask.split_off(self.rng.below(ask.len() + 1));
+        let back = Comeback { id: client.entity, acked: client.ack, ask, ask_then };
+        client.player = Some(player);
+        (client.returning, client.returns) = (true, client.returns + 1);
+        self.clients.insert(session, client);
+        self.hear(session, PlayerInput::Said(Said::Hello(Ok(()))));
+        self.hear(session, PlayerInput::Said(Said::Resume(Ok(back))));
+        session
+    }
+
+    /// The client is in its scene again: it says again what was not applied.
+    pub fn has_returned(&mut self, session: SessionId, ack: Seq) {
+        let Some(client) = self.clients.get_mut(&session).filter(|c| c.returning) else { return };
+        client.returning = false;
+        assert!(ack >= client.ack, "{}: goes on at {ack} after {}", client.entity, client.ack);
+        client.unacked.retain(|(seq, _)| *seq > ack);
+        (client.seq, client.ack) = (client.seq.max(ack), ack);
+        for (seq, order) in client.unacked.clone() {
+            self.say(session, seq, order);
+        }
+    }
+
+    /// Whether an answer of this kind is what one who comes back may get.
+    pub fn may_be_refused(
+        &mut self,
+        session: SessionId,
+        problem: &Problem,
+        seq: Option<Seq>,
+    ) -> bool {
+        let Some(client) = self.clients.get_mut(&session) else { return false };
+        match problem {
+            Problem::Gone => client.forgotten = true,
+            // Applied by way of the session before.
+            Problem::OutOfOrder { expected } => {
+                return client.returns > 0 && seq.is_some_and(|seq| seq < *expected);
+            }
+            _ => return false,
+        }
+        client.returns > 0
+    }
+
+    /// Those are no more who were younger than the checkpoint of a region that died, or had not come back
+    /// when its patience was over.
+    pub fn forget_the_young(&mut self) {
+        let forgotten: Vec<_> =
+            self.clients.iter().filter(|(_, c)| c.forgotten).map(|(s, c)| (*s, c.entity)).collect();
+        for (session, id) in forgotten {
+            assert!(!self.kills.deaths.is_empty(), "{id} is no more though nobody died");
+            assert_eq!(self.home_of(id), None, "{id} is said to be no more");
+            self.clients.remove(&session);
+            self.truth.remove(&id);
+        }
+    }
+}
