@@ -276,6 +276,7 @@ impl Player {
     /// # Errors
     /// The network failed; it is over either way.
     pub async fn close(&mut self) -> Result<(), ClientError> {
+        self.bytes_before = self.bytes_received();
         match std::mem::replace(&mut self.line, Line::Over) {
             Line::Up(mut line) => line.0.close().await,
             Line::ComingBack(task) => {

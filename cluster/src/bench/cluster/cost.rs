@@ -53,7 +53,7 @@ fn of(players: usize, nodes: u16, runtime: &Runtime) -> anyhow::Result<f64> {
     let before = served()?;
     std::thread::sleep(LENGTH);
     let used = served()?.saturating_sub(before);
-    let (ended, _, fault) = walkers.faults();
+    let (ended, fault) = walkers.faults();
     anyhow::ensure!(ended == 0, "{ended} were disconnected: {fault:?}");
     Ok(used.as_secs_f64() * 1e6 / players as f64 / LENGTH.as_secs_f64())
 }

@@ -86,7 +86,6 @@ struct Outcome {
     players: usize,
     disconnected: usize,
     inputs_unacknowledged: usize,
-    told_to_be_gone: usize,
     first_fault: Option<String>,
 }
 
@@ -122,11 +121,8 @@ pub fn run(args: &BenchClusterArgs) -> anyhow::Result<u8> {
             );
         }
         println!(
-            "\n{} players: {} disconnected, {} with inputs not acknowledged, {} leaves told",
-            outcome.players,
-            outcome.disconnected,
-            outcome.inputs_unacknowledged,
-            outcome.told_to_be_gone
+            "\n{} players: {} disconnected, {} with inputs not acknowledged",
+            outcome.players, outcome.disconnected, outcome.inputs_unacknowledged
         );
         outcome.first_fault.iter().for_each(|fault| println!("first: {fault}"));
     }

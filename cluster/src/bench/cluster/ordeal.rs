@@ -51,17 +51,10 @@ pub fn run(args: &BenchClusterArgs, runtime: &Runtime) -> anyhow::Result<Outcome
     pauses.push(ordeal.events("its node is drained", args.drains, Ordeal::drain)?);
     pauses.push(ordeal.events("its node is killed", args.kills, Ordeal::kill)?);
     pauses.push(ordeal.events("its node is silent", args.silences, Ordeal::silence)?);
-    let (disconnected, told_to_be_gone, first_fault) = ordeal.walkers.faults();
+    let (disconnected, first_fault) = ordeal.walkers.faults();
     let inputs_unacknowledged = ordeal.unacknowledged;
     let players = args.players;
-    Ok(Outcome {
-        pauses,
-        players,
-        disconnected,
-        inputs_unacknowledged,
-        told_to_be_gone,
-        first_fault,
-    })
+    Ok(Outcome { pauses, players, disconnected, inputs_unacknowledged, first_fault })
 }
 
 fn console(member: &Member) -> anyhow::Result<String> {
@@ -89,7 +82,11 @@ impl Ordeal<'_> {
             self.pause(Duration::from_millis(500));
             all.extend(self.walkers.longest(from, to).into_iter().map(|d| d.saturating_sub(TICK)));
         }
-        self.unacknowledged += self.walkers.rest(Duration::from_secs(10));
+        let unacknowledged = self.walkers.rest(Duration::from_secs(10));
+        if unacknowledged > 0 {
+            eprintln!("bench: {unacknowledged} players have inputs that are not acknowledged");
+        }
+        self.unacknowledged += unacknowledged;
         Ok(Pauses::of(what, count, all))
     }
 

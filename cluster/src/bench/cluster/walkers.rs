@@ -43,7 +43,6 @@ struct Log {
     crossed: Vec<Instant>,
     said: Seq,
     acked: Seq,
-    leaves: usize,
     fault: Option<String>,
 }
 
@@ -155,16 +154,15 @@ impl Walkers {
         all
     }
 
-    /// Whose connection has ended, how many were told to be gone, and the first fault.
-    pub fn faults(&self) -> (usize, usize, Option<String>) {
-        let (mut ended, mut leaves, mut first) = (0, 0, None);
+    /// How many connections have ended, and why the first one did.
+    pub fn faults(&self) -> (usize, Option<String>) {
+        let (mut ended, mut first) = (0, None);
         for i in 0..self.0.logs.len() {
             let log = self.0.log(i);
             ended += usize::from(log.fault.is_some());
-            leaves += log.leaves;
             first = first.or_else(|| log.fault.clone());
         }
-        (ended, leaves, first)
+        (ended, first)
     }
 
     /// Forgets what is past.
@@ -217,7 +215,6 @@ async fn walk(shared: &Shared, i: usize, client: Client, mut view: View) -> Stri
                 Ok(Event::Frame(frame)) => {
                     let mut log = shared.log(i);
                     log.frames.push(Instant::now());
-                    log.leaves += frame.leaves.len();
                     if let Err(e) = view.apply(&frame) {
                         return e.to_string();
                     }
