@@ -397,6 +397,9 @@ impl Mover {
         let (name, planes) = (scene.spec.name.clone(), 0);
         let key = RegionKey { scene: name, region: region.0, planes };
         let grant = self.take_over(&key, epoch).await?;
+        // It speaks under its new epoch from its first word on, whether or not the store has told of it:
+        // others who have heard of it believe no older one.
+        tools.links.switch().set_epoch(region, grant.epoch);
         let mut fx = Vec::new();
         match Region::restore(scene.clone(), region, grant.epoch, snapshot, &mut fx) {
             Ok(restored) => {

@@ -85,7 +85,11 @@ async fn client(
         tokio::select! {
             _ = clock.tick() => {
                 if !walks.load(Ordering::Relaxed) {
-                    continue;
+                    // Who only stands says that it is there.
+                    match sender.ping(0).await {
+                        Ok(()) => continue,
+                        Err(e) => break e.to_string(),
+                    }
                 }
                 // All in step: who is near stays near.
                 let pos = way(i, (began.elapsed().as_millis() / 100) as i32);
@@ -108,6 +112,7 @@ async fn client(
                         break e.to_string();
                     }
                 }
+                Ok(Event::Pong(_)) => {}
                 Ok(other) => break format!("was told {other:?}"),
                 Err(e) => break e.to_string(),
             },
