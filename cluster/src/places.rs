@@ -1,7 +1,7 @@
 //! Players' last places on their way to where they are kept, and back.
 //!
 //! Sessions tell places; of each player only the newest waits; they are written together, between two times
-//! [`BATCH`] apart, outside of any tick. A store that is away costs memory for one place of each player, up to
+//! `BATCH` apart, outside of any tick. A store that is away costs memory for one place of each player, up to
 //! a bound, beyond which new ones are lost and counted.
 
 use std::collections::BTreeMap;
