@@ -149,6 +149,8 @@ impl Half {
             resync: false,
             jumped: true,
             absent_until: None,
+            scene: None,
+            by_map: false,
         })))
     }
 }

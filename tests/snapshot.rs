@@ -76,6 +76,8 @@ fn coming(tick: Tick) -> Handoff {
         resync: false,
         jumped: false,
         absent_until: Some(tick.next()),
+        scene: None,
+        by_map: false,
     }
 }
 

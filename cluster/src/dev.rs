@@ -186,7 +186,7 @@ async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
     }
     let fauna = tokio::spawn(Fauna::roam(reach.directory.clone()));
     let first = reach.directory.scenes().next().context("there is a scene")?;
-    let options = bots_options(args, first);
+    let options = bots_options(args, &first);
     let url = reach.url().context("clients can connect")?;
     let report = tokio::select! {
         report = walk(args, &url, token, options) => report?,

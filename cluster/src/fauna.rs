@@ -33,7 +33,7 @@ pub struct Fauna {
 impl Fauna {
     /// Puts some of each kind into every scene and walks them until the task is dropped.
     pub async fn roam(directory: Arc<Directory>) {
-        let scenes: Vec<_> = directory.scenes().cloned().collect();
+        let scenes: Vec<_> = directory.scenes().collect();
         let mut all: Vec<Fauna> =
             scenes.into_iter().map(|scene| Fauna::appear(&directory, scene)).collect();
         let mut clock = tokio::time::interval(Duration::from_millis(100));
@@ -74,6 +74,9 @@ impl Fauna {
 
     fn step(&mut self, directory: &Directory) {
         self.crowd.step();
+        if let Some(scene) = directory.scene(self.scene.id) {
+            self.scene = scene;
+        }
         for (i, id) in self.beasts.iter().enumerate().filter(|(i, _)| walks(*i)) {
             let pos = self.crowd.pos(i);
             let (id, way) = (*id, self.crowd.way_mm_s(i));
@@ -106,7 +109,7 @@ fn somewhere(scene: &Scene, rng: &mut Rng) -> Pos {
 /// Tells the region at `pos`, where the entity lives or of which it is a ghost: the region follows
 /// it. A step that a busy region does not take is made good by the next one.
 fn tell(directory: &Directory, scene: &Scene, pos: Pos, input: Input) {
-    let region = scene.map.at(pos).and_then(|entry| directory.region(entry.id));
+    let region = scene.map.at(Plane(0), pos).and_then(|entry| directory.region(entry.id));
     if region.is_some_and(|r| r.try_send(ToRegion { input, client: None }).is_err()) {
         tracing::debug!("a region is too busy for its fauna");
     }

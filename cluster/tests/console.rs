@@ -335,7 +335,7 @@ fn in_the_middle(id: u64) -> String {
     format!(
         "(() => {{ const p = window.purview.placeOf({id}); \
          const b = document.querySelector('[data-testid=map]').getBoundingClientRect(); \
-         return Math.hypot(p.x - b.x - b.width / 2, p.y - b.y - b.height / 2) < 25; }})()"
+         return p !== null && Math.hypot(p.x - b.x - b.width / 2, p.y - b.y - b.height / 2) < 25; }})()"
     )
 }
 

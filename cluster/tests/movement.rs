@@ -268,8 +268,8 @@ async fn where_only_logic_makes_players_jump_clients_do_not() {
     );
     // The server's logic does.
     let scene = reach.directory.scenes().next().expect("a scene");
-    let region = scene.map.at(joined.pos).expect("on the map").id;
-    let to = scene.map.at(far).expect("on the map").id;
+    let region = scene.map.at(joined.plane, joined.pos).expect("on the map").id;
+    let to = scene.map.at(joined.plane, far).expect("on the map").id;
     let to = Destination { scene: scene.id, region: to, plane: joined.plane, pos: far };
     let order = Input::Logic { id: joined.id, order: Order::Jump(to) };
     let address = reach.directory.region(region).expect("it runs here");

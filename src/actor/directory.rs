@@ -55,7 +55,7 @@ pub struct Process {
 /// The directory of one process. Shared; lookups never wait for an actor.
 #[derive(Debug)]
 pub struct Directory {
-    scenes: Vec<(Arc<Scene>, Mutex<Lines>)>,
+    scenes: Vec<(RwLock<Arc<Scene>>, Mutex<Lines>)>,
     routes: RwLock<Routes>,
     started: Instant,
     /// The server's clock at `started`.
@@ -81,7 +81,7 @@ impl Directory {
             .into_iter()
             .map(|s| {
                 let lines = Mutex::new(Lines::new(s.spec.lines, s.spec.line_capacity));
-                (s, lines)
+                (RwLock::new(s), lines)
             })
             .collect();
         Directory {
@@ -312,19 +312,33 @@ impl Directory {
         sessions.lock().unwrap_or_else(PoisonError::into_inner).get(&session).cloned()
     }
 
-    /// All scenes.
-    pub fn scenes(&self) -> impl Iterator<Item = &Arc<Scene>> {
-        self.scenes.iter().map(|(s, _)| s)
+    /// All scenes, each with its present map.
+    pub fn scenes(&self) -> impl Iterator<Item = Arc<Scene>> {
+        self.scenes.iter().map(|(scene, _)| scene_in(scene))
     }
 
-    /// The scene with this id.
-    pub fn scene(&self, id: SceneId) -> Option<&Arc<Scene>> {
-        self.scenes.get(usize::from(id.0)).map(|(s, _)| s)
+    /// The scene with this id, with its present map.
+    pub fn scene(&self, id: SceneId) -> Option<Arc<Scene>> {
+        self.scenes.get(usize::from(id.0)).map(|(scene, _)| scene_in(scene))
     }
 
     /// The scene with this name.
-    pub fn scene_named(&self, name: &str) -> Option<&Arc<Scene>> {
+    pub fn scene_named(&self, name: &str) -> Option<Arc<Scene>> {
         self.scenes().find(|s| s.spec.name == name)
+    }
+
+    /// A scene has another map from now on; one with an older version changes nothing.
+    pub fn set_scene(&self, scene: Arc<Scene>) {
+        let Some((known, _)) = self.scenes.get(usize::from(scene.id.0)) else { return };
+        let mut known = known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.map.version < scene.map.version {
+            *known = scene;
+        }
+    }
+
+    /// A region is no more, and nothing will ever be for it.
+    pub fn retire(&self, id: RegionId) {
+        self.routes_mut().retire(id);
     }
 
     /// Takes a place for a player in a scene; see [`Lines::take`]. Give it back with
@@ -385,4 +399,8 @@ impl Directory {
         let (_, lines) = self.scenes.get(usize::from(scene.0))?;
         Some(lines.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+fn scene_in(of: &RwLock<Arc<Scene>>) -> Arc<Scene> {
+    of.read().unwrap_or_else(PoisonError::into_inner).clone()
 }

@@ -1,6 +1,8 @@
 //! Opening and closing doors of a running scene: every region of it is told, and all of them switch
 //! with the same tick.
 
+use std::sync::Arc;
+
 use futures::future::join_all;
 
 use super::directory::Directory;
@@ -50,7 +52,7 @@ impl Directory {
     ) -> Result<Tick, SwitchError> {
         let (scene, terrain) = self.scene_with_map(scene)?;
         let door = terrain.door_named(door).map_err(DoorError::from)?;
-        self.switch(scene, plane, DoorChange::Set { door, open }, at).await
+        self.switch(&scene, plane, DoorChange::Set { door, open }, at).await
     }
 
     /// Puts all doors of a plane back to how the map has them and frees what they took: for an instance
@@ -65,12 +67,12 @@ impl Directory {
         at: Option<Tick>,
     ) -> Result<Tick, SwitchError> {
         let (scene, _) = self.scene_with_map(scene)?;
-        self.switch(scene, plane, DoorChange::Reset, at).await
+        self.switch(&scene, plane, DoorChange::Reset, at).await
     }
 
-    fn scene_with_map(&self, scene: SceneId) -> Result<(&Scene, &Terrain), SwitchError> {
+    fn scene_with_map(&self, scene: SceneId) -> Result<(Arc<Scene>, Arc<Terrain>), SwitchError> {
         let scene = self.scene(scene).ok_or(SwitchError::NoScene(scene))?;
-        let terrain = scene.terrain.as_deref().ok_or(DoorError::NoTerrain)?;
+        let terrain = scene.terrain.clone().ok_or(DoorError::NoTerrain)?;
         Ok((scene, terrain))
     }
 

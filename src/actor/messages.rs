@@ -9,8 +9,8 @@ use futures::channel::oneshot;
 
 use super::address::{AwayRegion, SessionAddress};
 use crate::scene::effects::{Input, Notice};
-use crate::scene::region::RegionSnapshot;
-use crate::scene::{Epoch, RegionId};
+use crate::scene::region::{NotProposed, RegionSnapshot};
+use crate::scene::{Epoch, RegionId, Scene, Tick};
 use crate::wire::EncodedBatch;
 use crate::wire::peer::{Baggage, Mark};
 
@@ -54,6 +54,30 @@ pub struct Inspect {
 #[derive(Message, Debug, Clone, Copy)]
 #[rtype(result = "Option<crate::scene::inspect::Resident>")]
 pub struct InspectEntity(pub crate::scene::EntityId);
+
+/// Asks a region to promise that it does not go beyond a tick before a change of the region map is decided
+/// ([`crate::scene::Region::propose`]).
+#[derive(Message, Debug, Clone)]
+#[rtype(result = "Result<(), NotProposed>")]
+pub struct ProposeMap {
+    /// The scene with its next map.
+    pub scene: Arc<Scene>,
+    /// The last tick by the present one.
+    pub after: Tick,
+}
+
+/// Tells a region whether a change of the region map comes to pass. One that comes is followed by a region
+/// that has promised nothing, too, as soon as it can.
+#[derive(Message, Debug, Clone)]
+#[rtype(result = "()")]
+pub struct DecideMap {
+    /// The scene with its next map.
+    pub scene: Arc<Scene>,
+    /// The last tick by the present one.
+    pub after: Tick,
+    /// Whether it comes to pass.
+    pub comes: bool,
+}
 
 /// Ends a region's actor. What it holds is another's by now, or nobody's.
 #[derive(Message, Debug, Clone, Copy)]

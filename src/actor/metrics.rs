@@ -1,6 +1,6 @@
 //! Figures that a region keeps of itself, readable from any thread without asking it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::scene::movement::Reason;
 
@@ -19,6 +19,16 @@ pub struct RegionMetrics {
     pub skipped_ticks: AtomicU64,
     /// Ticks closed without a neighbour that was waited for in vain.
     pub forced_closes: AtomicU64,
+    /// Neighbours whose ghosts were looked at, summed over ticks.
+    pub border_ticks: AtomicU64,
+    /// Of these, those whose ghosts were older than the tick.
+    pub stale_border_ticks: AtomicU64,
+    /// By how many ticks at most.
+    pub stalest_ticks: AtomicU64,
+    /// Entities that came from other regions.
+    pub arrivals: AtomicU64,
+    /// Of these, those that act here later than in the tick after their last one there.
+    pub late_arrivals: AtomicU64,
     /// Acts that found no room in a client's frame.
     pub acts_dropped: AtomicU64,
     /// Entities that live here.
@@ -45,6 +55,8 @@ pub struct RegionMetrics {
     pub tick_us_max: AtomicU64,
     /// Words about movement that were refused, by reason: as [`Reason::WORDS`].
     pub moves_refused: [AtomicU64; Reason::WORDS.len()],
+    /// The region was given up, and nothing is left to do for it.
+    pub over: AtomicBool,
     tick_us: [AtomicU64; 25],
 }
 

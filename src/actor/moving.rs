@@ -65,6 +65,7 @@ impl RegionActor {
             self.departing = None;
         }
         let may = self.region.is_closed() && !self.region.is_rising() && self.fx.is_empty();
+        let may = may && !self.region.is_remapping();
         let Some(Depart { to, tell }) = self.departing.take_if(|_| may) else { return };
         self.empty_outboxes();
         let id = self.region.id();
@@ -99,9 +100,7 @@ impl RegionActor {
 
     /// What is here when the region is not.
     fn empty_region(&self) -> Option<Region> {
-        let id = self.region.id();
-        let scene = self.directory.scenes().find(|s| s.map.regions.iter().any(|r| r.id == id))?;
-        Region::new(scene.clone(), id)
+        Some(Region::unborn(self.directory.scenes().next()?, self.region.id()))
     }
 
     fn pack(&mut self) -> Baggage {

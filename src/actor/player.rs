@@ -277,7 +277,7 @@ impl PlayerActor {
             return Err(Problem::Ticket("it is another's".into()));
         }
         let regions =
-            |scene: &Arc<Scene>| scene.map.regions.iter().map(|r| r.id).collect::<Vec<_>>();
+            |scene: Arc<Scene>| scene.map.regions.iter().map(|r| r.id).collect::<Vec<_>>();
         let (near, far): (Vec<_>, Vec<_>) =
             self.directory.scenes().partition(|scene| scene.spec.name == pass.scene);
         Ok(Comeback {
@@ -326,18 +326,19 @@ impl PlayerActor {
             return Err(Problem::UnknownScene(join.scene));
         };
         if join.pos.is_some() {
-            may_jump(scene)?;
+            may_jump(&scene)?;
         }
         let spawn = Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm);
-        let last = self.last.as_ref().filter(|last| join.pos.is_none() && allows(scene, last));
+        let last = self.last.as_ref().filter(|last| join.pos.is_none() && allows(&scene, last));
         let pos = last.map_or(join.pos.unwrap_or(spawn), |last| last.pos);
-        let region = region_at(scene, pos)?;
+        is_on_map(&scene, pos)?;
         let room = |plane: &Plane| {
             (0..scene.spec.lines).contains(&plane.0)
                 && self.directory.players(scene.id, *plane) < scene.spec.line_capacity
         };
         let plane = join.plane.or_else(|| last.map(|last| last.plane).filter(room));
         let plane = self.directory.take_line(scene.id, plane).ok_or(Problem::NoRoom)?;
+        let region = region_at(&scene, plane, pos)?;
         Ok(Arrival {
             to: Destination { scene: scene.id, region, plane, pos },
             range: join.range.unwrap_or(scene.spec.default_range),
@@ -364,8 +365,8 @@ impl PlayerActor {
             return Err(Problem::UnknownScene(jump.scene.clone().unwrap_or_default()));
         };
         let from = here.and_then(|(scene, _)| self.directory.scene(scene));
-        from.into_iter().chain([scene]).try_for_each(|scene| may_jump(scene))?;
-        let region = region_at(scene, jump.pos)?;
+        from.iter().chain([&scene]).try_for_each(|scene| may_jump(scene))?;
+        is_on_map(&scene, jump.pos)?;
         let stays = |(there, plane): &Place| {
             *there == scene.id && jump.plane.is_none_or(|wanted| wanted == *plane)
         };
@@ -376,6 +377,7 @@ impl PlayerActor {
                 (taken.ok_or(Problem::NoRoom)?, true)
             }
         };
+        let region = region_at(&scene, plane, jump.pos)?;
         let to = Destination { scene: scene.id, region, plane, pos: jump.pos };
         Ok(Leap { to, takes_place })
     }
@@ -399,7 +401,7 @@ impl PlayerActor {
                     tracing::error!(%scene, "a region told of a scene that does not exist");
                     return None;
                 };
-                let (rules, name) = (join_rules(scene, range), scene.spec.name.clone());
+                let (rules, name) = (join_rules(&scene, range), scene.spec.name.clone());
                 let own = own.as_deref().map(OwnMove::from);
                 let (id, ticket) = (self.player.id(), self.ticket(&name));
                 Joined { id, scene: name, plane, pos, tick, rules, own, ack, ticket }.into()
@@ -464,14 +466,22 @@ fn allows(scene: &Scene, last: &LastPlace) -> bool {
         ground.is_free(last.plane, ground.tile_of(last.pos))
     };
     scene.spec.name == last.scene
-        && scene.map.at(last.pos).is_some()
+        && scene.map.at(last.plane, last.pos).is_some()
         && scene.terrain.as_ref().is_none_or(free)
 }
 
-fn region_at(scene: &Scene, pos: Pos) -> Result<crate::scene::RegionId, Problem> {
+fn is_on_map(scene: &Scene, pos: Pos) -> Result<(), Problem> {
+    let (width_cm, depth_cm) = (scene.spec.width_cm, scene.spec.depth_cm);
+    match scene.map.bounds.contains(pos) {
+        true => Ok(()),
+        false => Err(Problem::OutOfBounds { pos, width_cm, depth_cm }),
+    }
+}
+
+fn region_at(scene: &Scene, plane: Plane, pos: Pos) -> Result<crate::scene::RegionId, Problem> {
     let (width_cm, depth_cm) = (scene.spec.width_cm, scene.spec.depth_cm);
     let outside = Problem::OutOfBounds { pos, width_cm, depth_cm };
-    scene.map.at(pos).map(|region| region.id).ok_or(outside)
+    scene.map.at(plane, pos).map(|region| region.id).ok_or(outside)
 }
 
 fn error_code(problem: &Problem) -> ErrorCode {

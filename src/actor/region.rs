@@ -21,13 +21,15 @@ use rustc_hash::FxHashMap;
 
 use super::address::{AwayError, AwayGateway, SessionAddress};
 use super::directory::{Directory, NotSent};
-use super::messages::{Delivery, Depart, Halt, Inspect, InspectEntity, RunTick, ToRegion};
+use super::messages::{
+    DecideMap, Delivery, Depart, Halt, Inspect, InspectEntity, ProposeMap, RunTick, ToRegion,
+};
 use super::metrics::RegionMetrics;
 use super::moving::Passer;
 use crate::scene::effects::{Effect, Input, Notice};
 use crate::scene::frames::FrameBatch;
 use crate::scene::inspect::{RegionSnapshot, Resident};
-use crate::scene::region::PATIENCE;
+use crate::scene::region::{NotProposed, PATIENCE};
 use crate::scene::{EntityId, Region, RegionId, SceneId, SessionId, Tick};
 use crate::wire::EncodedBatch;
 
@@ -111,7 +113,7 @@ pub fn start_regions(
     clock: Clock,
 ) -> Vec<RegionRef> {
     let mut started = Vec::new();
-    let scenes: Vec<_> = directory.scenes().cloned().collect();
+    let scenes: Vec<_> = directory.scenes().collect();
     for scene in scenes {
         for entry in &scene.map.regions {
             let Some(region) = Region::new(scene.clone(), entry.id) else { continue };
@@ -234,6 +236,12 @@ impl RegionActor {
         m.view_messages.store(c.view_messages, Relaxed);
         m.forced_closes.store(c.forced_closes, Relaxed);
         m.acts_dropped.store(c.acts_dropped, Relaxed);
+        m.border_ticks.store(c.border_ticks, Relaxed);
+        m.stale_border_ticks.store(c.stale_border_ticks, Relaxed);
+        m.stalest_ticks.store(c.stalest_ticks, Relaxed);
+        m.arrivals.store(c.arrivals, Relaxed);
+        m.late_arrivals.store(c.late_arrivals, Relaxed);
+        m.over.store(self.region.is_over(), Relaxed);
         for (metric, count) in m.moves_refused.iter().zip(c.moves_refused) {
             metric.store(count, Relaxed);
         }
@@ -271,6 +279,7 @@ impl RegionActor {
             self.clients.insert(session, Client { entity, to });
         }
         let started = Instant::now();
+        let was_held = self.region.is_held();
         self.region.handle(msg.input, &mut self.fx);
         if let Some((session, id)) = homeless.filter(|_| self.directory.process() > 0) {
             // Its gateway is no more: nobody would ever say that its session is gone.
@@ -285,6 +294,14 @@ impl RegionActor {
                     self.catch_up();
                 }
             }
+        }
+        self.go_on_if(was_held);
+    }
+
+    /// The first tick by a new map begins as soon as it can.
+    fn go_on_if(&mut self, was_held: bool) {
+        if was_held && !self.region.is_held() {
+            self.catch_up();
         }
     }
 
@@ -561,6 +578,37 @@ impl Handler<Halt> for RegionActor {
 
     fn handle(&mut self, _: Halt, ctx: &mut Self::Context) {
         ctx.stop();
+    }
+}
+
+impl Handler<ProposeMap> for RegionActor {
+    type Result = Result<(), NotProposed>;
+
+    fn handle(&mut self, msg: ProposeMap, _: &mut Self::Context) -> Self::Result {
+        if self.passer.is_some() || self.departing.is_some() {
+            return Err(NotProposed::Moving);
+        }
+        self.region.propose(msg.scene, msg.after)
+    }
+}
+
+impl Handler<DecideMap> for RegionActor {
+    type Result = ();
+
+    fn handle(&mut self, msg: DecideMap, _: &mut Self::Context) {
+        let DecideMap { scene, after, comes } = msg;
+        let version = scene.map.version;
+        if comes && !self.region.is_remapping() && self.region.map_version() < version {
+            // It was not there when the others promised.
+            let after = after.max(self.region.current_tick());
+            if let Err(why) = self.region.propose(scene, after) {
+                return tracing::error!(region = %self.region.id(), %why, "it cannot follow a change of the map");
+            }
+        }
+        let was_held = self.region.is_held();
+        self.region.decide(version, comes, &mut self.fx);
+        self.deliver();
+        self.go_on_if(was_held);
     }
 }
 

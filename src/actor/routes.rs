@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::Recipient;
 use actix::dev::SendError;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::address::{AwayRegion, Passing, RegionAddress};
 use super::messages::ToRegion;
@@ -123,6 +123,8 @@ pub(super) struct Routes {
     whole: bool,
     /// What must arrive at regions whose address is not known.
     kept: FxHashMap<RegionId, VecDeque<ToRegion>>,
+    /// Regions that are no more.
+    retired: FxHashSet<RegionId>,
     arriving: FxHashMap<RegionId, Arc<Anteroom>>,
     leaving: FxHashMap<RegionId, Leaver>,
 }
@@ -147,6 +149,20 @@ impl Routes {
         }
     }
 
+    /// A region is no more; what was kept for it is nobody's.
+    pub(super) fn retire(&mut self, id: RegionId) {
+        self.regions.remove(&id);
+        self.retired.insert(id);
+        let lost = self.kept.remove(&id).map_or(0, |kept| kept.len());
+        if lost > 0 {
+            tracing::warn!(region = %id, lost, "something was kept for a region that is no more");
+        }
+    }
+
+    fn is_gone(&self, id: RegionId) -> bool {
+        self.whole || self.retired.contains(&id)
+    }
+
     /// Sends what was kept for a region, in order, as far as there is room.
     fn send_kept(&mut self, id: RegionId) {
         let (Some(address), Some(kept)) = (self.regions.get(&id), self.kept.get_mut(&id)) else {
@@ -166,6 +182,9 @@ impl Routes {
     }
 
     pub(super) fn keep(&mut self, id: RegionId, msg: ToRegion) {
+        if self.retired.contains(&id) {
+            return;
+        }
         let kept = self.kept.entry(id).or_default();
         match kept.len() < MAX_KEPT {
             true => kept.push_back(msg),
@@ -176,7 +195,7 @@ impl Routes {
     pub(super) fn look_up(&self, id: RegionId) -> Lookup {
         match self.regions.get(&id) {
             Some(address) => Lookup::At(address.clone()),
-            None if self.whole => Lookup::Gone,
+            None if self.is_gone(id) => Lookup::Gone,
             None => Lookup::Nowhere,
         }
     }
@@ -189,7 +208,7 @@ impl Routes {
                 SendError::Full(msg) => NotSent::Full(msg),
                 SendError::Closed(msg) => NotSent::Closed(msg),
             }),
-            None if self.whole => Err(NotSent::Gone(msg)),
+            None if self.is_gone(id) => Err(NotSent::Gone(msg)),
             None => Err(NotSent::Nowhere(msg)),
         }
     }

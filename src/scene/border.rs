@@ -7,7 +7,7 @@ use super::effects::{Deed, Spawn};
 use super::frames::InputRefused;
 use super::movement::{Course, Mover};
 use super::views::{PeerState, Ties, ViewMsg};
-use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, Seq, Tick};
+use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
 
 /// Everything that a region knows of an entity which lives in another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,6 +158,13 @@ pub struct Handoff {
     /// Its client is away; the tick in which it leaves unless it is back.
     #[serde(default)]
     pub absent_until: Option<Tick>,
+    /// The sender's scene; `None`: an older release did not say.
+    #[serde(default)]
+    pub scene: Option<SceneId>,
+    /// The region map has changed and it stands on another region's ground: it goes on there in the first
+    /// tick by the new map.
+    #[serde(default)]
+    pub by_map: bool,
 }
 
 impl Handoff {
@@ -165,7 +172,7 @@ impl Handoff {
     pub fn alone(&self) -> Handoff {
         let (peers, seen, gone, refused) = Default::default();
         let Handoff { from, from_epoch, epoch, last_applied, tick, view_counter, .. } = *self;
-        let Handoff { held, resync, absent_until, jumped, .. } = *self;
+        let Handoff { held, resync, absent_until, jumped, scene, by_map, .. } = *self;
         Handoff {
             from,
             from_epoch,
@@ -184,6 +191,8 @@ impl Handoff {
             resync,
             jumped,
             absent_until,
+            scene,
+            by_map,
         }
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::border::{BorderBatch, Claims, Handoff, Recovered, SettleBatch};
 use super::frames::FrameBatch;
 use super::movement::{Flags, GrantId, Move, MoveOrder, Own};
+use super::region::MapNews;
 use super::terrain::DoorOrder;
 use super::views::ViewMsg;
 use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick};
@@ -234,6 +235,8 @@ pub enum Input {
     Recovered(Box<Recovered>),
     /// Where entities live that this region may believe to have.
     Claims(Box<Claims>),
+    /// Another region's word in a change of the region map.
+    Map(Box<MapNews>),
     /// Open or close a door of the scene's map in one plane. Every region of the scene is told.
     Door(DoorOrder),
 }
@@ -268,6 +271,7 @@ impl Input {
             | Input::Present(_)
             | Input::Recovered(_)
             | Input::Claims(_)
+            | Input::Map(_)
             | Input::Door(_) => None,
         }
     }

@@ -1,22 +1,41 @@
 //! The region map: which region a place belongs to. Versioned data, never arithmetic on coordinates.
 
+mod layout;
+#[cfg(test)]
+mod tests;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Epoch, Pos, Rect, RegionId, spec::SceneSpec};
+pub use self::layout::{Layout, LayoutError, MAX_NEIGHBOURS, Plot};
+use super::{Epoch, Plane, Pos, Rect, RegionId, SceneId, spec::SceneSpec};
 
-/// One region of a scene: a rectangular block of lands with one authority.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Names of regions that a configuration gives are below this; those of regions that are made while a
+/// cluster runs begin here, 10,000 for each scene.
+pub const FIRST_NEW_REGION: u32 = 1_000_000;
+
+/// Some of the planes of a scene: those whose number leaves this remainder when divided by the number of
+/// groups. Planes of different groups belong to different regions, which may live on different machines.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct PlaneGroup(pub u16);
+
+/// One region of a scene: a rectangular block of lands, in a group of planes, with one authority.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionEntry {
     /// The region's name.
     pub id: RegionId,
     /// Its ground, in centimetres; whole lands.
     pub rect: Rect,
+    /// Its planes.
+    pub group: PlaneGroup,
     /// Grows with every change of its owner.
     pub epoch: Epoch,
 }
 
-/// The regions of a scene, which together cover its map without overlap.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The regions of a scene, which together cover its map without overlap, once for each group of planes.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionMap {
     /// Grows with every change of the map.
     pub version: u64,
@@ -24,16 +43,19 @@ pub struct RegionMap {
     pub regions: Vec<RegionEntry>,
     /// The map's extent.
     pub bounds: Rect,
+    /// The name of the next region that is made while the scene runs.
+    next: RegionId,
     land_cm: i32,
     lands_x: i32,
-    /// For each land, row by row, the index of its region.
+    groups: u16,
+    /// For each group and in it for each land, row by row, the index of its region.
     land_owner: Vec<u16>,
 }
 
 impl RegionMap {
     /// Cuts a scene into blocks of lands as its spec says; ids count up from `first`. For a spec
     /// whose sizes and counts [`super::Scene::new`] has checked.
-    pub(super) fn grid(spec: &SceneSpec, first: RegionId) -> RegionMap {
+    pub(super) fn grid(scene: SceneId, spec: &SceneSpec, first: RegionId) -> RegionMap {
         let bounds = Rect { x0: 0, z0: 0, x1: spec.width_cm, z1: spec.depth_cm };
         let (lands_x, lands_z) = (spec.width_cm / spec.land_cm, spec.depth_cm / spec.land_cm);
         // A region wider than the map is as wide as the map.
@@ -43,9 +65,13 @@ impl RegionMap {
         let blocks_z = (lands_z + block_z - 1) / block_z;
         let start = |block: i32, lands: i32| block * lands * spec.land_cm;
         let end = |block: i32, lands: i32, all: i32| ((block + 1) * lands).min(all) * spec.land_cm;
-        let mut regions = Vec::with_capacity((blocks_x * blocks_z) as usize);
-        for bz in 0..blocks_z {
-            for bx in 0..blocks_x {
+        let groups = spec.plane_groups.max(1);
+        let per_group = (blocks_x * blocks_z) as usize;
+        let mut regions = Vec::with_capacity(per_group * usize::from(groups));
+        let mut land_owner = Vec::with_capacity(lands_x as usize * lands_z as usize);
+        for group in 0..groups {
+            let before = per_group * usize::from(group);
+            for (bz, bx) in (0..blocks_z).flat_map(|bz| (0..blocks_x).map(move |bx| (bz, bx))) {
                 let rect = Rect {
                     x0: start(bx, block_x),
                     z0: start(bz, block_z),
@@ -53,24 +79,39 @@ impl RegionMap {
                     z1: end(bz, block_z, lands_z),
                 };
                 let id = RegionId(first.0 + regions.len() as u32);
-                regions.push(RegionEntry { id, rect, epoch: Epoch(1) });
+                let group = PlaneGroup(group);
+                regions.push(RegionEntry { id, rect, group, epoch: Epoch(1) });
+            }
+            for lz in 0..lands_z {
+                let row = before as i32 + (lz / block_z) * blocks_x;
+                land_owner.extend((0..lands_x).map(|lx| (row + lx / block_x) as u16));
             }
         }
-        let mut land_owner = Vec::with_capacity(lands_x as usize * lands_z as usize);
-        for lz in 0..lands_z {
-            let row = (lz / block_z) * blocks_x;
-            land_owner.extend((0..lands_x).map(|lx| (row + lx / block_x) as u16));
-        }
-        RegionMap { version: 1, regions, bounds, land_cm: spec.land_cm, lands_x, land_owner }
+        let next = RegionId(FIRST_NEW_REGION + 10_000 * u32::from(scene.0));
+        let (version, land_cm) = (1, spec.land_cm);
+        RegionMap { version, regions, bounds, next, land_cm, lands_x, groups, land_owner }
     }
 
-    /// The region that owns the ground at `p`; `None` outside the map.
-    pub fn at(&self, p: Pos) -> Option<&RegionEntry> {
+    /// The group of a plane.
+    pub fn group_of(&self, plane: Plane) -> PlaneGroup {
+        PlaneGroup(plane.0.rem_euclid(i32::from(self.groups)) as u16)
+    }
+
+    /// The region that owns the ground at `p` in a plane; `None` outside the map.
+    pub fn at(&self, plane: Plane, p: Pos) -> Option<&RegionEntry> {
         if !self.bounds.contains(p) {
             return None;
         }
+        let group = usize::from(self.group_of(plane).0);
+        let lands = self.land_owner.len() / usize::from(self.groups);
         let land = (p.z / self.land_cm) * self.lands_x + p.x / self.land_cm;
-        self.land_owner.get(land as usize).and_then(|&i| self.regions.get(usize::from(i)))
+        let land = group * lands + land as usize;
+        self.land_owner.get(land).and_then(|&i| self.regions.get(usize::from(i)))
+    }
+
+    /// Whether everybody who can see each other lives in the same region.
+    pub fn has_no_borders(&self) -> bool {
+        self.regions.len() <= usize::from(self.groups)
     }
 
     /// The region named `id`, if it is one of this map's.
@@ -78,74 +119,18 @@ impl RegionMap {
         self.regions.iter().find(|r| r.id == id)
     }
 
+    /// The regions of a group whose ground meets `rect`, centimetres.
+    pub fn meeting(&self, group: PlaneGroup, rect: Rect) -> impl Iterator<Item = RegionId> {
+        let meets = move |r: &&RegionEntry| r.group == group && r.rect.intersects(&rect);
+        self.regions.iter().filter(meets).map(|r| r.id)
+    }
+
     /// The regions whose ground, grown by `band_cm`, meets that of region `id`: those with which it
     /// exchanges ghosts. All eight neighbours, corners too.
     pub fn neighbours(&self, id: RegionId, band_cm: i32) -> Vec<RegionEntry> {
         let Some(me) = self.get(id) else { return Vec::new() };
         let grown = me.rect.grown(band_cm.max(1));
-        self.regions.iter().filter(|r| r.id != id && r.rect.intersects(&grown)).cloned().collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn map(width_cm: i32, depth_cm: i32, rx: i32, rz: i32) -> RegionMap {
-        let spec = SceneSpec {
-            width_cm,
-            depth_cm,
-            land_cm: 1_600,
-            region_lands_x: rx,
-            region_lands_z: rz,
-            ..SceneSpec::default()
-        };
-        RegionMap::grid(&spec, RegionId(10))
-    }
-
-    #[test]
-    fn every_place_has_exactly_one_region() {
-        let map = map(1_600 * 5, 1_600 * 3, 2, 2);
-        assert_eq!(map.regions.len(), 6);
-        for x in (0..8_000).step_by(50) {
-            for z in (0..4_800).step_by(50) {
-                let p = Pos::ground(x, z);
-                let holders: Vec<_> = map.regions.iter().filter(|r| r.rect.contains(p)).collect();
-                assert_eq!(holders.len(), 1);
-                assert_eq!(map.at(p).unwrap().id, holders[0].id);
-            }
-        }
-        assert!(map.at(Pos::ground(-1, 0)).is_none());
-        assert!(map.at(Pos::ground(8_000, 0)).is_none());
-    }
-
-    #[test]
-    fn the_middle_of_a_grid_has_eight_neighbours_and_a_corner_three() {
-        let map = map(1_600 * 3, 1_600 * 3, 1, 1);
-        assert_eq!(map.neighbours(RegionId(14), 1_600).len(), 8);
-        assert_eq!(map.neighbours(RegionId(10), 1_600).len(), 3);
-    }
-
-    proptest! {
-        #[test]
-        fn regions_are_neighbours_of_each_other_exactly_when_the_band_reaches(
-            (lands_x, lands_z, rx, rz) in (1i32..9, 1i32..9, 1i32..5, 1i32..5),
-            band_cm in 0i32..4_000,
-        ) {
-            let map = map(1_600 * lands_x, 1_600 * lands_z, rx, rz);
-            for a in &map.regions {
-                let near = map.neighbours(a.id, band_cm);
-                for b in map.regions.iter().filter(|b| b.id != a.id) {
-                    // The gap between two rectangles along each axis, 0 when they touch.
-                    let gap_x = (b.rect.x0 - a.rect.x1).max(a.rect.x0 - b.rect.x1);
-                    let gap_z = (b.rect.z0 - a.rect.z1).max(a.rect.z0 - b.rect.z1);
-                    let reaches = gap_x.max(gap_z) < band_cm.max(1);
-                    prop_assert_eq!(near.contains(b), reaches);
-                    prop_assert_eq!(map.neighbours(b.id, band_cm).contains(a), reaches);
-                }
-            }
-        }
+        let near = |r: &&RegionEntry| r.group == me.group && r.rect.intersects(&grown);
+        self.regions.iter().filter(|r| r.id != id).filter(near).cloned().collect()
     }
 }

@@ -21,7 +21,10 @@ use self::moves::check_moves;
 pub use self::moves::{MoveSpec, Moves};
 use super::movement::Rules;
 use super::terrain::{Terrain, misfits};
-use super::{Kind, RangeSet, RegionId, SceneId, Visibility, map::RegionMap};
+use super::{
+    Kind, RangeSet, RegionId, SceneId, Visibility,
+    map::{FIRST_NEW_REGION, Layout, LayoutError, RegionMap},
+};
 
 /// A patch grid of its own granularity for a set of entity kinds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,6 +127,9 @@ pub struct SceneSpec {
     pub lines: i32,
     /// Players for which a line has room.
     pub line_capacity: u32,
+    /// Into how many groups planes are divided, 1 to 256. Each group has regions of its own, so that the
+    /// planes of a busy scene may live on different machines.
+    pub plane_groups: u16,
     /// Where a player that names no place appears, x in centimetres.
     pub spawn_x_cm: i32,
     /// Where a player that names no place appears, z in centimetres.
@@ -157,6 +163,7 @@ impl Default for SceneSpec {
             band_cm: 0,
             lines: 4,
             line_capacity: 2_000,
+            plane_groups: 1,
             spawn_x_cm: 102_400,
             spawn_z_cm: 102_400,
         }
@@ -217,12 +224,12 @@ impl Scene {
         if !errors.is_empty() {
             return Err(errors);
         }
-        if first_region.0 > u32::MAX - MAX_REGIONS as u32 {
+        if first_region.0 > FIRST_NEW_REGION - MAX_REGIONS as u32 {
             let rule = "leaves too few ids for the regions of a scene".into();
             err(&mut errors, "regions", format!("first id {first_region}"), rule);
             return Err(errors);
         }
-        let map = RegionMap::grid(&spec, first_region);
+        let map = RegionMap::grid(id, &spec, first_region);
         let reach_cm = reach_cm(&spec);
         let band_cm = check_band(&spec, tick_ms, reach_cm, &map, &mut errors);
         let bonded_band_cm = check_bonded_band(&spec, tick_ms, band_cm, &map, &mut errors);
@@ -245,6 +252,23 @@ impl Scene {
             return Err(errors);
         }
         Ok(Scene { terrain: Some(terrain), ..self })
+    }
+
+    /// The same scene with other regions.
+    ///
+    /// # Errors
+    /// They do not cover the map once, or break a rule of the scene's.
+    pub fn with_layout(&self, layout: &Layout) -> Result<Scene, LayoutError> {
+        let map = RegionMap::of(&self.spec, layout)?;
+        let mut errors = Vec::new();
+        let band_cm = check_band(&self.spec, self.tick_ms, self.reach_cm, &map, &mut errors);
+        let bonded_band_cm =
+            check_bonded_band(&self.spec, self.tick_ms, band_cm, &map, &mut errors);
+        if !errors.is_empty() {
+            return Err(LayoutError::Rules(errors));
+        }
+        map.check_neighbours(bonded_band_cm)?;
+        Ok(Scene { map, band_cm, bonded_band_cm, ..self.clone() })
     }
 
     /// The layer of a kind; `None` for a kind that the scene does not have.

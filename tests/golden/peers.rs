@@ -13,7 +13,8 @@ use purview::scene::movement::{
     ClientMs, Course, Flags, Go, GrantId, Granted, Move, MoveOrder, Mover, Own, Reason, ServerMs,
     Vector,
 };
-use purview::scene::terrain::{DoorChange, DoorId, DoorOrder};
+use purview::scene::region::{Change, MapNews};
+use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, SavedDoor, SavedDoors};
 use purview::scene::views::{Fight, PeerState, Say, Ties, ViewMsg};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
@@ -99,6 +100,8 @@ fn handoff() -> Handoff {
         resync: false,
         jumped: true,
         absent_until: Some(TICK),
+        scene: Some(SceneId(1)),
+        by_map: true,
     }
 }
 
@@ -225,6 +228,7 @@ fn kind(input: &Input) -> &'static str {
         Input::Resume(_) => "Resume",
         Input::Recovered(_) => "Recovered",
         Input::Claims(_) => "Claims",
+        Input::Map(_) => "Map",
         Input::Door(_) => "Door",
     }
 }
@@ -254,7 +258,12 @@ fn inputs() -> Vec<(&'static str, Input)> {
     let recovered = Recovered { region: RegionId(1), epoch: EPOCH, holds: vec![(ID, EPOCH)] };
     let resume = Resume { id, session: SESSION, acked: seq, asked: RegionId(1) };
     let door = |change| Input::Door(DoorOrder { plane: Plane(1), change, at: TICK, version: 12 });
+    let map = |change| Input::Map(Box::new(MapNews { from: RegionId(1), version: 3, change }));
+    let set = SavedDoor { plane: Plane(1), door: "gate".into(), open: true, version: 12 };
+    let doors = Some(SavedDoors { doors: vec![set], ..SavedDoors::default() });
     vec![
+        (" ended", map(Change::Ended)),
+        (" ceded", map(Change::Ceded { doors })),
         ("", Input::Enter(Box::new(spawn()))),
         ("", Input::Leave(ID)),
         (" move", Input::Client { id, seq, order: Order::Move(PLACE) }),

@@ -54,11 +54,11 @@ impl World {
 
     /// A region dies, and another takes its place in so many ticks.
     pub fn kill(&mut self, id: RegionId, back_in: u64) {
-        if self.down.contains_key(&id) {
+        if self.down.contains_key(&id) || self.mapping.gone.contains(&id) {
             return;
         }
         let at = id.0 as usize;
-        let empty = Region::new(self.scene.clone(), id).unwrap();
+        let empty = Region::unborn(self.scene.clone(), id);
         let dead = std::mem::replace(&mut self.regions[at], empty);
         self.kills.fenced += dead.counts().fenced;
         let kept = self.kills.kept.get(&id).map_or(Tick(0), |(tick, _)| *tick);
@@ -118,8 +118,14 @@ impl World {
             Some((_, bytes)) => RegionSnapshot::decode(bytes).expect("as it was written"),
             None => RegionSnapshot::nothing(SceneId(0), id, Epoch(1)),
         };
-        let ask = self.regions.iter().map(Region::id).collect();
+        let gone = |id: &RegionId| self.mapping.gone.contains(id);
+        let ask = self.regions.iter().map(Region::id).filter(|id| !gone(id)).collect();
         let how = Recovery { ask, grace_ticks: GRACE };
+        if self.is_unborn(id) {
+            let again = Region::unborn(self.scene.clone(), id).with_epoch(epoch);
+            self.regions[id.0 as usize] = again;
+            return;
+        }
         let mut fx = Vec::new();
         let region = Region::recover(self.scene.clone(), id, epoch, snapshot, how, &mut fx);
         self.regions[id.0 as usize] = region.expect("it fits");

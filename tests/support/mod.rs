@@ -7,6 +7,7 @@ pub mod brute;
 pub mod crash;
 pub mod decode;
 pub mod kill;
+pub mod mapping;
 pub mod moving;
 pub mod returning;
 pub mod safety;

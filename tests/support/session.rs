@@ -28,7 +28,7 @@ impl World {
         range: RangeSet,
     ) -> SessionId {
         let id = self.next_id();
-        let region = self.owner_of(SceneId(0), pos);
+        let region = self.owner_of(SceneId(0), plane, pos);
         let config = limits();
         let player = Player::new(self.now_ms(), session, id, config);
         let client = Client { entity: id, region, player: Some(player), ..Client::default() };

@@ -73,6 +73,8 @@ pub struct Trial {
     pub out: Watch,
     pub missed: Watch,
     pub crowd: Pos,
+    /// Percent of ticks before which the map changes, in [`Trial::deaths`].
+    pub remaps: u64,
 }
 
 impl Trial {
@@ -82,7 +84,8 @@ impl Trial {
         let w = World::new(spec, seed ^ 0x5555);
         let [blocking, odd, out, missed] = Default::default();
         let (npcs, added, forgotten) = Default::default();
-        Trial { w, rng, npcs, added, forgotten, blocking, odd, out, missed, crowd }
+        let remaps = 0;
+        Trial { w, rng, npcs, added, forgotten, blocking, odd, out, missed, crowd, remaps }
     }
 
     pub fn somewhere(&mut self) -> Pos {
@@ -104,7 +107,7 @@ impl Trial {
             (0..=1, _) | (_, 0..4) => {
                 self.w.join(plane, at, RangeSet::FULL);
             }
-            (2, _) if self.w.down.contains_key(&self.w.owner_of(SceneId(0), at)) => {}
+            (2, _) if self.w.down.contains_key(&self.w.owner_of(SceneId(0), plane, at)) => {}
             (2, _) => {
                 let id = self.w.spawn(Kind(1), plane, at, RangeSet::FULL, None);
                 self.npcs.push(id);
@@ -190,6 +193,14 @@ impl Trial {
                 self.w.kill(id, back_in);
             }
             self.w.kills.deadly = u64::from(!neatly && self.rng.chance(25));
+            if self.rng.chance(self.remaps) && self.w.map_is_still() {
+                // Whoever is down cannot promise: nothing is proposed then.
+                let layout = self.w.some_layout().filter(|_| self.w.down.is_empty());
+                let comes = !self.rng.chance(20);
+                if let Some(layout) = layout {
+                    self.w.remap(&layout, comes);
+                }
+            }
             self.act();
             self.w.step();
         }
@@ -286,7 +297,7 @@ impl Trial {
                     let (kind, range, session) = (Kind(1), RangeSet::FULL, None);
                     let bonds = Vec::new();
                     let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds };
-                    let region = self.w.owner_of(SceneId(0), pos);
+                    let region = self.w.owner_of(SceneId(0), plane, pos);
                     self.w.tell(region, Input::Enter(Box::new(spawn)));
                     self.forgotten += 1;
                 }

@@ -18,6 +18,7 @@ use purview::scene::{
 use super::Rng;
 use super::brute::{Pair, Truth, Truths, pair};
 use super::kill::Kills;
+use super::mapping::Mapping;
 use super::returning::Away;
 use super::safety::Safety;
 
@@ -77,9 +78,10 @@ pub struct Weather {
 }
 
 /// What a region is called for.
-enum Call {
+pub(super) enum Call {
     Tick(Tick),
     Take(Input),
+    Decide(u64, bool),
 }
 
 /// Something that is done to the world at a certain step.
@@ -106,6 +108,8 @@ pub struct World {
     pub stopped: Option<RegionId>,
     /// Percent of calls before which some region is relocated.
     pub restless: u64,
+    /// Changes of the map: the last one, and how many there were.
+    pub mapping: Mapping,
     blocked: BTreeSet<(RegionId, RegionId)>,
     /// Everything that regions wanted done, as text, when it is to be kept.
     pub log: Option<Vec<String>>,
@@ -145,7 +149,10 @@ impl World {
 
     /// The world of a scene that is the first one.
     pub fn of(scene: Scene, seed: u64) -> World {
-        let scene = Arc::new(scene);
+        let mut layout = scene.map.layout();
+        // Regions are found by their numbers.
+        layout.next = RegionId(layout.plots.len() as u32);
+        let scene = Arc::new(scene.with_layout(&layout).expect("the same map"));
         World {
             weather: Weather::default(),
             steps: 0,
@@ -160,6 +167,7 @@ impl World {
             regions: regions_of(&scene),
             stopped: None,
             restless: 0,
+            mapping: Mapping::default(),
             blocked: BTreeSet::new(),
             log: None,
             scene,
@@ -190,8 +198,8 @@ impl World {
         id
     }
 
-    pub fn owner_of(&self, scene: SceneId, pos: Pos) -> RegionId {
-        self.scenes[usize::from(scene.0)].map.at(pos).expect("a place on the map").id
+    pub fn owner_of(&self, scene: SceneId, plane: Plane, pos: Pos) -> RegionId {
+        self.scenes[usize::from(scene.0)].map.at(plane, pos).expect("a place on the map").id
     }
 
     /// Adds a player with a client, and with a session if the world has these.
@@ -201,7 +209,7 @@ impl World {
             return self.join_by_session(session, plane, pos, range);
         }
         let id = self.spawn(Kind::PLAYER, plane, pos, range, Some(session));
-        let region = self.owner_of(SceneId(0), pos);
+        let region = self.owner_of(SceneId(0), plane, pos);
         let client = Client { entity: id, region, ..Client::default() };
         self.clients.insert(session, client);
         session
@@ -220,7 +228,7 @@ impl World {
         let look = Bytes::from(format!("look {id}"));
         let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds: Vec::new() };
         let scene = SceneId(0);
-        let region = self.owner_of(scene, pos);
+        let region = self.owner_of(scene, plane, pos);
         self.tell(region, Input::Enter(Box::new(spawn)));
         self.truth.insert(id, Truth::new(kind, plane, pos, range));
         id
@@ -233,13 +241,14 @@ impl World {
 
     /// Hands a region an input; one whose actor has ended does not hear it.
     pub fn tell(&mut self, region: RegionId, input: Input) {
+        assert!(!self.mapping.gone.contains(&region), "{region} is no more: {input:?}");
         if !self.down.contains_key(&region) {
             self.call(region, Call::Take(input));
         }
     }
 
     /// A step: one call of one region, and what comes of it.
-    fn call(&mut self, region: RegionId, what: Call) {
+    pub(super) fn call(&mut self, region: RegionId, what: Call) {
         self.steps += 1;
         self.depth += 1;
         let mut fx = std::mem::take(&mut self.fx);
@@ -247,6 +256,7 @@ impl World {
         match what {
             Call::Tick(now) => at.tick(now, &mut fx),
             Call::Take(input) => at.handle(input, &mut fx),
+            Call::Decide(version, comes) => at.decide(version, comes, &mut fx),
         }
         self.fx = fx;
         self.carry_effects(region);
@@ -275,6 +285,7 @@ impl World {
             let id = RegionId(self.rng.below(self.regions.len()) as u32);
             self.relocate(id);
         }
+        while self.tell_decisions(false) {}
         while let Some(due) = self.strikes.first_entry().filter(|e| *e.key() <= self.steps) {
             due.remove().into_iter().for_each(|strike| strike(self));
         }
@@ -306,7 +317,7 @@ impl World {
         let id = self.clients[&session].entity;
         let t = self.truth.get_mut(&id).unwrap();
         (t.scene, t.pos, t.plane) = (scene, pos, plane);
-        let region = self.owner_of(scene, pos);
+        let region = self.owner_of(scene, plane, pos);
         self.order(session, Order::Jump(Destination { scene, region, plane, pos }));
     }
 
@@ -326,6 +337,7 @@ impl World {
     /// between; then everything that is under way arrives.
     pub fn step(&mut self) {
         self.tick = self.tick.next();
+        self.bury();
         self.bring_back();
         self.down.retain(|_, back| *back > self.tick);
         self.pass_time();
@@ -347,7 +359,8 @@ impl World {
         }
         for i in order {
             let region = RegionId(i as u32);
-            if self.rng.chance(self.weather.skip) || self.stopped == Some(region) {
+            let out = self.stopped == Some(region) || self.mapping.gone.contains(&region);
+            if self.rng.chance(self.weather.skip) || out {
                 continue;
             }
             self.strike();
@@ -360,7 +373,8 @@ impl World {
                 self.deliver_one();
             }
         }
-        while self.deliver_one() {}
+        let held = |r: &Region| r.is_remapping() && !r.is_closed();
+        while self.deliver_one() || (self.regions.iter().any(held) && self.tell_decisions(true)) {}
         self.clients.retain(|_, c| !c.gone);
         self.keep_checkpoints();
     }
@@ -422,6 +436,9 @@ impl World {
                 }
                 Effect::Forward(to, input) => (to, *input),
             };
+            if self.mapping.is_lost(from, to, &input) {
+                continue;
+            }
             if self.down.contains_key(&to) {
                 self.lose(input);
             } else {

@@ -204,6 +204,8 @@ keys! {
     BAND: "band", Form::Quantity(Length, 0, KM_1000),
         "Width of the band that a region mirrors to its neighbours; \"auto\" = the least that is enough.";
     LINES: "lines", Form::Count(1, 1_000_000), "Planes that automatic joins fill.";
+    PLANE_GROUPS: "plane_groups", Form::Count(1, 256),
+        "Groups of planes with regions of their own, which may live on different nodes.";
     LINE_CAPACITY: "line_capacity", Form::Count(1, 1_000_000), "Players for which a line has room.";
     MAP: "map", Form::Text("a section, [scene.map]"),
         "Where one can walk: tiles free or blocked, heights, doors. Without it everywhere, and flat.";

@@ -129,6 +129,7 @@ fn scene(out: &mut Page, s: &SceneSpec, d: &SceneSpec, tick_ms: u32) {
     out.key(&keys::BAND, &band(s.band_cm), &band(d.band_cm));
     out.key(&keys::LINES, &s.lines, &d.lines);
     out.key(&keys::LINE_CAPACITY, &s.line_capacity, &d.line_capacity);
+    out.key(&keys::PLANE_GROUPS, &s.plane_groups, &d.plane_groups);
     let spawn = format!("[{}, {}]", cm(s.spawn_x_cm), cm(s.spawn_z_cm));
     out.key(&keys::SPAWN, &spawn, &"");
 }

@@ -51,6 +51,7 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
         band_cm: band(s),
         lines: s.count(&keys::LINES, d.lines.into()) as i32,
         line_capacity: s.count(&keys::LINE_CAPACITY, d.line_capacity.into()) as u32,
+        plane_groups: s.count(&keys::PLANE_GROUPS, d.plane_groups.into()) as u16,
         spawn_x_cm,
         spawn_z_cm,
     };

@@ -108,6 +108,7 @@ fn api_routes() -> Vec<Route> {
         ("/api/cluster", get(cluster)),
         ("/api/cluster/move", post(orders::move_region)),
         ("/api/cluster/drain", post(orders::drain)),
+        ("/api/cluster/map", post(orders::change_map)),
         ("/api/players", get(players)),
         ("/api/entity/{id}", get(entity)),
         ("/api/openapi.json", get(document)),
@@ -135,7 +136,7 @@ pub fn router(shared: Arc<Shared>, access: Access) -> Router {
             ApiError::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "this is not to be done here",
-                "GET or HEAD; POST only for /api/cluster/move and /api/cluster/drain",
+                "GET or HEAD; POST only for /api/cluster/move, /api/cluster/drain and /api/cluster/map",
             )
         })
         .layer(middleware::map_response(harden))
@@ -194,8 +195,10 @@ async fn scenes(State(shared): Console) -> Json<shapes::Scenes> {
     let ConsoleState { directory, regions, node, .. } = &shared.state;
     let surveys = &shared.surveys;
     let regions = &regions.now();
-    let surveys =
-        directory.scenes().map(|s| async move { (s, surveys.look(regions, s.id, None).await) });
+    let surveys = directory.scenes().map(|s| async move {
+        let survey = surveys.look(regions, s.id, None).await;
+        (s, survey)
+    });
     let scenes = join_all(surveys).await;
     let scenes = scenes.iter().map(|(s, survey)| shapes::scene(s, node, survey)).collect();
     Json(shapes::Scenes { node: node.clone(), version: env!("CARGO_PKG_VERSION"), scenes })
@@ -220,7 +223,7 @@ async fn entities(State(shared): Console, args: Args) -> Result<Json<shapes::Ent
         }
     };
     let survey = shared.surveys.look(&shared.state.regions.now(), scene.id, Some(plane)).await;
-    Ok(Json(shapes::entities(scene, plane, ghosts, &survey)))
+    Ok(Json(shapes::entities(&scene, plane, ghosts, &survey)))
 }
 
 /// The arguments, all of which must be among `known`.
@@ -233,10 +236,7 @@ fn known_args(args: Args, known: &[&str]) -> Result<HashMap<String, String>, Api
     }
 }
 
-fn scene_arg<'a>(
-    state: &'a ConsoleState,
-    args: &HashMap<String, String>,
-) -> Result<&'a Scene, ApiError> {
+fn scene_arg(state: &ConsoleState, args: &HashMap<String, String>) -> Result<Arc<Scene>, ApiError> {
     let expected = || {
         let names: Vec<String> =
             state.directory.scenes().map(|s| format!("{:?}", s.spec.name)).collect();
@@ -245,7 +245,7 @@ fn scene_arg<'a>(
     let Some(name) = args.get("scene") else {
         return Err(ApiError::bad("scene is missing", expected()));
     };
-    state.directory.scene_named(name).map(|s| &**s).ok_or_else(|| {
+    state.directory.scene_named(name).ok_or_else(|| {
         ApiError::new(StatusCode::NOT_FOUND, format!("there is no scene {name:?}"), expected())
     })
 }
@@ -258,19 +258,19 @@ async fn player(
         ApiError::bad(format!("the player's id is {id:?}"), "a whole number, as in /api/player/17")
     })?;
     match find(&shared.state, id).await? {
-        (scene, Resident::Player(p)) => Ok(Json(shapes::player(scene, *p))),
+        (scene, Resident::Player(p)) => Ok(Json(shapes::player(&scene, *p))),
         (scene, Resident::Other(e)) => Err(ApiError::new(
             StatusCode::NOT_FOUND,
-            format!("entity {id} is of kind {:?}", shapes::kind_name(scene, e.kind)),
+            format!("entity {id} is of kind {:?}", shapes::kind_name(&scene, e.kind)),
             "the id of a player; /api/entities lists them",
         )),
     }
 }
 
 /// The entity, with its scene.
-async fn find(state: &ConsoleState, id: EntityId) -> Result<(&Scene, Resident), ApiError> {
+async fn find(state: &ConsoleState, id: EntityId) -> Result<(Arc<Scene>, Resident), ApiError> {
     let (found, late) = survey::entity(&state.regions.now(), id).await;
-    let scene = |id| state.directory.scene(id).map(|s| &**s);
+    let scene = |id| state.directory.scene(id);
     match found.and_then(|(scene_id, e)| Some((scene(scene_id)?, e))) {
         Some(found) => Ok(found),
         None if late.is_empty() => Err(ApiError::new(
@@ -302,7 +302,7 @@ async fn why_seen(State(shared): Console, args: Args) -> Result<Json<why::Answer
     let (a, b) = (id("a")?, id("b")?);
     let (a, b) = join(find(&shared.state, a), find(&shared.state, b)).await;
     let ((scene_of_a, a), (scene_of_b, b)) = (a?, b?);
-    Ok(Json(why::answer([scene_of_a, scene_of_b], &a, &b)))
+    Ok(Json(why::answer([&scene_of_a, &scene_of_b], &a, &b)))
 }
 
 /// The terrain of the scene that the arguments name.
@@ -450,7 +450,10 @@ async fn entity(
 async fn metrics_text(State(shared): Console) -> Response {
     let ConsoleState { directory, regions, extra_metrics, .. } = &shared.state;
     let regions = regions.now();
-    let name = |id| directory.scene(id).map_or("", |s| s.spec.name.as_str());
+    let scenes: Vec<_> = directory.scenes().collect();
+    let name = |id: purview::scene::SceneId| {
+        scenes.get(usize::from(id.0)).map_or("", |scene| scene.spec.name.as_str())
+    };
     let regions: Vec<_> = regions.iter().map(|r| (name(r.scene), r.region, &*r.metrics)).collect();
     let mut text = metrics::text(&regions, process::usage(), directory.uptime());
     extra_metrics.iter().for_each(|extra| extra(&mut text));

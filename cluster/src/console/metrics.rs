@@ -22,7 +22,7 @@ struct Family {
     of: fn(&RegionMetrics) -> &AtomicU64,
 }
 
-const FAMILIES: [Family; 12] = [
+const FAMILIES: [Family; 17] = [
     Family {
         name: "purview_entities",
         kind: "gauge",
@@ -94,6 +94,36 @@ const FAMILIES: [Family; 12] = [
         kind: "counter",
         help: "Acts that found no room in a client's frame.",
         of: |m| &m.acts_dropped,
+    },
+    Family {
+        name: "purview_border_ticks_total",
+        kind: "counter",
+        help: "Neighbours whose ghosts a region has looked at, summed over its ticks.",
+        of: |m| &m.border_ticks,
+    },
+    Family {
+        name: "purview_border_ticks_stale_total",
+        kind: "counter",
+        help: "Of these, those whose ghosts were older than the tick.",
+        of: |m| &m.stale_border_ticks,
+    },
+    Family {
+        name: "purview_ghosts_stalest_ticks",
+        kind: "gauge",
+        help: "By how many ticks ghosts were older than a region's tick, at most since its start.",
+        of: |m| &m.stalest_ticks,
+    },
+    Family {
+        name: "purview_arrivals_total",
+        kind: "counter",
+        help: "Entities that came from other regions.",
+        of: |m| &m.arrivals,
+    },
+    Family {
+        name: "purview_arrivals_late_total",
+        kind: "counter",
+        help: "Of these, those that act later than in the tick after their last one where they came from.",
+        of: |m| &m.late_arrivals,
     },
 ];
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::api::{ApiError, Shared};
 use crate::node::planner::{OrderError, Orders};
+use crate::node::remap::{MapError, MapOrder};
 
 /// A region is to move to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +37,15 @@ pub struct DrainOrder {
 pub struct Ordered {
     /// True.
     pub ordered: bool,
+}
+
+/// A scene's region map is to change; it has when `/api/cluster` tells of this version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapOrdered {
+    /// The scene.
+    pub scene: String,
+    /// The version that its map will have.
+    pub version: u64,
 }
 
 type Console = State<Arc<Shared>>;
@@ -88,4 +98,25 @@ pub async fn drain(
 ) -> Answer {
     let order = read(body, r#"JSON such as {"node": "node-2"}"#)?;
     answer(orders(&shared)?.drain(&order.node).await)
+}
+
+/// `POST /api/cluster/map`.
+pub async fn change_map(
+    State(shared): Console,
+    body: Result<Json<MapOrder>, JsonRejection>,
+) -> Result<(StatusCode, Json<MapOrdered>), ApiError> {
+    let expected = r#"JSON such as {"op": "split", "region": 4}, {"op": "merge", "region": 4, "gone": 5} or {"op": "scale", "scene": "meadow", "columns": 4, "rows": 4}"#;
+    let order = read(body, expected)?;
+    match orders(&shared)?.change_map(&order).await {
+        Ok((scene, version)) => Ok((StatusCode::ACCEPTED, Json(MapOrdered { scene, version }))),
+        Err(error) => {
+            let status = match &error {
+                MapError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+                MapError::NoScene(..) | MapError::NoRegion(_) => StatusCode::NOT_FOUND,
+                MapError::Busy(_) | MapError::Layout(_) => StatusCode::CONFLICT,
+            };
+            let expected = "a map that the scene can have; GET /api/cluster tells how it is now";
+            Err(ApiError::new(status, error.to_string(), expected))
+        }
+    }
 }

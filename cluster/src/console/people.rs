@@ -111,7 +111,7 @@ pub async fn everybody(state: &ConsoleState, question: Question) -> People {
 
 fn whereabouts(state: &ConsoleState, node: &str, lives: &Resident) -> Whereabouts {
     let scene = state.directory.scene(lives.scene);
-    let kind = scene.map(|scene| shapes::kind_name(scene, lives.kind));
+    let kind = scene.as_ref().map(|scene| shapes::kind_name(scene, lives.kind));
     Whereabouts {
         id: lives.id,
         kind: kind.unwrap_or_else(|| format!("kind {}", lives.kind)),

@@ -238,7 +238,7 @@ fn doors(scene: &Scene, plane: Plane, survey: &Survey) -> Vec<(u16, bool)> {
     let owner = |door: DoorId| {
         let first = terrain.door(door)?.tiles.first()?;
         let middle = |n: i32| n * terrain.tile_cm() + terrain.tile_cm() / 2;
-        scene.map.at(Pos::ground(middle(first.x), middle(first.z))).map(|r| r.id)
+        scene.map.at(plane, Pos::ground(middle(first.x), middle(first.z))).map(|r| r.id)
     };
     let mut all = BTreeMap::new();
     for r in &survey.regions {

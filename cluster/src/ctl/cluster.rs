@@ -106,6 +106,7 @@ mod tests {
                 region: 0,
                 node: "a".into(),
                 epoch: 17,
+                planes: 0,
             }],
             ..ClusterSurvey::default()
         };

@@ -1,6 +1,7 @@
 //! `purview ctl`: asks a running server, by the HTTP of its console.
 
 mod cluster;
+mod maps;
 mod orders;
 mod people;
 mod why;
@@ -18,6 +19,7 @@ use crate::console;
 use crate::http::{self, Answer, HttpError};
 
 pub use cluster::{ClusterArgs, What};
+pub use maps::{MergeArgs, SceneArgs, SplitArgs};
 pub use orders::{DrainArgs, MoveArgs};
 pub use people::{EntityArgs, PlayersArgs};
 pub use why::WhyArgs;
@@ -35,6 +37,12 @@ pub enum CtlCommand {
     Move(MoveArgs),
     /// Move all regions of a node to others, and end it.
     Drain(DrainArgs),
+    /// Cut a scene into other regions, while players walk.
+    Scene(SceneArgs),
+    /// Cut a region in two, while players walk.
+    Split(SplitArgs),
+    /// Make one region of two, while players walk.
+    Merge(MergeArgs),
     /// List the players of the whole cluster, and where they are.
     Players(PlayersArgs),
     /// Tell where an entity is.
@@ -211,6 +219,9 @@ pub fn run(command: &CtlCommand) -> anyhow::Result<u8> {
         CtlCommand::Regions(args) => runtime.block_on(cluster::run(What::Regions, args)),
         CtlCommand::Move(args) => runtime.block_on(orders::move_region(args)),
         CtlCommand::Drain(args) => runtime.block_on(orders::drain(args)),
+        CtlCommand::Scene(args) => runtime.block_on(maps::scene(args)),
+        CtlCommand::Split(args) => runtime.block_on(maps::split(args)),
+        CtlCommand::Merge(args) => runtime.block_on(maps::merge(args)),
         CtlCommand::Players(args) => runtime.block_on(people::players(args)),
         CtlCommand::Entity(args) => runtime.block_on(people::entity(args)),
         CtlCommand::Why(args) => runtime.block_on(why::run(args)),

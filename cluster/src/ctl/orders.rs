@@ -64,7 +64,7 @@ pub struct HowArgs {
     pub json: bool,
 }
 
-fn region(text: &str) -> Result<u32, String> {
+pub(super) fn region(text: &str) -> Result<u32, String> {
     let number = text.strip_prefix(['R', 'r']).unwrap_or(text);
     number.parse().map_err(|_| format!("{text:?} is no region: want a number such as R4"))
 }
@@ -103,7 +103,7 @@ pub(super) async fn drain(args: &DrainArgs) -> anyhow::Result<u8> {
 
 impl HowArgs {
     /// Waits until the order is carried out, and tells on standard error how far it is.
-    async fn follow(
+    pub(super) async fn follow(
         &self,
         done: impl Fn(&ClusterSurvey) -> bool,
         told: impl Fn(&ClusterSurvey) -> String,

@@ -15,15 +15,16 @@ use purview::wire::peer::PeerMsg;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot as once, watch};
 
+use super::Status;
+use super::maps::Maps;
 use super::mover::{Mover, Tools};
 use super::planner::{self, Planner};
+use super::remap::{self, Follow};
 use super::residents::Residents;
-use super::{Status, regions_of};
 use crate::engine::{
     Checkpoints, Claim, Event, Incarnation, LeaseError, Leases, Membership, Put, RegionKey, View,
 };
 use crate::link::{Links, follows};
-use crate::placement::plots;
 
 /// How often what has not come to pass is tried again.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -78,9 +79,8 @@ pub(super) struct Keeper {
     me: Membership,
     links: Links,
     directory: Arc<Directory>,
-    regions: usize,
-    /// The scene of each region.
-    scenes: Arc<HashMap<RegionId, Arc<Scene>>>,
+    maps: Maps,
+    remap: Follow,
     planner: Planner,
     residents: Arc<Mutex<Residents>>,
     mover: Mover,
@@ -103,32 +103,24 @@ impl Keeper {
         me: Membership,
         links: Links,
         directory: Arc<Directory>,
-        scenes: &[Arc<Scene>],
+        maps: Maps,
         residents: Residents,
         tell: Told,
     ) -> Keeper {
-        let of_scene = |scene: &Arc<Scene>| {
-            let scene = scene.clone();
-            let ids: Vec<_> = scene.map.regions.iter().map(|entry| entry.id).collect();
-            ids.into_iter().map(move |id| (id, scene.clone()))
-        };
-        let plots = scenes.iter().flat_map(|scene| plots(&scene.map)).collect();
         let residents = Arc::new(Mutex::new(residents));
-        let regions = regions_of(scenes);
-        let scenes: Arc<HashMap<_, _>> = Arc::new(scenes.iter().flat_map(of_scene).collect());
         let tools = Tools {
             store: stores.leases.clone(),
             checkpoints: stores.checkpoints.clone(),
             me: me.clone(),
             links: links.clone(),
             directory: directory.clone(),
-            scenes: scenes.clone(),
+            maps: maps.clone(),
             residents: residents.clone(),
             view: tell.view.clone(),
         };
         let mover = Mover::start(tools, &stores.runtime);
         Keeper {
-            planner: Planner::new(stores.leases.clone(), plots),
+            planner: Planner::new(stores.leases.clone(), maps.clone()),
             store: stores.leases,
             checkpoints: stores.checkpoints,
             me,
@@ -136,8 +128,8 @@ impl Keeper {
             residents,
             mover,
             directory,
-            regions,
-            scenes,
+            maps,
+            remap: Follow::default(),
             peers: HashMap::new(),
             routes: HashMap::new(),
             seen: HashMap::new(),
@@ -229,20 +221,25 @@ impl Keeper {
         self.greet(view);
         self.suspect(view).await;
         self.bid_farewell(view);
+        self.follow_maps(view).await;
         self.route(view);
         self.claim(view).await;
         self.send_off(view);
         if self.leads.load(Ordering::Relaxed) {
-            let (scenes, quiet) = (self.scenes.clone(), self.changed.elapsed());
-            self.planner.lead(view, quiet, |key| is_known(&scenes, key)).await;
+            let (directory, quiet) = (self.directory.clone(), self.changed.elapsed());
+            let now = |scene: &Scene| directory.tick_now(scene.tick_ms);
+            self.planner.lead(view, quiet, now).await;
         }
-        let known = self.routes.values().filter(|at| **at != Whereabouts::Nowhere).count();
+        let known = |(id, at): &(&RegionId, &Whereabouts)| {
+            **at != Whereabouts::Nowhere && self.maps.is_present(**id)
+        };
+        let known = self.routes.iter().filter(known).count();
         // One lock after the other.
         let here = self.residents().len();
         let drained = self.is_drained(view);
         let status = Status {
             peers: self.peers.len(),
-            regions: self.regions,
+            regions: self.maps.present(),
             located: known,
             here,
             leads: self.leads.load(Ordering::Relaxed),
@@ -276,7 +273,7 @@ impl Keeper {
     /// Whether this node was to give everything up, and has.
     fn is_drained(&self, view: &View) -> bool {
         let mine = self.me.incarnation();
-        let moving = self.scenes.keys().any(|id| self.mover.is_moving(*id));
+        let moving = self.maps.ids().into_iter().any(|id| self.mover.is_moving(id));
         planner::is_drained(view, mine)
             && self.residents().len() == 0
             && !view.owners.values().any(|owner| owner.incarnation == mine)
@@ -345,7 +342,7 @@ impl Keeper {
     /// Tells the directory where every region is.
     fn route(&mut self, view: &View) {
         let mut now: BTreeMap<RegionId, Whereabouts> =
-            self.scenes.keys().map(|id| (*id, Whereabouts::Nowhere)).collect();
+            self.maps.ids().into_iter().map(|id| (id, Whereabouts::Nowhere)).collect();
         for (key, owner) in &view.owners {
             let id = RegionId(key.region);
             if !self.is_known(key) {
@@ -420,20 +417,44 @@ impl Keeper {
     }
 
     fn is_known(&self, key: &RegionKey) -> bool {
-        is_known(&self.scenes, key)
+        self.maps.knows(key)
     }
 
     fn key(&self, id: RegionId) -> Option<RegionKey> {
-        let scene = self.scenes.get(&id)?;
-        Some(RegionKey { scene: scene.spec.name.clone(), region: id.0, planes: 0 })
+        self.maps.key(id)
     }
 
-    /// How regions are called in the store.
-    pub(super) fn keys(&self) -> impl Fn(RegionId) -> Option<RegionKey> + Send + use<> {
-        let scenes = self.scenes.clone();
-        move |id| {
-            let scene = scenes.get(&id)?;
-            Some(RegionKey { scene: scene.spec.name.clone(), region: id.0, planes: 0 })
+    /// Follows changes of the region maps: asks regions here for promises, tells them what was decided, and
+    /// ends those that have nothing to do any more.
+    async fn follow_maps(&mut self, view: &View) {
+        let (store, maps) = (self.store.clone(), self.maps.clone());
+        let both = (&maps, &*self.directory);
+        let followed = self.remap.follow(&*store, both, view, &self.residents).await;
+        let mut over = followed.unborn;
+        over.extend(self.residents().over());
+        for id in over {
+            let Some((epoch, key)) = self.residents().epoch(id).zip(self.key(id)) else { continue };
+            if let Some(scene) = self.maps.scene_of(id)
+                && let Err(error) = remap::retired(&*self.store, &scene, id).await
+            {
+                tracing::warn!(%error, region = %id, "a region that is over ends later");
+                continue;
+            }
+            tracing::info!(region = %id, "a region is no more");
+            self.residents().end(id);
+            self.give_up(&key, epoch).await;
+        }
+        for id in self.maps.ids() {
+            let (Some(scene), Some(key)) = (self.maps.scene_of(id), self.key(id)) else { continue };
+            let record = remap::record_of(view, &scene);
+            let comes = record.next.is_some_and(|next| next.layout.plot(id).is_some())
+                || record.retiring.contains(&id.0);
+            let lives = view.owners.contains_key(&key) || self.residents().epoch(id).is_some();
+            if scene.map.get(id).is_none() && !comes && !lives {
+                self.maps.forget(id);
+                self.routes.remove(&id);
+                self.directory.retire(id);
+            }
         }
     }
 
@@ -471,14 +492,20 @@ impl Keeper {
         key: &RegionKey,
         epoch: Epoch,
     ) -> Result<(), StartError> {
-        let Some(scene) = self.scenes.get(&id).cloned() else { return Ok(()) };
+        let Some(scene) = self.maps.scene_of(id) else { return Ok(()) };
         let mut fx = Vec::new();
-        let region = match self.ran_before(key).await? {
+        let ran_before = self.ran_before(key).await?;
+        let record = self.store.get(&remap::key(&scene)).await?;
+        let record: remap::Record = planner::read(record.as_ref());
+        let is_new = scene.map.get(id).is_none() && !record.retiring.contains(&id.0);
+        let region = match ran_before {
+            // It owns nothing before the map changes.
+            _ if is_new => Some(Region::unborn(scene.clone(), id).with_epoch(epoch)),
             false => Region::new(scene.clone(), id).map(|region| region.with_epoch(epoch)),
             true => {
                 let snapshot = self.last_checkpoint(&scene, id, key, epoch).await;
                 tracing::info!(region = %id, tick = %snapshot.tick(), "a region goes on from a checkpoint");
-                let ask = self.scenes.keys().copied().collect();
+                let ask = self.maps.ids();
                 let grace_ms = GRACE_MS.max(self.directory.linger_ms());
                 let grace_ticks = u64::from(grace_ms / scene.tick_ms.max(1)).max(1);
                 let how = Recovery { ask, grace_ticks };
@@ -546,9 +573,4 @@ impl Keeper {
             tracing::warn!(%error, region = %key, "it could not be given up");
         }
     }
-}
-
-fn is_known(scenes: &HashMap<RegionId, Arc<Scene>>, key: &RegionKey) -> bool {
-    let scene = scenes.get(&RegionId(key.region));
-    key.planes == 0 && scene.is_some_and(|scene| scene.spec.name == key.scene)
 }

@@ -17,8 +17,10 @@ mod archive;
 pub mod command;
 mod fence;
 mod keeper;
+pub mod maps;
 mod mover;
 pub mod planner;
+pub mod remap;
 mod residents;
 mod survey;
 
@@ -30,7 +32,6 @@ use actix::Arbiter;
 use bytes::Bytes;
 use futures::FutureExt;
 use purview::actor::directory::{Archive, Directory, Process};
-use purview::scene::Scene;
 use purview::wire::peer::PEER_VERSION;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{oneshot, watch};
@@ -51,10 +52,11 @@ use crate::tls::{Tls, TlsError};
 use self::archive::Shelf;
 use self::fence::LeaseFence;
 use self::keeper::{Keeper, Stores, Told};
+use self::maps::Maps;
 use self::planner::{OrderError, Orders};
 use self::residents::Residents;
 
-pub use self::survey::{ClusterSurvey, LaneLine, LeftOut, NodeLine, RegionLine};
+pub use self::survey::{ClusterSurvey, LaneLine, LeftOut, MapLine, NodeLine, RegionLine};
 
 /// The value under which the cluster's clock begins: milliseconds of the time of day.
 const CLOCK: &str = "clock";
@@ -286,7 +288,8 @@ impl Node {
         let (stop, stopping) = oneshot::channel();
         let (tell, status) = watch::channel(Status::default());
         let (hosted, views) = (Hosted::default(), Arc::new(RwLock::new(View::default())));
-        let orders = Orders { store: store.clone(), view: views.clone() };
+        let maps = Maps::new(&scenes);
+        let orders = Orders { store: store.clone(), maps: maps.clone(), view: views.clone() };
         let asked = hosted.clone();
         links.respond_with(Arc::new(move |question| answer(asked.clone(), question).boxed()));
         let keeper = Keeper::new(
@@ -298,12 +301,13 @@ impl Node {
             membership.clone(),
             links.clone(),
             directory.clone(),
-            &scenes,
+            maps.clone(),
             Residents::new(directory.clone(), handles.clone(), hosted.clone()),
             Told { status: tell, view: views.clone() },
         );
         if let (Some(shelf), Some(checkpoints)) = (shelf.clone(), checkpoints) {
-            background.spawn(shelf.run(checkpoints, keeper.keys()));
+            let named = maps.clone();
+            background.spawn(shelf.run(checkpoints, move |id| named.key(id)));
         }
         if let Some(places) = &places {
             background.spawn(places.clone().run());
@@ -321,6 +325,7 @@ impl Node {
                 let survey = Surveyor {
                     name: name.clone(),
                     views,
+                    maps,
                     status: status.clone(),
                     links: links.clone(),
                 };
@@ -508,6 +513,7 @@ impl Drop for Background {
 struct Surveyor {
     name: String,
     views: Arc<RwLock<View>>,
+    maps: Maps,
     status: watch::Receiver<Status>,
     links: Links,
 }
@@ -515,7 +521,8 @@ struct Surveyor {
 impl Surveyor {
     fn look(&self) -> ClusterSurvey {
         let view = self.views.read().unwrap_or_else(PoisonError::into_inner);
-        ClusterSurvey::new(&self.name, &view, &self.status.borrow(), &self.links)
+        let known = (&*view, &self.maps);
+        ClusterSurvey::new(&self.name, known, &self.status.borrow(), &self.links)
     }
 
     /// Asks all others that have regions, at once.
@@ -623,9 +630,4 @@ async fn clock(store: &dyn Leases) -> Result<Duration, NodeError> {
 fn number(key: &'static str, data: &[u8], want: &'static str) -> Result<u64, NodeError> {
     let text = String::from_utf8_lossy(data).into_owned();
     text.parse().map_err(|_| NodeError::Value { key, found: text, want })
-}
-
-/// All regions of all scenes.
-fn regions_of(scenes: &[Arc<Scene>]) -> usize {
-    scenes.iter().map(|scene| scene.map.regions.len()).sum()
 }

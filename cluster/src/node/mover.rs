@@ -30,11 +30,12 @@ use futures::channel::oneshot;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{Departure, ToRegion};
 use purview::scene::region::RegionSnapshot;
-use purview::scene::{Epoch, Region, RegionId, Scene};
+use purview::scene::{Epoch, Region, RegionId};
 use purview::wire::peer::{Baggage, Mark, MoveMsg};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use super::maps::Maps;
 use super::residents::Residents;
 use crate::engine::{Checkpoints, Claim, Grant, Incarnation, Leases, Membership, RegionKey, View};
 use crate::link::{Elsewhere, Kind, Links, follows};
@@ -97,7 +98,7 @@ pub(super) struct Tools {
     pub(super) me: Membership,
     pub(super) links: Links,
     pub(super) directory: Arc<Directory>,
-    pub(super) scenes: Arc<HashMap<RegionId, Arc<Scene>>>,
+    pub(super) maps: Maps,
     pub(super) residents: Arc<Mutex<Residents>>,
     pub(super) view: Arc<RwLock<View>>,
 }
@@ -322,7 +323,7 @@ impl Mover {
     async fn prepare(&self, from: u64, region: RegionId, epoch: Epoch) {
         let tools = self.tools();
         let may = tools.directory.may_act()
-            && tools.scenes.contains_key(&region)
+            && tools.maps.is_present(region)
             && self.residents().epoch(region).is_none()
             && !self.is_moving(region);
         if !may {
@@ -392,10 +393,9 @@ impl Mover {
     /// Everything is there: it goes on here.
     async fn land(&self, region: RegionId, epoch: Epoch, cargo: Cargo) -> Result<(), String> {
         let tools = self.tools();
-        let scene = tools.scenes.get(&region).cloned().ok_or("its scene is not known")?;
+        let scene = tools.maps.scene_of(region).ok_or("its scene is not known")?;
         let snapshot = RegionSnapshot::decode(&cargo.snapshot).map_err(|e| e.to_string())?;
-        let (name, planes) = (scene.spec.name.clone(), 0);
-        let key = RegionKey { scene: name, region: region.0, planes };
+        let key = tools.maps.key(region).ok_or("its scene is not known")?;
         let grant = self.take_over(&key, epoch).await?;
         // It speaks under its new epoch from its first word on, whether or not the store has told of it:
         // others who have heard of it believe no older one.

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use purview::scene::RegionId;
+use purview::scene::{RegionId, Scene, Tick};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{
-    Incarnation, LeaseError, Leases, Owner, Put, RegionKey, Revision, Value, View,
-};
-use crate::placement::{Plot, Site, plan, rebalance};
+use super::maps::Maps;
+use super::remap::{self, Change, MapError, MapOrder, is_changing, record_of};
+use crate::engine::{Incarnation, LeaseError, Leases, Owner, Put, Revision, Value, View};
+use crate::placement::{Plot, Site, plan, plots, rebalance};
 
 /// The value that holds the plan.
 const PLAN: &str = "plan";
@@ -70,7 +70,7 @@ pub enum OrderError {
     OnlyNode(String),
 }
 
-fn read<T: for<'a> Deserialize<'a> + Default>(value: Option<&Value>) -> T {
+pub(super) fn read<T: for<'a> Deserialize<'a> + Default>(value: Option<&Value>) -> T {
     // One that is not understood is none.
     value.and_then(|value| serde_json::from_slice(&value.data).ok()).unwrap_or_default()
 }
@@ -114,7 +114,7 @@ async fn put<T: Serialize>(
 }
 
 /// Changes a value of the store, however often others change it meanwhile.
-async fn change<T: Serialize + Default + for<'a> Deserialize<'a>>(
+pub(super) async fn change<T: Serialize + Default + for<'a> Deserialize<'a>>(
     store: &dyn Leases,
     key: &str,
     with: impl Fn(&mut T),
@@ -133,6 +133,7 @@ async fn change<T: Serialize + Default + for<'a> Deserialize<'a>>(
 #[derive(Clone)]
 pub struct Orders {
     pub(super) store: Arc<dyn Leases>,
+    pub(super) maps: Maps,
     pub(super) view: Arc<std::sync::RwLock<View>>,
 }
 
@@ -172,6 +173,15 @@ impl Orders {
         .await?)
     }
 
+    /// A scene is to be cut otherwise, while everybody walks on. Gives the scene's name and the version that
+    /// its map will have.
+    ///
+    /// # Errors
+    /// The map cannot be so, another change is under way, or the store does not answer.
+    pub async fn change_map(&self, order: &MapOrder) -> Result<(String, u64), MapError> {
+        remap::order(&*self.store, &self.maps, order).await
+    }
+
     /// A node is to give its regions to others, one by one; when it has none it ends.
     ///
     /// # Errors
@@ -194,14 +204,52 @@ impl Orders {
 /// The leader's part.
 pub(super) struct Planner {
     store: Arc<dyn Leases>,
-    plots: Vec<Plot<RegionId>>,
+    maps: Maps,
+    changes: Change,
     /// The move that was seen last, and since when.
     watched: Option<(Revision, Instant)>,
 }
 
 impl Planner {
-    pub(super) fn new(store: Arc<dyn Leases>, plots: Vec<Plot<RegionId>>) -> Planner {
-        Planner { store, plots, watched: None }
+    pub(super) fn new(store: Arc<dyn Leases>, maps: Maps) -> Planner {
+        Planner { store, maps, changes: Change::default(), watched: None }
+    }
+
+    /// All regions that there are, or are about to be made.
+    fn plots(&self, view: &View) -> Vec<Plot<RegionId>> {
+        let mut all = Vec::new();
+        for scene in self.maps.scenes() {
+            all.extend(plots(&scene.map));
+            let record = record_of(view, &scene);
+            // They need no neighbours any more, only somebody who lets them end.
+            let retiring = record.retiring.iter().map(|id| Plot {
+                region: RegionId(*id),
+                middle: (0, 0),
+                neighbours: Vec::new(),
+            });
+            all.extend(retiring.filter(|plot| scene.map.get(plot.region).is_none()));
+            if let Some(next) = record.next.and_then(|next| scene.with_layout(&next.layout).ok()) {
+                let is_new = |plot: &Plot<RegionId>| scene.map.get(plot.region).is_none();
+                all.extend(plots(&next.map).into_iter().filter(is_new));
+            }
+        }
+        all
+    }
+
+    /// The regions that have most of the ground that those will have which are about to be made.
+    fn parents(&self, view: &View) -> HashMap<RegionId, RegionId> {
+        let mut parents = HashMap::new();
+        for scene in self.maps.scenes() {
+            let (now, next) = (scene.map.layout(), record_of(view, &scene).next);
+            for plot in next.iter().flat_map(|next| &next.layout.plots) {
+                if scene.map.get(plot.id).is_none()
+                    && let Some(parent) = now.most_of(plot)
+                {
+                    parents.insert(plot.id, parent);
+                }
+            }
+        }
+        parents
     }
 
     /// Decides what is to be decided. `quiet`: for how long no node has come.
@@ -209,7 +257,7 @@ impl Planner {
         &mut self,
         view: &View,
         quiet: Duration,
-        is_known: impl Fn(&RegionKey) -> bool,
+        now: impl Fn(&Scene) -> Tick,
     ) {
         if quiet < SETTLES {
             return;
@@ -217,11 +265,18 @@ impl Planner {
         let owners: HashMap<RegionId, Owner> = view
             .owners
             .iter()
-            .filter(|(key, _)| is_known(key))
+            .filter(|(key, _)| self.maps.knows(key))
             .map(|(key, owner)| (RegionId(key.region), owner.clone()))
             .collect();
         let result = match self.plan(view, &owners).await {
-            Ok(()) => self.next_move(view, &owners).await,
+            // A move that is under way ends before a map changes, and none begins.
+            Ok(()) if is_changing(view, &self.maps) => {
+                match self.next_move(view, &owners, false).await {
+                    Ok(()) => self.changes.lead(&*self.store, &self.maps, view, now).await,
+                    error => error,
+                }
+            }
+            Ok(()) => self.next_move(view, &owners, true).await,
             error => error,
         };
         if let Err(error) = result {
@@ -234,19 +289,25 @@ impl Planner {
         let old = plan_of(view);
         let sites = sites(view);
         let lives = |node: &u64| sites.iter().any(|site| site.node == *node);
-        let meant = |plot: &Plot<RegionId>| {
-            let meant = old.of.get(&plot.region.0).copied().filter(lives);
-            let owner = || owners.get(&plot.region).map(|o| o.incarnation.0).filter(lives);
-            Some((plot.region, meant.or_else(owner)?))
+        let meant = |region: RegionId| {
+            let meant = old.of.get(&region.0).copied().filter(lives);
+            let owner = || owners.get(&region).map(|o| o.incarnation.0).filter(lives);
+            meant.or_else(owner)
         };
-        let settled: HashMap<RegionId, u64> = self.plots.iter().filter_map(meant).collect();
-        let mut planned = plan(&sites, &self.plots, &settled);
+        let (all, parents) = (self.plots(view), self.parents(view));
+        // What is cut off stays at first where it was, with everybody on it.
+        let settled = |plot: &Plot<RegionId>| {
+            let at_parent = || meant(*parents.get(&plot.region)?);
+            Some((plot.region, meant(plot.region).or_else(at_parent)?))
+        };
+        let settled: HashMap<RegionId, u64> = all.iter().filter_map(settled).collect();
+        let mut planned = plan(&sites, &all, &settled);
         if planned.is_empty() {
             return Ok(());
         }
         let among: BTreeSet<u64> = sites.iter().map(|site| site.node).collect();
         if !old.among.is_superset(&among) {
-            rebalance(&sites, &self.plots, &mut planned);
+            rebalance(&sites, &all, &mut planned);
         }
         let of = planned.into_iter().map(|(id, to)| (id.0, to)).collect();
         let new = Plan { of, among };
@@ -264,6 +325,7 @@ impl Planner {
         &mut self,
         view: &View,
         owners: &HashMap<RegionId, Owner>,
+        may_begin: bool,
     ) -> Result<(), LeaseError> {
         let value = view.values.get(MOVE);
         let expected = value.map(|value| value.revision);
@@ -292,7 +354,8 @@ impl Planner {
                 return Ok(());
             }
         }
-        let next = plan_of(view).of.iter().find_map(|(region, to)| {
+        let plan = plan_of(view).of;
+        let next = plan.iter().filter(|_| may_begin).find_map(|(region, to)| {
             let owner = owner(*region)?;
             let from = owner.incarnation.0;
             let due = from != *to && lives(from) && lives(*to);

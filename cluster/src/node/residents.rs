@@ -152,6 +152,18 @@ impl Residents {
         self.running.keys().copied().collect()
     }
 
+    /// The regions that run here, each with its epoch and where it is asked.
+    pub(super) fn all(&self) -> impl Iterator<Item = ((RegionId, u64), Addr<RegionActor>)> + '_ {
+        let found = |(id, r): (&RegionId, &Resident)| ((*id, r.epoch.0), r.address.clone());
+        self.running.iter().map(found)
+    }
+
+    /// Regions that were given up by a change of the map and have nothing to do any more.
+    pub(super) fn over(&self) -> Vec<RegionId> {
+        let over = |r: &Resident| r.metrics.over.load(std::sync::atomic::Ordering::Relaxed);
+        self.running.iter().filter(|(_, r)| over(r)).map(|(id, _)| *id).collect()
+    }
+
     /// How many run here.
     pub(super) fn len(&self) -> usize {
         self.running.len()

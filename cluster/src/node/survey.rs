@@ -1,10 +1,13 @@
 //! What a process knows of its cluster, to be told: `/api/cluster` and `purview ctl`.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use purview::scene::Scene;
 use serde::{Deserialize, Serialize};
 
-use super::Status;
+use super::maps::Maps;
+use super::{Status, remap};
 use crate::engine::{Incarnation, View};
 use crate::link::Links;
 
@@ -25,6 +28,9 @@ pub struct ClusterSurvey {
     pub nodes: Vec<NodeLine>,
     /// Regions that have an owner.
     pub regions: Vec<RegionLine>,
+    /// The region map of each scene.
+    #[serde(default)]
+    pub maps: Vec<MapLine>,
     /// What this process says to others.
     pub lanes: Vec<LaneLine>,
     /// Callers that this process did not let in as peers.
@@ -76,6 +82,22 @@ pub struct RegionLine {
     pub node: String,
     /// Under which epoch.
     pub epoch: u64,
+    /// Its group of planes.
+    #[serde(default)]
+    pub planes: u16,
+}
+
+/// A scene's region map.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapLine {
+    /// The scene.
+    pub scene: String,
+    /// The version that counts.
+    pub version: u64,
+    /// How many regions it has.
+    pub regions: usize,
+    /// The version to which it is about to change.
+    pub next: Option<u64>,
 }
 
 /// What is said to one process on one lane.
@@ -102,7 +124,18 @@ pub struct LaneLine {
 
 impl ClusterSurvey {
     /// What a view of the store and the links say.
-    pub(super) fn new(me: &str, view: &View, status: &Status, links: &Links) -> ClusterSurvey {
+    pub(super) fn new(
+        me: &str,
+        (view, maps): (&View, &Maps),
+        status: &Status,
+        links: &Links,
+    ) -> ClusterSurvey {
+        let map = |scene: &Arc<Scene>| MapLine {
+            scene: scene.spec.name.clone(),
+            version: scene.map.version,
+            regions: scene.map.regions.len(),
+            next: remap::record_of(view, scene).next.map(|next| next.layout.version),
+        };
         let owns = |i: Incarnation| view.owners.values().filter(|o| o.incarnation == i).count();
         let nodes = view.nodes.iter().map(|(incarnation, node)| NodeLine {
             name: node.name.clone(),
@@ -118,6 +151,7 @@ impl ClusterSurvey {
             region: key.region,
             node: owner.node.clone(),
             epoch: owner.epoch.0,
+            planes: key.planes,
         });
         let heard = links.switch().metrics();
         let mut lanes = Vec::new();
@@ -142,6 +176,7 @@ impl ClusterSurvey {
             regions_located: status.located,
             nodes: nodes.collect(),
             regions: regions.collect(),
+            maps: maps.scenes().iter().map(map).collect(),
             lanes,
             refused: links.refused(),
             left_out: LeftOut {

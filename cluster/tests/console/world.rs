@@ -75,7 +75,7 @@ struct SceneWorld {
 
 impl SceneWorld {
     fn owner(&self, pos: Pos) -> RegionId {
-        self.scene.map.at(pos).map(|r| r.id).unwrap()
+        self.scene.map.at(Plane(0), pos).map(|r| r.id).unwrap()
     }
 
     /// The players in range of the one with this id, nearest first, as many as the cap allows.

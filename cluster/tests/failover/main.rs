@@ -2,6 +2,7 @@
 //! on it notices more than a moment.
 
 mod deaths;
+mod maps;
 mod moves;
 mod partitions;
 mod trial;

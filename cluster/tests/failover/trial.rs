@@ -3,13 +3,14 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use purview::scene::movement::ServerMs;
-use purview::scene::{EntityId, Pos, Seq};
+use purview::scene::{EntityId, Plane, Pos, Seq};
+use purview::wire::client::Join;
 use purview_client::{Client, Event, View, join_at};
 use purview_cluster::config::Config;
 use purview_cluster::gateway::Tokens;
@@ -26,20 +27,21 @@ const CLIENTS: i32 = 36;
 /// Near ones are seen at less than this, centimetres; nobody stands between this and the leave radius.
 const ENTER_CM: i32 = 4_000;
 
-/// Six regions; places are trusted, so that where somebody is, is what its last input said.
-fn config() -> Config {
+/// Six regions for each group of planes; places are trusted, so that where somebody is, is what its last input said.
+fn config(plane_groups: u16) -> Config {
     let text = "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[console]\nlisten = \"127.0.0.1:0\"\n\
                 [cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n\
                 [[scene]]\nname = \"field\"\nwidth = \"384m\"\ndepth = \"256m\"\nland = \"64m\"\n\
                 region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
                 leave = \"44m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n\
                 rates = { near = \"100ms\", middle = \"100ms\", far = \"100ms\" }\n";
-    Config::parse(text).unwrap()
+    Config::parse(&format!("{text}plane_groups = {plane_groups}\n")).unwrap()
 }
 
 /// A client as the test knows it.
 struct Walker {
     id: EntityId,
+    plane: Plane,
     view: View,
     /// Where its last input puts it, and that input's number.
     pos: Pos,
@@ -62,15 +64,18 @@ fn way(i: i32, step: i32) -> Pos {
 
 async fn client(
     url: String,
-    (i, began): (i32, Instant),
+    (i, groups, began): (i32, u16, Instant),
     walks: Arc<AtomicBool>,
     shared: tokio::sync::oneshot::Sender<Shared>,
 ) {
     let token = Tokens::dev().mint("walker", None).unwrap();
     let mut client = Client::connect(&url, &token).await.expect("it is let in");
-    let joined = client.join(join_at("field", way(i, 0))).await.expect("there is room");
+    let plane = Plane(i / 2 % i32::from(groups));
+    let join = Join { plane: Some(plane), ..join_at("field", way(i, 0)) };
+    let joined = client.join(join).await.expect("there is room");
     let walker = Walker {
         id: joined.id,
+        plane: joined.plane,
         view: View::of(&joined),
         pos: joined.pos,
         said: Seq(0),
@@ -137,9 +142,18 @@ impl Trial {
 
     /// The same with so many nodes, whose peers reach them at an address.
     pub fn listening(address: IpAddr, nodes: u16) -> Trial {
+        Trial::of(address, nodes, 1)
+    }
+
+    /// The same on planes in so many groups, one plane of each.
+    pub fn on_planes(groups: u16) -> Trial {
+        Trial::of(Ipv4Addr::LOCALHOST.into(), 3, groups)
+    }
+
+    fn of(address: IpAddr, nodes: u16, groups: u16) -> Trial {
         let program = Path::new(env!("CARGO_BIN_EXE_purview"));
         let parts = Parts { nodes, gateways: 2 };
-        let mut config = config();
+        let mut config = config(groups);
         config.cluster.listen.set_ip(address);
         let cluster = LocalCluster::start(program, &config, parts, &mut |_| {}).unwrap();
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -150,7 +164,7 @@ impl Trial {
             let (tell, told) = tokio::sync::oneshot::channel();
             // Those who see each other are at different gateways.
             let url = urls[i as usize % 2].clone();
-            runtime.spawn(client(url, (i, began), walks.clone(), tell));
+            runtime.spawn(client(url, (i, groups, began), walks.clone(), tell));
             runtime.block_on(told).expect("it joins")
         });
         let walkers = joined.collect();
@@ -175,7 +189,7 @@ impl Trial {
                 let (dx, dz) =
                     (i64::from(other.pos.x - me.pos.x), i64::from(other.pos.z - me.pos.z));
                 let enter = i64::from(ENTER_CM);
-                other.id != me.id && dx * dx + dz * dz <= enter * enter
+                other.id != me.id && other.plane == me.plane && dx * dx + dz * dz <= enter * enter
             };
             for other in &all {
                 let shown = me.view.get(other.id).map(|seen| seen.position(ServerMs(0)));
@@ -239,12 +253,29 @@ impl Trial {
     }
 }
 
-/// Runs `purview ctl` at the console of a member; what it prints.
-pub fn ctl(at: &Member, args: &[&str]) -> Value {
+fn run_ctl(at: &Member, args: &[&str]) -> Output {
     let console = at.ready().and_then(|ready| ready.console).expect("it has a console");
     let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
     command.arg("ctl").args(args).args(["--json", "--console", &format!("http://{console}")]);
-    let output = command.output().unwrap();
+    command.output().unwrap()
+}
+
+/// Runs `purview ctl` at the console of a member, which refuses; what it says.
+pub fn refused(at: &Member, args: &[&str]) -> String {
+    let output = run_ctl(at, args);
+    assert_eq!(output.status.code(), Some(1), "ctl {args:?} is refused");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Gives an order by `purview ctl` without waiting for it to be carried out.
+pub fn order(at: &Member, args: &[&str]) {
+    let output = run_ctl(at, args);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "ctl {args:?}: {output:?}");
+}
+
+/// Runs `purview ctl` at the console of a member; what it prints.
+pub fn ctl(at: &Member, args: &[&str]) -> Value {
+    let output = run_ctl(at, args);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "ctl {args:?}: {said}");
     serde_json::from_slice(&output.stdout).unwrap()

@@ -172,14 +172,7 @@ pub struct Bodies {
 impl Bodies {
     /// Nobody yet, on the ground of a region and the band around it.
     pub fn new(scene: &Scene, rect: Rect) -> Bodies {
-        let grown = rect.grown(scene.bonded_band_cm);
-        let b = scene.map.bounds;
-        let ground = Rect {
-            x0: grown.x0.max(b.x0),
-            z0: grown.z0.max(b.z0),
-            x1: grown.x1.min(b.x1),
-            z1: grown.z1.min(b.z1),
-        };
+        let ground = with_band(scene, rect);
         let layers = &scene.spec.layers;
         Bodies {
             hot: Vec::new(),
@@ -375,6 +368,24 @@ impl Bodies {
         self.set_pos(slot, pos);
     }
 
+    /// Everybody stays, on the ground of a region that has become another.
+    pub fn set_ground(&mut self, scene: &Scene, rect: Rect) {
+        self.ground = with_band(scene, rect);
+        self.planes.iter_mut().flat_map(|p| &mut p.grids).for_each(|grid| *grid = None);
+        for slot in 0..self.hot.len() {
+            let (body, place) = (&self.hot[slot], &mut self.places[slot]);
+            if place.is_free() {
+                continue;
+            }
+            let kind = usize::from(body.kind.0);
+            let grid = &mut self.planes[place.plane_ix as usize].grids[kind];
+            let patch_cm = self.kind_patch_cm[kind];
+            let grid = grid.get_or_insert_with(|| Grid::new(self.ground, patch_cm));
+            place.patch = grid.patch_of(body.pos);
+            self.spots[slot] = grid.insert(slot as u32, place.tag, body.pos);
+        }
+    }
+
     /// Changes what makes an entity special to others.
     pub fn change_ties(&mut self, slot: u32, change: impl FnOnce(&mut Ties)) {
         let range = self.places[slot as usize].range();
@@ -497,6 +508,18 @@ impl Bodies {
     /// The index of a plane, if anybody is on it.
     pub fn plane(&self, plane: Plane) -> Option<&PlaneIndex> {
         self.by_plane.get(&plane).map(|ix| &self.planes[*ix as usize])
+    }
+}
+
+/// What a region looks at: its ground and the band around it, on the map.
+fn with_band(scene: &Scene, rect: Rect) -> Rect {
+    let grown = rect.grown(scene.bonded_band_cm);
+    let b = scene.map.bounds;
+    Rect {
+        x0: grown.x0.max(b.x0),
+        z0: grown.z0.max(b.z0),
+        x1: grown.x1.min(b.x1),
+        z1: grown.z1.min(b.z1),
     }
 }
 

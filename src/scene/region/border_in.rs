@@ -36,9 +36,36 @@ pub struct Neighbour {
     /// Tick up to which everything that it sent was applied, without a gap.
     sound: Tick,
     expired: bool,
+    /// It says no more until the region map has changed.
+    ended: bool,
+    /// It was no neighbour before; what lineage it has is no news.
+    is_new: bool,
     /// Nothing whole has come from it since this region goes on from a checkpoint.
     blank: bool,
     waiting: VecDeque<BorderBatch>,
+}
+
+impl Neighbour {
+    fn new(entry: &RegionEntry) -> Neighbour {
+        Neighbour {
+            id: entry.id,
+            epoch: entry.epoch,
+            lineage: entry.epoch,
+            last: Tick(0),
+            progress: Progress::default(),
+            sound: Tick(0),
+            expired: false,
+            ended: false,
+            is_new: false,
+            blank: false,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Whether it settles this tick.
+    pub fn settles(&self, tick: Tick) -> bool {
+        self.last == tick && !self.ended
+    }
 }
 
 /// What neighbours have sent.
@@ -54,18 +81,29 @@ pub struct Inbound {
 impl Inbound {
     /// Nothing was received yet.
     pub fn new(neighbours: &[RegionEntry]) -> Inbound {
-        let neighbours = neighbours.iter().map(|r| Neighbour {
-            id: r.id,
-            epoch: r.epoch,
-            lineage: r.epoch,
-            last: Tick(0),
-            progress: Progress::default(),
-            sound: Tick(0),
-            expired: false,
-            blank: false,
-            waiting: VecDeque::new(),
-        });
+        let neighbours = neighbours.iter().map(Neighbour::new);
         Inbound { neighbours: neighbours.collect(), swept: Tick(0), crashed: Vec::new() }
+    }
+
+    /// Whether a region is a neighbour.
+    pub fn knows(&self, region: RegionId) -> bool {
+        self.neighbours.iter().any(|n| n.id == region)
+    }
+
+    /// A neighbour says no more until the region map has changed.
+    pub(super) fn has_ended(&mut self, region: RegionId) {
+        self.neighbours.iter_mut().filter(|n| n.id == region).for_each(|n| n.ended = true);
+    }
+
+    /// Other neighbours from now on, by a map that counts after this tick. Those that are new are waited
+    /// for like the others.
+    pub(super) fn rearrange(&mut self, neighbours: &[RegionEntry], after: Tick) {
+        let mut old = std::mem::take(&mut self.neighbours);
+        let neighbour = |r: &RegionEntry| match old.iter().position(|n| n.id == r.id) {
+            Some(at) => Neighbour { ended: false, ..old.swap_remove(at) },
+            None => Neighbour { last: after, sound: after, is_new: true, ..Neighbour::new(r) },
+        };
+        self.neighbours = neighbours.iter().map(neighbour).collect();
     }
 
     /// Keeps a batch until the tick whose state it is. What is late or from nobody's neighbour is
@@ -164,7 +202,7 @@ impl Inbound {
     /// Whether the ghosts of `tick` are here from every neighbour that is heard of at all.
     pub fn complete(&self, tick: Tick) -> bool {
         let here = |n: &Neighbour| n.last >= tick && !n.blank;
-        self.neighbours.iter().all(|n| here(n) || n.last.0 + PATIENCE < tick.0)
+        self.neighbours.iter().all(|n| here(n) || n.ended || n.last.0 + PATIENCE < tick.0)
     }
 }
 
@@ -174,6 +212,12 @@ impl Region {
         self.catch_up(self.tick);
         for i in 0..self.inbound.neighbours.len() {
             let n = &mut self.inbound.neighbours[i];
+            if !n.expired && !n.blank && n.sound > Tick(0) {
+                let behind = self.tick.0.saturating_sub(n.sound.0);
+                self.counts.border_ticks += 1;
+                self.counts.stale_border_ticks += u64::from(behind > 0);
+                self.counts.stalest_ticks = self.counts.stalest_ticks.max(behind);
+            }
             if n.last.0 + EXPIRY < self.tick.0 && !n.expired {
                 n.expired = true;
                 let id = n.id;
@@ -214,8 +258,11 @@ impl Region {
         }
         if batch.lineage > n.lineage {
             n.lineage = batch.lineage;
-            self.inbound.crashed.push(batch.from);
+            if !n.is_new {
+                self.inbound.crashed.push(batch.from);
+            }
         }
+        n.is_new = false;
         Some(batch)
     }
 
@@ -312,7 +359,9 @@ impl Region {
         if leave.epoch < cold.epoch || (leave.epoch == cold.epoch && ghost.owner != from) {
             return;
         }
-        match leave.next {
+        // One that is no neighbour does not mirror it here.
+        let near = |next: &RegionId| *next == self.id || self.inbound.knows(*next);
+        match leave.next.filter(near) {
             None => {
                 let moved = Moved { region: from, epoch: leave.epoch, since: self.tick };
                 self.moved.insert(leave.id, moved);

@@ -87,6 +87,24 @@ impl Outbound {
         set.filter_map(|(_, n)| here(n.id)).fold(0, |bits, i| bits | 1 << i)
     }
 
+    /// Other neighbours from now on; those that stay are sent what has changed. Gives the new bits of old
+    /// ones.
+    pub(super) fn rearrange(&mut self, neighbours: &[RegionEntry]) -> impl Fn(u32) -> u32 + use<> {
+        let mut old = std::mem::replace(self, Outbound::new(neighbours)).neighbours;
+        let place = |n: &Neighbour| self.neighbours.iter().position(|m| m.id == n.id);
+        let places: Vec<Option<usize>> = old.iter().map(place).collect();
+        for n in &mut self.neighbours {
+            if let Some(at) = old.iter().position(|m| m.id == n.id) {
+                let rect = n.rect;
+                *n = Neighbour { rect, ..old.swap_remove(at) };
+            }
+        }
+        move |bits| {
+            let set = places.iter().enumerate().filter(|(i, _)| bits >> *i & 1 == 1);
+            set.filter_map(|(_, place)| *place).fold(0, |bits, i| bits | 1 << i)
+        }
+    }
+
     /// Whether there is anybody to mirror to.
     pub fn is_alone(&self) -> bool {
         self.neighbours.is_empty()

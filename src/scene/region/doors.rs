@@ -1,6 +1,7 @@
 //! The ground under a region's entities, and the orders that open and close its doors.
 
 use super::Region;
+use crate::scene::effects::{Effect, Input};
 use crate::scene::terrain::{DoorError, DoorOrder, Ground};
 
 impl Region {
@@ -10,10 +11,14 @@ impl Region {
     }
 
     /// Takes an order; it waits for its tick, as it does in every other region of the scene.
-    pub(super) fn take_door_order(&mut self, order: DoorOrder) {
+    pub(super) fn take_door_order(&mut self, order: DoorOrder, fx: &mut Vec<Effect>) {
         let taken = self.ground.as_mut().map_or(Err(DoorError::NoTerrain), |g| g.order(order));
         if let Err(why) = taken {
             tracing::warn!(region = %self.id, ?order, %why, "an order about a door was refused");
+            return;
+        }
+        for heir in self.heirs() {
+            fx.push(Effect::Forward(*heir, Box::new(Input::Door(order))));
         }
     }
 

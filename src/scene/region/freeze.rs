@@ -12,9 +12,10 @@ impl Region {
     /// ([`Region::restore`]). What comes for it afterwards is for that one.
     ///
     /// # Errors
-    /// A tick is open, or the first one after a death was not; the region is as it was.
+    /// A tick is open, or the first one after a death was not, or the region map changes; the region is as
+    /// it was.
     pub fn freeze(mut self) -> Result<RegionSnapshot, Box<Region>> {
-        if self.phase != Phase::Closed || self.is_rising() {
+        if self.phase != Phase::Closed || self.is_rising() || self.is_remapping() {
             return Err(Box::new(self));
         }
         let mut snapshot = self.save(true);

@@ -18,7 +18,7 @@ use crate::scene::views::{PeerState, Registers};
 use crate::scene::{EntityId, Epoch, Pos, RegionId, Seq, Tick};
 
 /// For how long it is remembered where an entity went that left no ghost.
-const MOVED_TICKS: u64 = 100;
+pub(super) const MOVED_TICKS: u64 = 100;
 
 /// What is told of whom a player deals with, and of what its client was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,19 +34,34 @@ pub enum Past {
 impl Region {
     /// Hands off whoever has gone too far past the border, or has jumped away.
     pub(super) fn send_handoffs(&mut self, fx: &mut Vec<Effect>) {
-        let margin = self.scene.spec.handoff_margin_cm;
+        // One that was given up keeps nobody.
+        let retired = self.remapped.retired.is_some();
+        let margin = if retired { -1 } else { self.scene.spec.handoff_margin_cm };
         for slot in 0..self.bodies.hot.len() as u32 {
             let Role::Real(real) = &self.bodies.cold[slot as usize].role else { continue };
             let pos = self.bodies.hot[slot as usize].pos;
             match real.bound_for {
                 Some(bound) => self.hand_off(slot, bound.region, fx),
                 None if self.rect.outside_by(pos) > margin => {
-                    let owner = self.owner_of(pos);
+                    let owner = self.owner_of(self.bodies.cold[slot as usize].plane, pos);
                     if owner != self.id {
                         self.hand_off(slot, owner, fx);
                     }
                 }
                 None => {}
+            }
+        }
+    }
+
+    /// Hands over whoever stands on ground that is another region's by a new map, which counts after
+    /// this tick.
+    pub(super) fn hand_over(&mut self, after: Tick, fx: &mut Vec<Effect>) {
+        let before = fx.len();
+        self.send_handoffs(fx);
+        for effect in &mut fx[before..] {
+            if let Effect::Handoff(_, handoff) = effect {
+                // Not before the receiver has changed over, too; it makes the next frame.
+                (handoff.tick, handoff.by_map) = (after, true);
             }
         }
     }
@@ -58,7 +73,7 @@ impl Region {
         self.counts.reals -= 1;
         self.counts.handoffs += 1;
         let pos = handoff.state.pos;
-        if here && self.rect.outside_by(pos) <= self.band_of(slot) {
+        if self.inbound.knows(to) && self.rect.outside_by(pos) <= self.band_of(slot) {
             // Mirrored by the new owner from its next tick on.
             let orphan_since = Some(self.tick.0 as u32);
             let cold = &mut self.bodies.cold[slot as usize];
@@ -151,6 +166,8 @@ impl Region {
             resync: viewer.is_some_and(|v| v.resync),
             jumped: false,
             absent_until: viewer.and_then(|v| v.absent_until),
+            scene: Some(self.scene.id),
+            by_map: false,
         };
         if let Some(viewer) = viewer.filter(|_| past != Past::Left) {
             let sent = |slot, id, sent: u32| match past {
@@ -190,14 +207,23 @@ impl Region {
         }
     }
 
+    /// Whether an entity comes from a region of this scene.
+    pub(super) fn is_of_this_scene(&self, handoff: &Handoff) -> bool {
+        let known = || self.scene.map.get(handoff.from).is_some();
+        handoff.scene.map_or_else(known, |scene| scene == self.scene.id)
+    }
+
     /// Whether everything of the handoff's last tick has been applied here too. Ticks of another
     /// scene say nothing.
     fn is_due(&self, handoff: &Handoff) -> bool {
+        if handoff.by_map {
+            return handoff.tick < self.tick;
+        }
         let over = match self.phase {
             Phase::Open => handoff.tick < self.tick,
             Phase::Settling | Phase::Closed => handoff.tick <= self.tick,
         };
-        over || self.scene.map.get(handoff.from).is_none()
+        over || !self.is_of_this_scene(handoff)
     }
 
     /// Takes an entity that comes to live here: at once, or, where what its old owner said of its
@@ -267,6 +293,11 @@ impl Region {
             return;
         }
         self.moved.remove(&id);
+        if self.is_of_this_scene(&handoff) {
+            let acts = self.first_frame(&handoff);
+            self.counts.arrivals += 1;
+            self.counts.late_arrivals += u64::from(acts > handoff.tick.next());
+        }
         self.escrow.note(self.tick, id, handoff.epoch);
         self.wake(id);
         let older = |s| self.bodies.cold[s as usize].epoch.is_of_a_life_before(handoff.epoch);

@@ -37,6 +37,7 @@ mod look;
 mod negotiate;
 mod present;
 mod recover;
+mod remap;
 mod restore;
 mod scan;
 mod seek;
@@ -56,12 +57,14 @@ use self::border_in::Inbound;
 use self::border_out::Outbound;
 use self::negotiate::Mail;
 pub use self::recover::Recovery;
+pub use self::remap::{Change, MapNews, NotProposed};
 pub use self::restore::RestoreError;
 pub use self::snapshot::{RegionSnapshot, SavedEntity};
 use self::viewer::Viewer;
 use super::border::Handoff;
 use super::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Spawn};
 use super::frames::{FrameBatch, InputRefused, Refusal};
+use super::map::RegionEntry;
 use super::movement::Reason;
 use super::terrain::Ground;
 use super::views::ViewRules;
@@ -90,6 +93,16 @@ pub struct Counts {
     pub acts_dropped: u64,
     /// Ticks closed without the ghosts of every neighbour.
     pub forced_closes: u64,
+    /// Neighbours whose ghosts were looked at, summed over the ticks since the start.
+    pub border_ticks: u64,
+    /// Of these, those whose ghosts were older than the tick.
+    pub stale_border_ticks: u64,
+    /// By how many ticks at most.
+    pub stalest_ticks: u64,
+    /// Entities that have come from regions of this scene since the start.
+    pub arrivals: u64,
+    /// Of these, those that act here later than in the tick after their last one there.
+    pub late_arrivals: u64,
     /// Messages of regions that had died before they came, since the start.
     pub fenced: u64,
     /// Players of a checkpoint whom no session has presented yet.
@@ -158,6 +171,9 @@ pub struct Region {
     /// Of regions that have died: since which of their epochs they are believed again.
     fences: FxHashMap<RegionId, Epoch>,
     escrow: escrow::Escrow,
+    /// While the region map changes.
+    remap: Option<Box<remap::Remap>>,
+    remapped: remap::Remapped,
     /// While not everybody is back whom a checkpoint knew.
     recovering: Option<Box<recover::Recovering>>,
     bodies: Bodies,
@@ -183,8 +199,12 @@ impl Region {
     pub fn new(scene: Arc<Scene>, id: RegionId) -> Option<Region> {
         let entry = scene.map.get(id)?.clone();
         let neighbours = scene.map.neighbours(id, scene.bonded_band_cm);
-        Some(Region {
-            id,
+        Some(Region::of(scene, &entry, &neighbours))
+    }
+
+    fn of(scene: Arc<Scene>, entry: &RegionEntry, neighbours: &[RegionEntry]) -> Region {
+        Region {
+            id: entry.id,
             epoch: entry.epoch,
             lineage: entry.epoch,
             rect: entry.rect,
@@ -200,14 +220,16 @@ impl Region {
             moved: FxHashMap::default(),
             fences: FxHashMap::default(),
             escrow: escrow::Escrow::default(),
+            remap: None,
+            remapped: remap::Remapped::default(),
             recovering: None,
             bodies: Bodies::new(&scene, entry.rect),
             viewers: Vec::new(),
             absent: Vec::new(),
             acts: Vec::new(),
             fights: fights::Fights::default(),
-            inbound: Inbound::new(&neighbours),
-            outbound: Outbound::new(&neighbours),
+            inbound: Inbound::new(neighbours),
+            outbound: Outbound::new(neighbours),
             mail: Mail::default(),
             view_tick: 0,
             still: false,
@@ -215,7 +237,7 @@ impl Region {
             frames: frames::Assembly::default(),
             counts: Counts::default(),
             scene,
-        })
+        }
     }
 
     /// The same region under this epoch.
@@ -242,7 +264,7 @@ impl Region {
     /// Whether the last opened tick is closed. A region that goes on from a checkpoint is as if in an open
     /// one until it knows what has become of its entities.
     pub fn is_closed(&self) -> bool {
-        self.phase == Phase::Closed && !self.is_rising()
+        self.phase == Phase::Closed && !self.is_rising() && !self.is_held()
     }
 
     /// Its figures.
@@ -258,6 +280,7 @@ impl Region {
     /// Takes an input. Most wait for the next tick; ghosts may close the present one, and messages
     /// of the view negotiation are answered at once while the tick is closed.
     pub fn handle(&mut self, input: Input, fx: &mut Vec<Effect>) {
+        let Some(input) = self.too_early(input) else { return };
         match input {
             Input::Border(batch) => {
                 self.fence(batch.from, batch.lineage);
@@ -279,7 +302,8 @@ impl Region {
             Input::Handoff(handoff) => self.receive(*handoff, fx),
             Input::Recovered(news) => self.answer_recovered(&news, fx),
             Input::Claims(claims) => self.hear_claims(*claims, fx),
-            Input::Door(order) => self.take_door_order(order),
+            Input::Map(news) => self.hear_map_news(*news, fx),
+            Input::Door(order) => self.take_door_order(order, fx),
             other => self.inbox.push(other),
         }
     }
@@ -298,6 +322,9 @@ impl Region {
             }
             self.counts.forced_closes += 1;
             self.force(fx);
+        }
+        if !self.may_open(now, fx) {
+            return;
         }
         self.tick = now;
         self.bodies.now = now;
@@ -425,6 +452,7 @@ impl Region {
             | Input::Settle(_)
             | Input::View(_)
             | Input::Handoff(_)
+            | Input::Map(_)
             | Input::Door(_) => {
                 // `handle` takes these at once; they never wait in the inbox.
             }
@@ -544,7 +572,7 @@ impl Region {
         if to.plane == Plane::LIMBO || (!away && !legal) {
             return Err(Refusal::OutOfBounds);
         }
-        let owner = if away { to.region } else { self.owner_of(to.pos) };
+        let owner = if away { to.region } else { self.owner_of(to.plane, to.pos) };
         // Between two scenes an entity is nowhere.
         let plane = if away { Plane::LIMBO } else { to.plane };
         self.bodies.set_plane(slot, plane);
@@ -565,8 +593,10 @@ impl Region {
         Ok(())
     }
 
-    fn owner_of(&self, pos: Pos) -> RegionId {
-        self.scene.map.at(pos).map_or(self.id, |r| r.id)
+    /// The region that a place of this scene belongs to; on no plane it is this one's.
+    fn owner_of(&self, plane: Plane, pos: Pos) -> RegionId {
+        let owner = self.scene.map.at(plane, pos).filter(|_| plane != Plane::LIMBO);
+        owner.map_or(self.id, |r| r.id)
     }
 
     fn set_bonds(&mut self, slot: u32, bonds: Vec<Bond>) {

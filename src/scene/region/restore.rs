@@ -131,7 +131,9 @@ impl Region {
             (Some(terrain), None) => Some(Ground::new(terrain.clone())),
             (None, _) => None,
         };
-        let mut region = Region::new(scene, id).ok_or(RestoreError::NoSuchRegion(id))?;
+        let gone = Region::given_up(&scene, id, snapshot.tick);
+        let region = Region::new(scene, id).or(gone);
+        let mut region = region.ok_or(RestoreError::NoSuchRegion(id))?;
         (region.epoch, region.lineage) = (epoch, epoch);
         region.ground = ground;
         (region.tick, region.bodies.now) = (snapshot.tick, snapshot.tick);

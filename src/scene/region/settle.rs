@@ -67,7 +67,7 @@ impl Region {
         let tick = self.tick;
         for n in &mut self.inbound.neighbours {
             // One that has gone past this tick, or is silent, will not settle it.
-            n.progress.takes_part = n.last == tick;
+            n.progress.takes_part = n.settles(tick);
         }
         self.phase = Phase::Settling;
         self.round = 0;

@@ -209,7 +209,7 @@ impl Region {
         };
         let Spawn { kind, plane, pos, .. } = handoff.state;
         let comes_along = handoff.mover.is_some() || kind == Kind::PLAYER;
-        if self.scene.map.get(handoff.from).is_some() || !comes_along {
+        if self.is_of_this_scene(handoff) || !comes_along {
             return;
         }
         let (now, speed) = (self.now(), self.scene.speed_of(kind));

@@ -94,13 +94,20 @@ fn check_extent(s: &SceneSpec, errors: &mut Vec<SpecError>) -> bool {
 fn check_counts(s: &SceneSpec, errors: &mut Vec<SpecError>) {
     let along = |side: i32| (side / s.land_cm).unsigned_abs();
     let (lands_x, lands_z) = (along(s.width_cm), along(s.depth_cm));
-    let lands = u64::from(lands_x) * u64::from(lands_z);
+    let groups = u64::from(s.plane_groups);
+    if !(1..=256).contains(&groups) {
+        err(errors, "plane_groups", groups, "must lie between 1 and 256".into());
+        return;
+    }
+    let lands = u64::from(lands_x) * u64::from(lands_z) * groups;
     if lands > MAX_LANDS {
         let found = format!("{} ({lands} lands)", m(s.land_cm));
-        err(errors, "land", found, format!("a map may have at most {MAX_LANDS} lands"));
+        let rule = format!("a map may have at most {MAX_LANDS} lands, in all groups of planes");
+        err(errors, "land", found, rule);
     }
     let blocks = |lands: u32, each: i32| u64::from(lands.div_ceil(each.unsigned_abs()));
-    let regions = blocks(lands_x, s.region_lands_x) * blocks(lands_z, s.region_lands_z);
+    let per_group = blocks(lands_x, s.region_lands_x) * blocks(lands_z, s.region_lands_z);
+    let regions = per_group * groups;
     if regions > MAX_REGIONS {
         let found = format!("{} x {} lands", s.region_lands_x, s.region_lands_z);
         let rule = format!("makes {regions} regions; a map may have at most {MAX_REGIONS}");
@@ -196,7 +203,7 @@ pub(super) fn check_band(
     map: &RegionMap,
     errors: &mut Vec<SpecError>,
 ) -> i32 {
-    if map.regions.len() == 1 {
+    if map.has_no_borders() {
         return 0;
     }
     let smallest = smallest_side(map);
@@ -278,7 +285,7 @@ pub(super) fn check_bonded_band(
     map: &RegionMap,
     errors: &mut Vec<SpecError>,
 ) -> i32 {
-    if map.regions.len() == 1 || s.bonds.leave_cm == 0 {
+    if map.has_no_borders() || s.bonds.leave_cm == 0 {
         return band_cm;
     }
     let least = least_band(s, tick_ms, s.bonds.leave_cm);

@@ -196,7 +196,7 @@ fn sound_spec() -> impl Strategy<Value = SceneSpec> {
 
 /// A sound scene with up to three figures replaced by any.
 fn any_spec() -> impl Strategy<Value = (SceneSpec, u32, u32)> {
-    let breaks = prop::collection::vec((0usize..15, length()), 0..4);
+    let breaks = prop::collection::vec((0usize..16, length()), 0..4);
     let tick = prop_oneof![8 => 10u32..=10_000, 1 => any::<u32>()];
     let first = prop_oneof![8 => Just(0), 1 => any::<u32>()];
     (sound_spec(), breaks, tick, first).prop_map(|(mut spec, breaks, tick, first)| {
@@ -215,6 +215,7 @@ fn any_spec() -> impl Strategy<Value = (SceneSpec, u32, u32)> {
                 10 => spec.lines = v,
                 11 => spec.spawn_x_cm = v,
                 12 => spec.spawn_z_cm = v,
+                14 => spec.plane_groups = v.rem_euclid(5) as u16,
                 13 => spec.visibility = Visibility::Circle { enter_cm: 1, leave_cm: v },
                 _ => {
                     let max = 100_000_000;
@@ -251,8 +252,9 @@ proptest! {
                     i64::from(r.x1 - r.x0) * i64::from(r.z1 - r.z0)
                 };
                 let covered: i64 = map.regions.iter().map(|r| area(&r.rect)).sum();
-                prop_assert_eq!(covered, area(&map.bounds));
-                prop_assert!(map.regions.len() == 1 || scene.band_cm > scene.reach_cm);
+                let groups = i64::from(scene.spec.plane_groups);
+                prop_assert_eq!(covered, area(&map.bounds) * groups);
+                prop_assert!(map.has_no_borders() || scene.band_cm > scene.reach_cm);
                 for r in map.regions.iter().step_by(1 + map.regions.len() / 50) {
                     let corners = [
                         (r.rect.x0, r.rect.z0),
@@ -260,8 +262,9 @@ proptest! {
                         (r.rect.x0, r.rect.z1 - 1),
                         (r.rect.x1 - 1, r.rect.z1 - 1),
                     ];
+                    let plane = crate::scene::Plane(i32::from(r.group.0));
                     for (x, z) in corners {
-                        let owner = map.at(crate::scene::Pos::ground(x, z));
+                        let owner = map.at(plane, crate::scene::Pos::ground(x, z));
                         prop_assert_eq!(owner.map(|o| o.id), Some(r.id));
                     }
                 }

@@ -269,14 +269,24 @@ impl Doors {
     /// The doors as they were saved.
     pub fn restore(terrain: &Terrain, saved: &SavedDoors) -> Result<Doors, DoorError> {
         let mut doors = Doors::default();
+        doors.merge(terrain, saved)?;
+        Ok(doors)
+    }
+
+    /// Takes what somebody else has heard, too: of each door the newest order counts.
+    pub fn merge(&mut self, terrain: &Terrain, saved: &SavedDoors) -> Result<(), DoorError> {
         for (plane, reset, reset_at) in &saved.resets {
-            let (reset, reset_at) = (*reset, *reset_at);
-            doors.planes.insert(*plane, PlaneDoors { set: Vec::new(), reset, reset_at });
+            let (version, change) = (*reset, DoorChange::Reset);
+            let order = DoorOrder { plane: *plane, change, at: *reset_at, version };
+            let doors = self.planes.entry(*plane).or_default();
+            if version > doors.reset {
+                doors.apply(&order, *reset_at);
+            }
         }
         for s in &saved.doors {
             let change = DoorChange::Set { door: terrain.door_named(&s.door)?, open: s.open };
             let order = DoorOrder { plane: s.plane, change, at: Tick(0), version: s.version };
-            doors.planes.entry(s.plane).or_default().apply(&order, Tick(0));
+            self.planes.entry(s.plane).or_default().apply(&order, Tick(0));
         }
         for o in &saved.orders {
             let change = match &o.door {
@@ -285,9 +295,11 @@ impl Doors {
                 }
                 None => DoorChange::Reset,
             };
-            let (plane, at, version) = (o.plane, o.at, o.version);
-            doors.order(terrain, DoorOrder { plane, change, at, version })?;
+            let order = DoorOrder { plane: o.plane, change, at: o.at, version: o.version };
+            if !self.pending.contains(&order) {
+                self.order(terrain, order)?;
+            }
         }
-        Ok(doors)
+        Ok(())
     }
 }

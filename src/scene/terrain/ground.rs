@@ -94,6 +94,14 @@ impl Ground {
         let doors = Doors::restore(&terrain, saved)?;
         Ok(Ground { terrain, doors })
     }
+
+    /// Takes what another copy has heard of its doors, too.
+    ///
+    /// # Errors
+    /// As [`Ground::restore`].
+    pub fn merge(&mut self, saved: &SavedDoors) -> Result<(), DoorError> {
+        self.doors.merge(&self.terrain, saved)
+    }
 }
 
 impl Tiles for Ground {

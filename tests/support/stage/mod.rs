@@ -410,7 +410,7 @@ impl Stage {
         let truth = |c: &Client| Truth::new(Kind::PLAYER, c.here().plane, c.pos, RangeSet::FULL);
         let scene = self.directory.scene_named(&a.here().scene).expect("a scene of the stage");
         let known = a.shown.contains_key(&b.id());
-        a.here().scene == b.here().scene && in_range(scene, &truth(a), &truth(b), known)
+        a.here().scene == b.here().scene && in_range(&scene, &truth(a), &truth(b), known)
     }
 
     /// Opens one tick after the other until `holds`: for what a region does that has waited for a

@@ -103,7 +103,7 @@ impl Regions {
             batches: 0,
         };
         for (i, pos) in places.iter().enumerate() {
-            let region = scene.map.at(*pos).context("people stand on the map")?.id;
+            let region = scene.map.at(Plane(0), *pos).context("people stand on the map")?.id;
             all.enter(i, *pos, region);
         }
         all.run_tick();

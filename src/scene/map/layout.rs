@@ -1,0 +1,320 @@
+//! How a scene is cut into regions, as data that travels and is kept; and the changes of it.
+//!
+//! Every change gives a new layout with the next version. Regions that it leaves as they were keep their
+//! names, and one that is cut keeps the part with the most of its ground: fewer entities change owner.
+
+use serde::{Deserialize, Serialize};
+
+use super::{PlaneGroup, RegionEntry, RegionMap};
+use crate::scene::spec::{SceneSpec, SpecError};
+use crate::scene::{Epoch, Rect, RegionId};
+
+/// Most neighbours of a region: each has a bit of a word.
+pub const MAX_NEIGHBOURS: usize = 32;
+
+/// The ground of a region, in lands from the map's north-west corner: from `x0`, `z0` to below `x1`, `z1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plot {
+    /// The region.
+    pub id: RegionId,
+    /// The planes that are its own.
+    pub group: PlaneGroup,
+    /// West edge.
+    pub x0: i32,
+    /// North edge.
+    pub z0: i32,
+    /// East edge, not its own any more.
+    pub x1: i32,
+    /// South edge, not its own any more.
+    pub z1: i32,
+}
+
+impl Plot {
+    /// Lands that two share.
+    fn overlap(&self, o: &Plot) -> i64 {
+        if self.group != o.group {
+            return 0;
+        }
+        let along =
+            |a0: i32, a1: i32, b0: i32, b1: i32| i64::from((a1.min(b1) - a0.max(b0)).max(0));
+        along(self.x0, self.x1, o.x0, o.x1) * along(self.z0, self.z1, o.z0, o.z1)
+    }
+}
+
+/// The regions of a scene, which together cover its map in each group of planes without overlap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layout {
+    /// Grows with every change.
+    pub version: u64,
+    /// The name of the next region that is new. Names are never used twice.
+    pub next: RegionId,
+    /// The regions.
+    pub plots: Vec<Plot>,
+}
+
+/// Why a scene cannot be cut so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// There is no such region.
+    #[error("the scene has no region {0}")]
+    NoSuchRegion(RegionId),
+    /// A land cannot be cut.
+    #[error(
+        "region {0} is a single land, which cannot be cut; smaller lands are a matter of the configuration"
+    )]
+    OneLand(RegionId),
+    /// Together they are no rectangle.
+    #[error(
+        "regions {0} and {1} do not share a whole side, so together they would be no rectangle"
+    )]
+    NoRectangle(RegionId, RegionId),
+    /// They are of different planes.
+    #[error("regions {0} and {1} own different groups of planes")]
+    OtherPlanes(RegionId, RegionId),
+    /// It cannot be cut into so many.
+    #[error(
+        "{columns} x {rows} regions cannot be made of {lands_x} x {lands_z} lands; each has at least one"
+    )]
+    TooFine {
+        /// Regions side by side.
+        columns: i32,
+        /// Regions from north to south.
+        rows: i32,
+        /// Lands side by side.
+        lands_x: i32,
+        /// Lands from north to south.
+        lands_z: i32,
+    },
+    /// A rule of the scene is broken: a region would be narrower than the band that its neighbours mirror.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Rules(Vec<SpecError>),
+    /// A region would border on too many.
+    #[error("region {id} would have {found} neighbours; at most {MAX_NEIGHBOURS} are possible")]
+    Neighbours {
+        /// The region.
+        id: RegionId,
+        /// How many.
+        found: usize,
+    },
+    /// The plots do not cover the map, or overlap, or are of another map.
+    #[error(
+        "the regions do not cover each land of {lands_x} x {lands_z} and {groups} groups of planes once: {what}"
+    )]
+    NotWhole {
+        /// Lands side by side.
+        lands_x: i32,
+        /// Lands from north to south.
+        lands_z: i32,
+        /// Groups of planes.
+        groups: u16,
+        /// What is wrong.
+        what: String,
+    },
+    /// All names are used up.
+    #[error("the scene has had as many regions as there are names for")]
+    NoMoreNames,
+}
+
+impl Layout {
+    fn at(&self, id: RegionId) -> Result<usize, LayoutError> {
+        self.plots.iter().position(|p| p.id == id).ok_or(LayoutError::NoSuchRegion(id))
+    }
+
+    fn name(&mut self) -> Result<RegionId, LayoutError> {
+        let id = self.next;
+        self.next = RegionId(id.0.checked_add(1).ok_or(LayoutError::NoMoreNames)?);
+        Ok(id)
+    }
+
+    fn changed(&self) -> Layout {
+        Layout { version: self.version + 1, ..self.clone() }
+    }
+
+    /// Cuts a region in the middle of its longer side; the eastern or southern part is a new one.
+    ///
+    /// # Errors
+    /// There is no such region, or it is a single land.
+    pub fn split(&self, id: RegionId) -> Result<Layout, LayoutError> {
+        let mut new = self.changed();
+        let at = new.at(id)?;
+        let old = new.plots[at];
+        let (wide, deep) = (old.x1 - old.x0, old.z1 - old.z0);
+        if wide < 2 && deep < 2 {
+            return Err(LayoutError::OneLand(id));
+        }
+        let mut part = Plot { id: new.name()?, ..old };
+        if wide >= deep {
+            part.x0 = old.x0 + wide / 2;
+            new.plots[at].x1 = part.x0;
+        } else {
+            part.z0 = old.z0 + deep / 2;
+            new.plots[at].z1 = part.z0;
+        }
+        new.plots.push(part);
+        Ok(new)
+    }
+
+    /// Makes one region of two that share a whole side. It has the first one's name.
+    ///
+    /// # Errors
+    /// There are no such regions, or together they are no rectangle of the same planes.
+    pub fn merge(&self, id: RegionId, gone: RegionId) -> Result<Layout, LayoutError> {
+        let mut new = self.changed();
+        let (a, b) = (new.plots[new.at(id)?], new.plots[new.at(gone)?]);
+        if a.group != b.group {
+            return Err(LayoutError::OtherPlanes(id, gone));
+        }
+        let side_by_side = (a.z0, a.z1) == (b.z0, b.z1) && (a.x1 == b.x0 || b.x1 == a.x0);
+        let one_below = (a.x0, a.x1) == (b.x0, b.x1) && (a.z1 == b.z0 || b.z1 == a.z0);
+        if id == gone || !(side_by_side || one_below) {
+            return Err(LayoutError::NoRectangle(id, gone));
+        }
+        new.plots.retain(|p| p.id != gone);
+        let at = new.at(id)?;
+        let (x0, z0) = (a.x0.min(b.x0), a.z0.min(b.z0));
+        new.plots[at] = Plot { x0, z0, x1: a.x1.max(b.x1), z1: a.z1.max(b.z1), ..a };
+        Ok(new)
+    }
+
+    /// Cuts the whole map, in every group of planes, into `columns` x `rows` regions as equal as lands
+    /// allow. Each takes the name of the region of which it has the most, where that is still free.
+    ///
+    /// # Errors
+    /// There are not so many lands.
+    pub fn scale(&self, columns: i32, rows: i32) -> Result<Layout, LayoutError> {
+        let (lands_x, lands_z) = self.lands();
+        if columns < 1 || rows < 1 || columns > lands_x || rows > lands_z {
+            return Err(LayoutError::TooFine { columns, rows, lands_x, lands_z });
+        }
+        let mut new = self.changed();
+        let cut =
+            |i: i32, of: i32, lands: i32| (i64::from(lands) * i64::from(i) / i64::from(of)) as i32;
+        let mut plots = Vec::new();
+        for group in 0..self.groups() {
+            for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |c| (row, c))) {
+                plots.push(Plot {
+                    id: RegionId(u32::MAX),
+                    group: PlaneGroup(group),
+                    x0: cut(column, columns, lands_x),
+                    z0: cut(row, rows, lands_z),
+                    x1: cut(column + 1, columns, lands_x),
+                    z1: cut(row + 1, rows, lands_z),
+                });
+            }
+        }
+        // The greatest overlaps first; among equals the first of each.
+        let mut pairs = Vec::new();
+        for (to, plot) in plots.iter().enumerate() {
+            let from = self.plots.iter().enumerate();
+            let overlaps = from.map(|(from, old)| (-plot.overlap(old), from, to));
+            pairs.extend(overlaps.filter(|(overlap, ..)| *overlap < 0));
+        }
+        pairs.sort_unstable();
+        let (mut taken, mut named) = (vec![false; self.plots.len()], vec![false; plots.len()]);
+        for (_, from, to) in pairs {
+            if !taken[from] && !named[to] {
+                (taken[from], named[to]) = (true, true);
+                plots[to].id = self.plots[from].id;
+            }
+        }
+        for (plot, _) in plots.iter_mut().zip(named).filter(|(_, named)| !named) {
+            plot.id = new.name()?;
+        }
+        new.plots = plots;
+        Ok(new)
+    }
+
+    /// The plot of a region.
+    pub fn plot(&self, id: RegionId) -> Option<&Plot> {
+        self.plots.iter().find(|p| p.id == id)
+    }
+
+    /// The region of another layout that has the most of this plot's ground.
+    pub fn most_of(&self, plot: &Plot) -> Option<RegionId> {
+        let most = self.plots.iter().max_by_key(|p| (p.overlap(plot), std::cmp::Reverse(p.id)));
+        most.filter(|p| p.overlap(plot) > 0).map(|p| p.id)
+    }
+
+    fn lands(&self) -> (i32, i32) {
+        let x = self.plots.iter().map(|p| p.x1).max().unwrap_or(0);
+        (x, self.plots.iter().map(|p| p.z1).max().unwrap_or(0))
+    }
+
+    fn groups(&self) -> u16 {
+        self.plots.iter().map(|p| p.group.0 + 1).max().unwrap_or(1)
+    }
+}
+
+impl RegionMap {
+    /// The map of a legal scene, cut so.
+    ///
+    /// # Errors
+    /// The plots do not cover the map once.
+    pub(in crate::scene) fn of(
+        spec: &SceneSpec,
+        layout: &Layout,
+    ) -> Result<RegionMap, LayoutError> {
+        let (lands_x, lands_z) = (spec.width_cm / spec.land_cm, spec.depth_cm / spec.land_cm);
+        let groups = spec.plane_groups.max(1);
+        let whole = |what: String| LayoutError::NotWhole { lands_x, lands_z, groups, what };
+        let per_group = lands_x as usize * lands_z as usize;
+        let mut land_owner = vec![u16::MAX; per_group * usize::from(groups)];
+        let mut regions: Vec<RegionEntry> = Vec::with_capacity(layout.plots.len());
+        for (i, p) in layout.plots.iter().enumerate() {
+            let inside = 0 <= p.x0 && p.x0 < p.x1 && p.x1 <= lands_x;
+            let inside = inside && 0 <= p.z0 && p.z0 < p.z1 && p.z1 <= lands_z;
+            if !inside || p.group.0 >= groups {
+                return Err(whole(format!("region {} lies outside", p.id)));
+            }
+            if i >= usize::from(u16::MAX) || regions.iter().any(|r| r.id == p.id) {
+                return Err(whole(format!("region {} is there twice, or one too many", p.id)));
+            }
+            for (x, z) in (p.z0..p.z1).flat_map(|z| (p.x0..p.x1).map(move |x| (x, z))) {
+                let land = per_group * usize::from(p.group.0) + (z * lands_x + x) as usize;
+                if land_owner[land] != u16::MAX {
+                    return Err(whole(format!(
+                        "region {} overlaps another at land {x}, {z}",
+                        p.id
+                    )));
+                }
+                land_owner[land] = i as u16;
+            }
+            let cm = |lands: i32| lands * spec.land_cm;
+            let rect = Rect { x0: cm(p.x0), z0: cm(p.z0), x1: cm(p.x1), z1: cm(p.z1) };
+            regions.push(RegionEntry { id: p.id, rect, group: p.group, epoch: Epoch(1) });
+        }
+        if land_owner.contains(&u16::MAX) {
+            return Err(whole("some land is nobody's".into()));
+        }
+        let bounds = Rect { x0: 0, z0: 0, x1: spec.width_cm, z1: spec.depth_cm };
+        let (version, next) = (layout.version, layout.next);
+        let land_cm = spec.land_cm;
+        Ok(RegionMap { version, next, regions, bounds, land_cm, lands_x, groups, land_owner })
+    }
+
+    /// Whether regions can tell their neighbours apart.
+    ///
+    /// # Errors
+    /// One has more than [`MAX_NEIGHBOURS`].
+    pub(in crate::scene) fn check_neighbours(&self, band_cm: i32) -> Result<(), LayoutError> {
+        for r in &self.regions {
+            let found = self.neighbours(r.id, band_cm).len();
+            if found > MAX_NEIGHBOURS {
+                return Err(LayoutError::Neighbours { id: r.id, found });
+            }
+        }
+        Ok(())
+    }
+
+    /// The map as data.
+    pub fn layout(&self) -> Layout {
+        let plot = |r: &RegionEntry| {
+            let lands = |cm: i32| cm / self.land_cm;
+            let Rect { x0, z0, x1, z1 } = r.rect;
+            let (x0, z0, x1, z1) = (lands(x0), lands(z0), lands(x1), lands(z1));
+            Plot { id: r.id, group: r.group, x0, z0, x1, z1 }
+        };
+        let plots = self.regions.iter().map(plot).collect();
+        Layout { version: self.version, next: self.next, plots }
+    }
+}

@@ -1,0 +1,147 @@
+//! Changes of the region map, proposed to all regions and decided for each at a time drawn by the seed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use purview::scene::effects::Input;
+use purview::scene::map::Layout;
+use purview::scene::views::{Say, ViewMsg};
+use purview::scene::{Region, RegionId, Scene, Tick};
+
+use super::world::{Call, World};
+
+#[derive(Default)]
+pub struct Mapping {
+    /// Changes that came to pass, those that were called off, and regions that were given up.
+    pub done: u64,
+    pub called_off: u64,
+    pub buried: u64,
+    /// Regions that were given up and are gone.
+    pub gone: Vec<RegionId>,
+    /// By which version of the map regions that are new get ground.
+    born: BTreeMap<RegionId, u64>,
+    /// Decisions on their way: before which step each is heard, by whom, and what it is.
+    decisions: Vec<(u64, RegionId, u64, Option<Arc<Scene>>)>,
+}
+
+impl Mapping {
+    /// Whether a message is for a region that is no more: only a player's farewell to somebody of whom it
+    /// has heard nothing for a hundred ticks may be.
+    pub fn is_lost(&self, from: RegionId, to: RegionId, input: &Input) -> bool {
+        let lost = self.gone.contains(&to);
+        let farewell = matches!(input, Input::View(ViewMsg { say: Say::No { .. }, .. }));
+        assert!(!lost || farewell, "{from} says to {to}, which is no more: {input:?}");
+        lost
+    }
+}
+
+impl World {
+    /// Whether no region changes over.
+    pub fn map_is_still(&self) -> bool {
+        self.regions.iter().all(|r| !r.is_remapping())
+    }
+
+    /// Some legal change of the first scene's map.
+    pub fn some_layout(&mut self) -> Option<Layout> {
+        let now = self.scene.map.layout();
+        let (one, other) = (self.rng.below(now.plots.len()), self.rng.below(now.plots.len()));
+        let (one, other) = (now.plots[one].id, now.plots[other].id);
+        let (columns, rows) = (1 + self.rng.below(4) as i32, 1 + self.rng.below(4) as i32);
+        let layout = match self.rng.below(5) {
+            0..=1 => now.split(one),
+            2 => now.scale(columns, rows),
+            _ => now.merge(one, other),
+        };
+        layout.ok().filter(|layout| self.scene.with_layout(layout).is_ok())
+    }
+
+    /// Begins a change: everybody promises at once, to go no further than some ticks from now; then the
+    /// decision reaches each at another time. False when somebody cannot promise.
+    pub fn remap(&mut self, layout: &Layout, comes: bool) -> bool {
+        if !self.map_is_still() {
+            return false;
+        }
+        let old = self.scene.clone();
+        let new = Arc::new(old.with_layout(layout).expect("a legal layout"));
+        let after = Tick(self.tick.0 + self.rng.next() % 4);
+        let born = layout.plots.iter().filter(|p| old.map.get(p.id).is_none());
+        let before = self.regions.len();
+        for plot in born {
+            assert_eq!(plot.id.0 as usize, self.regions.len());
+            self.regions.push(Region::unborn(old.clone(), plot.id));
+            self.mapping.born.insert(plot.id, layout.version);
+        }
+        let everybody: Vec<RegionId> = self.regions.iter().map(Region::id).collect();
+        for id in &everybody {
+            if self.mapping.gone.contains(id) || self.down.contains_key(id) {
+                continue;
+            }
+            let promised = self.regions[id.0 as usize].propose(new.clone(), after);
+            promised.unwrap_or_else(|why| panic!("{id}: {why}"));
+        }
+        let version = layout.version;
+        for id in everybody {
+            let soon = self.steps + self.rng.next() % 60;
+            self.mapping.decisions.push((soon, id, version, comes.then(|| new.clone())));
+        }
+        if !comes {
+            self.mapping.called_off += 1;
+            // No name is given twice.
+            let same = Layout { next: layout.next, ..old.map.layout() };
+            self.take_scene(Arc::new(old.with_layout(&same).expect("the same map")));
+            for id in before..self.regions.len() {
+                self.mapping.gone.push(RegionId(id as u32));
+            }
+        }
+        self.mapping.done += u64::from(comes);
+        true
+    }
+
+    /// Tells regions what was decided, if it is time for it, or all of them when nothing goes on without.
+    /// Says whether there was anything.
+    pub fn tell_decisions(&mut self, all: bool) -> bool {
+        let steps = self.steps;
+        let due = |d: &(u64, RegionId, u64, Option<Arc<Scene>>)| all || d.0 <= steps;
+        let Some(at) = self.mapping.decisions.iter().position(due) else { return false };
+        let (_, id, version, new) = self.mapping.decisions.remove(at);
+        let comes = new.is_some();
+        if let Some(new) = new.clone().filter(|_| self.scene.map.version < version) {
+            self.take_scene(new);
+        }
+        // Whoever comes back later comes back by the map that counts then.
+        if !self.down.contains_key(&id) {
+            let region = &mut self.regions[id.0 as usize];
+            if let Some(new) = new
+                && !region.is_remapping()
+                && region.map_version() < version
+            {
+                // As the region's shell does: it was not there when the others promised.
+                let now = region.current_tick();
+                region.propose(new, now).expect("the next map");
+            }
+            self.call(id, Call::Decide(version, comes));
+        }
+        true
+    }
+
+    /// Whether a region owns nothing yet.
+    pub fn is_unborn(&self, id: RegionId) -> bool {
+        let first = self.mapping.born.get(&id);
+        first.is_some_and(|version| self.scene.map.version < *version)
+    }
+
+    fn take_scene(&mut self, new: Arc<Scene>) {
+        self.scenes[0] = new.clone();
+        self.scene = new;
+    }
+
+    /// Regions that were given up and have nothing to do any more are no more.
+    pub fn bury(&mut self) {
+        for region in self.regions.iter().filter(|r| r.is_over()) {
+            if !self.mapping.gone.contains(&region.id()) {
+                self.mapping.gone.push(region.id());
+                self.mapping.buried += 1;
+            }
+        }
+    }
+}
