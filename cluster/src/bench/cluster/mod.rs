@@ -79,10 +79,53 @@ impl Pauses {
     }
 }
 
+/// What regions count while everybody walks over a border between two nodes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+struct AtBorders {
+    /// Neighbours whose ghosts were looked at, summed over ticks; of these, those whose ghosts were older than
+    /// the tick; and by how many ticks at most since the start.
+    border_ticks: u64,
+    stale: u64,
+    stalest_ticks: u64,
+    /// Entities handed over, and those that acted later than in the next tick.
+    handed_over: u64,
+    late: u64,
+}
+
+impl AtBorders {
+    /// Adds what a node's metrics say.
+    fn add(&mut self, metrics: &str) {
+        let values = |name: &str| {
+            let lines = metrics.lines().filter(|line| !line.starts_with('#'));
+            let ours = lines.filter(|line| line.split(['{', ' ']).next() == Some(name));
+            let values = ours.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+            values.map(|value| value as u64).collect::<Vec<_>>()
+        };
+        let sum = |name: &str| values(name).into_iter().sum::<u64>();
+        self.border_ticks += sum("purview_border_ticks_total");
+        self.stale += sum("purview_border_ticks_stale_total");
+        let stalest = values("purview_ghosts_stalest_ticks").into_iter().max();
+        self.stalest_ticks = self.stalest_ticks.max(stalest.unwrap_or(0));
+        self.handed_over += sum("purview_arrivals_total");
+        self.late += sum("purview_arrivals_late_total");
+    }
+
+    fn since(self, before: AtBorders) -> AtBorders {
+        AtBorders {
+            border_ticks: self.border_ticks.saturating_sub(before.border_ticks),
+            stale: self.stale.saturating_sub(before.stale),
+            stalest_ticks: self.stalest_ticks,
+            handed_over: self.handed_over.saturating_sub(before.handed_over),
+            late: self.late.saturating_sub(before.late),
+        }
+    }
+}
+
 /// What became of everybody.
 #[derive(Debug, Clone, Serialize)]
 struct Outcome {
     pauses: Vec<Pauses>,
+    borders: AtBorders,
     players: usize,
     disconnected: usize,
     inputs_unacknowledged: usize,
@@ -120,6 +163,12 @@ pub fn run(args: &BenchClusterArgs) -> anyhow::Result<u8> {
                 p.what, p.events, p.measured
             );
         }
+        let AtBorders { border_ticks, stale, stalest_ticks, handed_over, late } = outcome.borders;
+        println!(
+            "\nat the border: {stale} of {border_ticks} times a neighbour's ghosts were older than the tick \
+             (by {stalest_ticks} ticks at most since the start); {late} of {handed_over} handed over acted \
+             later than in the next tick"
+        );
         println!(
             "\n{} players: {} disconnected, {} with inputs not acknowledged",
             outcome.players, outcome.disconnected, outcome.inputs_unacknowledged
@@ -149,6 +198,22 @@ fn start(parts: Parts, regions: u16) -> anyhow::Result<LocalCluster> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_regions_count_is_read_from_metrics() {
+        let text = "# TYPE purview_border_ticks_total counter\n\
+            purview_border_ticks_total{scene=\"a b\",region=\"R0\"} 10\n\
+            purview_border_ticks_total{scene=\"a b\",region=\"R1\"} 7\n\
+            purview_border_ticks_stale_total{region=\"R1\"} 2\n\
+            purview_ghosts_stalest_ticks{region=\"R0\"} 3\npurview_ghosts_stalest_ticks{region=\"R1\"} 1\n\
+            purview_arrivals_total{region=\"R0\"} 5\npurview_arrivals_late_total{region=\"R0\"} 1\n";
+        let mut sum = AtBorders::default();
+        sum.add(text);
+        let want =
+            AtBorders { border_ticks: 17, stale: 2, stalest_ticks: 3, handed_over: 5, late: 1 };
+        assert_eq!(sum, want);
+        assert_eq!(sum.since(want), AtBorders { stalest_ticks: 3, ..AtBorders::default() });
+    }
 
     #[test]
     fn shares_of_pauses_are_those_of_the_sorted_ones() {

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use tokio::runtime::Runtime;
 
 use super::walkers::{Ground, Walkers};
-use super::{BenchClusterArgs, Outcome, Pauses, start};
+use super::{AtBorders, BenchClusterArgs, Outcome, Pauses, start};
 use crate::console::orders::{DrainOrder, MoveOrder};
 use crate::http;
 use crate::local::{LocalCluster, Member, Parts};
@@ -34,6 +34,7 @@ struct Ordeal<'a> {
     nodes: usize,
     console: String,
     unacknowledged: usize,
+    at_borders: AtBorders,
 }
 
 /// Runs all of it.
@@ -41,7 +42,10 @@ pub fn run(args: &BenchClusterArgs, runtime: &Runtime) -> anyhow::Result<Outcome
     let cluster = start(Parts { nodes: 3, gateways: 1 }, 2)?;
     let console = console(&cluster.gateways()[0])?;
     let walkers = Walkers::start(runtime, &cluster.url(0)?, args.players, INSIDE)?;
-    let mut ordeal = Ordeal { runtime, cluster, walkers, nodes: 3, console, unacknowledged: 0 };
+    let at_borders = AtBorders::default();
+    let (nodes, unacknowledged) = (3, 0);
+    let mut ordeal =
+        Ordeal { runtime, cluster, walkers, nodes, console, unacknowledged, at_borders };
     ordeal.pause(Duration::from_secs(3));
     let mut pauses = Vec::new();
     let quiet = ordeal.events("nothing happens", 3, |o| o.lasts(Duration::from_secs(1)))?;
@@ -52,9 +56,10 @@ pub fn run(args: &BenchClusterArgs, runtime: &Runtime) -> anyhow::Result<Outcome
     pauses.push(ordeal.events("its node is killed", args.kills, Ordeal::kill)?);
     pauses.push(ordeal.events("its node is silent", args.silences, Ordeal::silence)?);
     let (disconnected, first_fault) = ordeal.walkers.faults();
+    let borders = ordeal.at_borders;
     let inputs_unacknowledged = ordeal.unacknowledged;
     let players = args.players;
-    Ok(Outcome { pauses, players, disconnected, inputs_unacknowledged, first_fault })
+    Ok(Outcome { pauses, borders, players, disconnected, inputs_unacknowledged, first_fault })
 }
 
 fn console(member: &Member) -> anyhow::Result<String> {
@@ -107,8 +112,10 @@ impl Ordeal<'_> {
         self.walkers.go(OVER);
         self.pause(Duration::from_secs(2));
         self.walkers.forget();
+        let before = self.counted()?;
         let from = Instant::now();
         self.pause(Duration::from_secs(seconds));
+        self.at_borders = self.counted()?.since(before);
         let within = TICK * 4;
         let all: Vec<_> = self.walkers.at_crossings(from, within);
         self.walkers.go(INSIDE);
@@ -117,6 +124,16 @@ impl Ordeal<'_> {
         let events = all.len();
         let all = all.into_iter().map(|d| d.saturating_sub(TICK)).collect();
         Ok(Pauses::of("a player is handed over", events, all))
+    }
+
+    /// What regions have counted at their borders so far, on all nodes.
+    fn counted(&self) -> anyhow::Result<AtBorders> {
+        let mut sum = AtBorders::default();
+        for node in self.cluster.nodes().iter().filter(|node| node.ended().is_none()) {
+            let text = self.runtime.block_on(http::get(&console(node)?, "/metrics"))?;
+            sum.add(&String::from_utf8_lossy(&text.body));
+        }
+        Ok(sum)
     }
 
     fn survey(&self) -> anyhow::Result<ClusterSurvey> {

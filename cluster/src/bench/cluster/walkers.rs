@@ -5,11 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use futures::{StreamExt, stream};
 use purview::scene::{Pos, Seq};
 use purview_client::{Client, Event, View, join_at};
 use tokio::runtime::Runtime;
 
 use crate::gateway::Tokens;
+
+/// Clients that join at the same time.
+const JOINING: usize = 32;
 
 /// Between two moves of a client.
 const STEP: Duration = Duration::from_millis(100);
@@ -95,19 +99,32 @@ impl Walkers {
             }
         });
         let token = Tokens::dev().mint("walker", None)?;
-        for i in 0..n {
-            let (shared, url, token) = (shared.clone(), url.to_owned(), token.clone());
-            let joined = runtime.block_on(async {
-                let mut client = Client::connect(&url, &token).await?;
+        let join = |i: usize| {
+            let (shared, token) = (shared.clone(), &token);
+            async move {
+                let mut client = Client::connect(url, token).await?;
                 let joined = client.join(join_at("field", shared.place(i))).await?;
-                anyhow::Ok((client, View::of(&joined)))
-            });
-            let (client, view) = joined.with_context(|| format!("client {i} does not join"))?;
-            runtime.spawn(async move {
-                let fault = walk(&shared, i, client, view).await;
-                shared.log(i).fault = Some(fault);
-            });
-        }
+                let view = View::of(&joined);
+                // It reads from now on, whatever others still do.
+                tokio::spawn(async move {
+                    let fault = walk(&shared, i, client, view).await;
+                    shared.log(i).fault = Some(fault);
+                });
+                anyhow::Ok(i)
+            }
+        };
+        runtime.block_on(async {
+            let mut joining = stream::iter(0..n).map(join).buffer_unordered(JOINING);
+            let mut joined = 0;
+            while let Some(done) = joining.next().await {
+                done.with_context(|| format!("only {joined} of {n} clients have joined"))?;
+                joined += 1;
+                if joined % 500 == 0 {
+                    eprintln!("bench: {joined} clients have joined");
+                }
+            }
+            anyhow::Ok(())
+        })?;
         Ok(Walkers(shared))
     }
 
