@@ -338,7 +338,7 @@ function follow(now, part) {
 
 function draw(now, at) {
   const { scene, player, options } = state;
-  drawGround(ctx, camera, scene, options);
+  drawGround(ctx, camera, scene, state.plane, options);
   if (options.walls) terrain.draw(ctx, camera, canvas.width / camera.width, options.names);
   if (at) {
     drawRange(ctx, camera, player, scene, at.x, at.z);
@@ -346,7 +346,7 @@ function draw(now, at) {
   }
   const ghosts = options.ghosts ? drawGhosts(ctx, camera, world, scene, now) : 0;
   const drawn = drawEntities(ctx, camera, world, now);
-  if (options.names) drawNames(ctx, camera, scene, world.late);
+  if (options.names) drawNames(ctx, camera, scene, state.plane, world.late);
   const other = at && pair.other !== null ? world.entities.get(pair.other) : null;
   if (other) drawPair(ctx, camera, other, pair.seen, at.x, at.z, now);
   window.purview.joined = Boolean(other) && pair.seen;

@@ -2,18 +2,26 @@
 
 import { regionColour } from "./camera.js";
 
-/** Draws the ground of a scene. */
-export function drawGround(ctx, camera, scene, options) {
+/** The regions that own a plane, each with its place among all. */
+function onPlane(scene, plane) {
+  const groups = scene.plane_groups;
+  const group = ((plane % groups) + groups) % groups;
+  return scene.regions.map((region, i) => [region, i]).filter(([region]) => region.group === group);
+}
+
+/** Draws the ground of a scene, as it is in a plane. */
+export function drawGround(ctx, camera, scene, plane, options) {
   ctx.fillStyle = "#0a0e16";
   ctx.fillRect(0, 0, camera.width, camera.height);
-  scene.regions.forEach((region, i) => fillRegion(ctx, camera, region.rect, regionColour(i)));
+  const regions = onPlane(scene, plane);
+  regions.forEach(([region, i]) => fillRegion(ctx, camera, region.rect, regionColour(i)));
   if (options.grid) drawGrid(ctx, camera, scene);
-  scene.regions.forEach((region, i) => strokeRegion(ctx, camera, region.rect, regionColour(i)));
+  regions.forEach(([region, i]) => strokeRegion(ctx, camera, region.rect, regionColour(i)));
 }
 
 /** Draws the regions' names, above all else on the ground; those in `late` say so. */
-export function drawNames(ctx, camera, scene, late) {
-  scene.regions.forEach((region, i) =>
+export function drawNames(ctx, camera, scene, plane, late) {
+  onPlane(scene, plane).forEach(([region, i]) =>
     nameRegion(ctx, camera, region, regionColour(i), late.includes(region.id)));
 }
 

@@ -57,6 +57,7 @@ pub struct SceneShape {
     pub band_cm: i32,
     pub top_speed_cm_s: i32,
     pub map_version: u64,
+    pub plane_groups: u16,
     /// Changes with the terrain; absent where there is none. `/api/terrain` tells more.
     pub terrain: Option<String>,
     pub planes: Vec<PlaneShape>,
@@ -110,6 +111,8 @@ pub struct RegionShape {
     pub id: RegionId,
     pub name: String,
     pub rect: Rect,
+    /// Its group of planes.
+    pub group: u16,
     /// The node that owns it.
     pub owner: String,
     pub epoch: Epoch,
@@ -142,6 +145,7 @@ pub fn scene(scene: &Scene, node: &str, survey: &Survey) -> SceneShape {
         band_cm: scene.band_cm,
         top_speed_cm_s: spec.top_speed_cm_s,
         map_version: scene.map.version,
+        plane_groups: spec.plane_groups,
         terrain: scene.terrain.as_deref().map(super::terrain::version),
         planes: planes(spec.lines, survey),
         regions: regions(scene, node, survey),
@@ -159,6 +163,7 @@ fn regions(scene: &Scene, node: &str, survey: &Survey) -> Vec<RegionShape> {
             id: r.id,
             name: region_name(r.id),
             rect: r.rect,
+            group: r.group.0,
             owner: node.to_owned(),
             epoch: epoch(r.id).unwrap_or(r.epoch),
         })
