@@ -102,8 +102,7 @@ fn check_counts(s: &SceneSpec, errors: &mut Vec<SpecError>) {
     let lands = u64::from(lands_x) * u64::from(lands_z) * groups;
     if lands > MAX_LANDS {
         let found = format!("{} ({lands} lands)", m(s.land_cm));
-        let rule = format!("a map may have at most {MAX_LANDS} lands, in all groups of planes");
-        err(errors, "land", found, rule);
+        err(errors, "land", found, format!("a map may have at most {MAX_LANDS} lands"));
     }
     let blocks = |lands: u32, each: i32| u64::from(lands.div_ceil(each.unsigned_abs()));
     let per_group = blocks(lands_x, s.region_lands_x) * blocks(lands_z, s.region_lands_z);
