@@ -20,9 +20,10 @@ use actix::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::address::{AwayError, AwayGateway, SessionAddress};
+use super::departing::Depart;
 use super::directory::{Directory, NotSent};
 use super::messages::{
-    DecideMap, Delivery, Depart, Halt, Inspect, InspectEntity, ProposeMap, RunTick, ToRegion,
+    DecideMap, Delivery, Halt, Inspect, InspectEntity, ProposeMap, RunTick, ToRegion,
 };
 use super::metrics::RegionMetrics;
 use super::moving::Passer;

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures::channel::oneshot;
 use purview::actor::directory::Directory;
 use purview::actor::messages::ToRegion;
 use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
@@ -194,13 +193,14 @@ impl Keeper {
         let mut ending = Vec::new();
         for (id, epoch) in all {
             self.directory.set_region(id, None);
-            let (tell, ended) = oneshot::channel();
-            if self.directory.may_act() && self.residents().depart(id, epoch, None, tell) {
-                ending.push((id, ended));
+            if self.directory.may_act()
+                && let Some(departing) = self.residents().depart(id, epoch, None)
+            {
+                ending.push((id, departing));
             }
         }
-        let kept = ending.into_iter().map(async |(id, ended)| {
-            if let Ok(Ok(departure)) = tokio::time::timeout(LAST_TICK, ended).await
+        let kept = ending.into_iter().map(async |(id, departing)| {
+            if let Some(departure) = departing.unless(tokio::time::sleep(LAST_TICK)).await
                 && let Some(key) = self.key(id)
             {
                 self.mover.keep(&key, departure.checkpoint).await;

@@ -179,12 +179,10 @@ impl Mover {
         }
         let members = links.processes();
         let away = links.successor(to, id).ok_or(MoveError::NoMember)?;
-        let (tell, departed) = oneshot::channel();
-        if !self.residents().depart(id, epoch, Some(away), tell) {
-            return Err(MoveError::NotHere);
-        }
-        let departed = tokio::time::timeout(READY, departed).await;
-        let Ok(Ok(departure)) = departed else { return Err(MoveError::NoEnd) };
+        let departing = self.residents().depart(id, epoch, Some(away));
+        let departing = departing.ok_or(MoveError::NotHere)?;
+        let departure = departing.unless(tokio::time::sleep(READY)).await;
+        let departure = departure.ok_or(MoveError::NoEnd)?;
         links.switch().note_move(id, Elsewhere { epoch, to });
         let checkpoint = departure.checkpoint.clone();
         if self.tell(id, epoch, to, &members, departure).await
