@@ -13,7 +13,6 @@
 //! What the store says is followed, never assumed: a region runs here from its grant until the grant, or
 //! the lease, is gone; and no tick begins unless the lease's [`crate::engine::Authority`] holds.
 
-mod archive;
 pub mod command;
 mod fence;
 mod keeper;
@@ -38,6 +37,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::config::{Config, ConfigErrors};
 use crate::console::{AskOthers, Console, ConsoleError, ConsoleState, Hosted, answer};
+use crate::archive::Shelf;
 use crate::engine::etcd::{Etcd, EtcdOptions};
 use crate::engine::postgres::Postgres;
 use crate::engine::{
@@ -49,7 +49,6 @@ use crate::places::PlaceBook;
 use crate::server::gateway_config;
 use crate::tls::{Tls, TlsError};
 
-use self::archive::Shelf;
 use self::fence::LeaseFence;
 use self::keeper::{Keeper, Stores, Told};
 use self::maps::Maps;
