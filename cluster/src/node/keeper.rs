@@ -532,7 +532,16 @@ impl Keeper {
             return Ok(true);
         }
         let put = self.store.put_if(&mark, None, Bytes::from_static(b"1")).await?;
-        Ok(matches!(put, Put::Refused { .. }))
+        Ok(matches!(put, Put::Refused { .. }) || self.is_kept(key).await)
+    }
+
+    /// Whether there is a checkpoint of a region, as far as is known: the store may have lost what it knew.
+    async fn is_kept(&self, key: &RegionKey) -> bool {
+        let Some(checkpoints) = &self.checkpoints else { return false };
+        match tokio::time::timeout(CHECKPOINT_LIMIT, checkpoints.load(key)).await {
+            Ok(Ok(kept)) => kept.newest.is_some(),
+            Ok(Err(_)) | Err(_) => true,
+        }
     }
 
     /// The newest checkpoint that can be read, or that of a region of which nothing is known.

@@ -18,6 +18,7 @@ mod fence;
 mod keeper;
 pub mod maps;
 mod mover;
+mod past;
 pub mod planner;
 pub mod remap;
 mod residents;
@@ -35,9 +36,9 @@ use purview::wire::peer::PEER_VERSION;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{oneshot, watch};
 
+use crate::archive::Shelf;
 use crate::config::{Config, ConfigErrors};
 use crate::console::{AskOthers, Console, ConsoleError, ConsoleState, Hosted, answer};
-use crate::archive::Shelf;
 use crate::engine::etcd::{Etcd, EtcdOptions};
 use crate::engine::postgres::Postgres;
 use crate::engine::{
@@ -52,6 +53,7 @@ use crate::tls::{Tls, TlsError};
 use self::fence::LeaseFence;
 use self::keeper::{Keeper, Stores, Told};
 use self::maps::Maps;
+use self::past::Past;
 use self::planner::{OrderError, Orders};
 use self::residents::Residents;
 
@@ -244,8 +246,10 @@ impl Node {
     ) -> Result<Node, NodeError> {
         let scenes = config.build_scenes()?;
         let (number, clock) = {
-            let store = store.clone();
+            let (store, checkpoints) = (store.clone(), checkpoints.clone());
+            let tick_ms = config.tick_ms;
             on(&background, async move {
+                count_on(&*store, checkpoints.as_deref(), tick_ms).await?;
                 Ok::<_, NodeError>((take_number(&*store).await?, clock(&*store).await?))
             })
             .await?
@@ -598,6 +602,23 @@ fn node_info(config: &Config, roles: Roles, number: u64, listens: SocketAddr) ->
         capacity: own.capacity,
         protocol: PEER_VERSION.into(),
     }
+}
+
+/// A store that knows nothing yet counts on from where checkpoints end.
+async fn count_on(
+    store: &dyn Leases,
+    checkpoints: Option<&dyn Checkpoints>,
+    tick_ms: u32,
+) -> Result<(), NodeError> {
+    let knows = store.get(PROCESSES).await?.is_some() && store.get(CLOCK).await?.is_some();
+    let Some(checkpoints) = checkpoints.filter(|_| !knows) else { return Ok(()) };
+    let past = Past::of(checkpoints, tick_ms).await?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let began = now.saturating_sub(past.clock).as_millis();
+    // Whoever asks first decides.
+    store.get_or_create(PROCESSES, Bytes::from(past.number.to_string())).await?;
+    store.get_or_create(CLOCK, Bytes::from(began.to_string())).await?;
+    Ok(())
 }
 
 /// A number that no process of the cluster had before.
