@@ -151,6 +151,7 @@ impl Half {
             absent_until: None,
             scene: None,
             by_map: false,
+            since_ms: 0,
         })))
     }
 }

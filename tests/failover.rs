@@ -302,6 +302,7 @@ fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
         range: RangeSet::FULL,
         look: "look".into(),
         leap: None,
+        since_ms: 0,
     };
     how(&mut known);
     fx.clear();
@@ -390,6 +391,7 @@ fn a_judged_player_stands_where_its_course_had_come_to() {
         range: RangeSet::FULL,
         look: "look".into(),
         leap: None,
+        since_ms: 0,
     };
     let (how, mut fx) = (Recovery { ask: Vec::new(), grace_ticks: 10 }, Vec::new());
     let mut region = Region::recover(w.scene.clone(), RegionId(0), Epoch(9), kept, how, &mut fx)

@@ -184,7 +184,7 @@ async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
     if !args.json {
         greet(reach, token, args)?;
     }
-    let fauna = tokio::spawn(Fauna::roam(reach.directory.clone()));
+    let fauna = tokio::spawn(Fauna::roam(reach.directory.clone(), reach.regions.clone()));
     let first = reach.directory.scenes().next().context("there is a scene")?;
     let options = bots_options(args, &first);
     let url = reach.url().context("clients can connect")?;

@@ -1,15 +1,17 @@
 //! Beasts and things for `purview dev`: entities that no client steers, moved by server logic as a
 //! game would move its own.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use purview::actor::directory::Directory;
-use purview::actor::messages::ToRegion;
+use purview::actor::messages::{Inspect, ToRegion};
+use purview::actor::region::RegionRef;
 use purview::scene::effects::{Input, Motion, Order, Spawn};
 use purview::scene::movement::Vector;
-use purview::scene::{EntityId, Kind, Plane, Pos, Scene};
+use purview::scene::{EntityId, Kind, Plane, Pos, Scene, SceneId};
 
 use crate::bench::crowd::Crowd;
 use crate::rng::Rng;
@@ -31,11 +33,13 @@ pub struct Fauna {
 }
 
 impl Fauna {
-    /// Puts some of each kind into every scene and walks them until the task is dropped.
-    pub async fn roam(directory: Arc<Directory>) {
+    /// Sees to it that there are some of each kind in every scene, those first that are there already, and walks
+    /// them until the task is dropped.
+    pub async fn roam(directory: Arc<Directory>, regions: Vec<RegionRef>) {
         let scenes: Vec<_> = directory.scenes().collect();
+        let mut there = residents(&directory, &regions).await;
         let mut all: Vec<Fauna> =
-            scenes.into_iter().map(|scene| Fauna::appear(&directory, scene)).collect();
+            scenes.into_iter().map(|scene| Fauna::appear(&directory, scene, &mut there)).collect();
         let mut clock = tokio::time::interval(Duration::from_millis(100));
         loop {
             clock.tick().await;
@@ -45,19 +49,27 @@ impl Fauna {
         }
     }
 
-    fn appear(directory: &Directory, scene: Arc<Scene>) -> Fauna {
+    fn appear(directory: &Directory, scene: Arc<Scene>, there: &mut Residents) -> Fauna {
         let side_cm = f64::from(scene.spec.width_cm.min(scene.spec.depth_cm));
         let kinds = scene.spec.kinds.len().saturating_sub(1);
-        let crowd = Crowd::new(kinds * OF_EACH_KIND, side_cm, STEP_CM, 7);
+        let mut crowd = Crowd::new(kinds * OF_EACH_KIND, side_cm, STEP_CM, 7);
         let mut rng = Rng::new(7);
         let mut beasts = Vec::new();
         for i in 0..kinds * OF_EACH_KIND {
-            let id = directory.new_entity();
+            let kind = Kind(1 + (i / OF_EACH_KIND) as u8);
             // Things that do not walk lie about the whole map.
-            let pos = if walks(i) { crowd.pos(i) } else { somewhere(&scene, &mut rng) };
+            let place = (!walks(i)).then(|| somewhere(&scene, &mut rng));
+            if let Some((id, pos)) = there.get_mut(&(scene.id, kind)).and_then(BTreeMap::pop_first)
+            {
+                crowd.put(i, pos);
+                beasts.push(id);
+                continue;
+            }
+            let id = directory.new_entity();
+            let pos = place.unwrap_or_else(|| crowd.pos(i));
             let spawn = Spawn {
                 id,
-                kind: Kind(1 + (i / OF_EACH_KIND) as u8),
+                kind,
                 plane: Plane(0),
                 pos,
                 range: scene.spec.default_range,
@@ -94,6 +106,31 @@ impl Fauna {
             }
         }
     }
+}
+
+/// Entities that no client steers and where they are, by scene and kind, in the order of their ids.
+type Residents = BTreeMap<(SceneId, Kind), BTreeMap<EntityId, Pos>>;
+
+/// Those that live in regions, once all of these have begun: one that goes on from a checkpoint has to hear first
+/// what others know better.
+async fn residents(directory: &Directory, regions: &[RegionRef]) -> Residents {
+    let mut all = Residents::new();
+    for region in regions {
+        let tick_ms = directory.scene(region.scene).map_or(100, |scene| scene.tick_ms);
+        let now = directory.tick_now(tick_ms);
+        let snapshot = loop {
+            match region.addr.send(Inspect { plane: None }).await {
+                Ok(snapshot) if snapshot.tick >= now => break snapshot,
+                Ok(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+                // The server ends.
+                Err(_) => return all,
+            }
+        };
+        for entity in snapshot.entities.iter().filter(|e| !e.ghost && e.kind != Kind::PLAYER) {
+            all.entry((region.scene, entity.kind)).or_default().insert(entity.id, entity.pos);
+        }
+    }
+    all
 }
 
 /// Of the kinds of the default scene npc and monster walk, mechanism and drop do not.

@@ -67,14 +67,6 @@ pub async fn get_as(base: &str, path: &str, token: Option<&str>) -> Result<Answe
     ask(base, path, None, token).await
 }
 
-/// `POST` of JSON, as [`get`].
-///
-/// # Errors
-/// As [`get_as`].
-pub async fn post(base: &str, path: &str, json: Bytes) -> Result<Answer, HttpError> {
-    post_as(base, path, json, std::env::var(TOKEN_VAR).ok().as_deref()).await
-}
-
 /// `POST` of JSON, as [`get_as`].
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 //! `purview` command.
 
 pub mod admin;
+mod archive;
 pub mod bench;
 pub mod bots;
 pub mod certs;
@@ -13,6 +14,7 @@ pub mod console;
 pub mod crowd;
 pub mod ctl;
 pub mod dev;
+pub mod durable;
 pub mod ends;
 pub mod engine;
 pub mod fauna;

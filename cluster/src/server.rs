@@ -13,7 +13,8 @@ use purview::actor::region::{Clock, RegionRef, start_regions};
 use tokio::sync::oneshot;
 
 use crate::config::{Config, ConfigErrors, GatewaySettings};
-use crate::console::{Console, ConsoleError, ConsoleState, RegionHandle, tick_times};
+use crate::console::{Console, ConsoleError, ConsoleState, ExtraMetrics, RegionHandle, tick_times};
+use crate::durable::{DataError, Durable};
 use crate::gateway::{Gateway, GatewayConfig, GatewayError, GatewayMetrics, Tokens};
 use crate::report::{ServerFigures, TickMs};
 
@@ -38,6 +39,9 @@ pub enum ServerError {
     /// The system gives no thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] std::io::Error),
+    /// What an earlier process kept cannot be gone on from.
+    #[error(transparent)]
+    Data(#[from] DataError),
     /// The thread that starts the server ended before it was up.
     #[error("the server ended before it was up")]
     Ended,
@@ -93,6 +97,7 @@ pub struct Server {
     reach: Reach,
     gateway: Gateway,
     console: Option<Console>,
+    durable: Option<Durable>,
     arbiters: Vec<Arbiter>,
 }
 
@@ -129,18 +134,38 @@ impl Server {
     /// # Errors
     /// What cannot be started; what was started before it is stopped again.
     pub async fn start(config: &Config, tokens: Tokens) -> Result<Server, ServerError> {
-        let directory = Directory::new(config.build_scenes()?).with_linger(config.gateway.linger);
-        let directory = Arc::new(directory);
+        let (scenes, linger) = (config.build_scenes()?, config.gateway.linger);
+        let (durable, start) = match &config.server.data_dir {
+            Some(path) => {
+                let every = config.server.checkpoint;
+                let opened = Durable::open(path, &scenes, every, linger).await?;
+                (Some(opened.0), Some(opened.1))
+            }
+            None => (None, None),
+        };
+        let directory = match &start {
+            Some(start) => Directory::of_process(scenes, start.process.clone()),
+            None => Directory::new(scenes),
+        };
+        let directory = directory.with_linger(linger);
+        let directory = Arc::new(match &durable {
+            Some(durable) => directory.with_places(durable.places().clone()),
+            None => directory,
+        });
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let threads = if config.server.arbiters == 0 { cores } else { config.server.arbiters };
         let arbiters: Vec<Arbiter> = (0..threads).map(|_| Arbiter::new()).collect();
         let handles: Vec<_> = arbiters.iter().map(Arbiter::handle).collect();
-        let regions = start_regions(&directory, &handles, Clock::Real);
+        let regions = match start {
+            Some(start) => start.run(&directory, &handles),
+            None => start_regions(&directory, &handles, Clock::Real),
+        };
+        durable.iter().for_each(Durable::keep);
         let gateway = gateway_config(&config.gateway);
         let gateway = Gateway::start(gateway, directory.clone(), tokens, handles).await?;
         let console = match config.console.listen {
             Some(addr) => {
-                let state = console_state(&directory, &regions, &gateway);
+                let state = console_state(&directory, &regions, &gateway, durable.as_ref());
                 Some(Console::start(state, addr, config.console.token_file.as_deref())?)
             }
             None => None,
@@ -153,7 +178,7 @@ impl Server {
             directory,
             gateway: gateway.metrics().clone(),
         };
-        Ok(Server { reach, gateway, console, arbiters })
+        Ok(Server { reach, gateway, console, durable, arbiters })
     }
 
     /// Where it can be reached.
@@ -161,11 +186,14 @@ impl Server {
         &self.reach
     }
 
-    /// Closes every session, then stops everything.
+    /// Closes every session, then stops everything, and keeps how it was where that is configured.
     pub async fn stop(self) {
         self.gateway.stop().await;
         if let Some(console) = self.console {
             console.stop().await;
+        }
+        if let Some(durable) = &self.durable {
+            durable.end(&self.reach.regions).await;
         }
         for arbiter in &self.arbiters {
             arbiter.stop();
@@ -182,6 +210,7 @@ fn console_state(
     directory: &Arc<Directory>,
     regions: &[RegionRef],
     gateway: &Gateway,
+    durable: Option<&Durable>,
 ) -> ConsoleState {
     let handles = regions.iter().map(|r| RegionHandle {
         scene: r.scene,
@@ -191,10 +220,12 @@ fn console_state(
         metrics: r.metrics.clone(),
     });
     let metrics = gateway.metrics().clone();
+    let mut extra: Vec<ExtraMetrics> = vec![Box::new(move |text| metrics.write(text))];
+    extra.extend(durable.map(|durable| Box::new(durable.metrics()) as _));
     ConsoleState {
         directory: directory.clone(),
         regions: handles.collect::<Vec<_>>().into(),
-        extra_metrics: vec![Box::new(move |text| metrics.write(text))],
+        extra_metrics: extra,
         node: "local".into(),
         cluster: None,
         orders: None,

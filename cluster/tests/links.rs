@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use actix::{Actor, Context, Handler, System};
 use purview::actor::directory::{Directory, Process};
 use purview::actor::messages::ToRegion;
-use purview::scene::effects::{Input, Order};
+use purview::scene::effects::{Deed, Input, Order};
 use purview::scene::{EntityId, Epoch, Pos, RegionId, Scene, SceneId, SceneSpec};
-use purview_cluster::link::{Identity, Kind, Links, Versions};
+use purview::wire::peer::MoveMsg;
+use purview_cluster::link::{Identity, Kind, Links, Unsaid, Versions};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
@@ -144,6 +145,35 @@ fn everything_arrives_once_and_in_order_however_often_the_way_is_cut() {
         assert!(connections(&a) > 5, "it was cut");
         a.links.stop();
         b.links.stop();
+        background.shutdown_background();
+    });
+}
+
+#[test]
+fn what_is_said_of_a_move_to_who_does_not_read_is_given_up_when_it_is_late() {
+    System::new().block_on(async {
+        let background = runtime();
+        let a = side("c", 1, &background).await;
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        a.links.join(2, &silent.local_addr().unwrap().to_string());
+        let moved = || MoveMsg::Moved { region: RegionId(0), epoch: Epoch(1), to: 3 };
+        let late = || Instant::now() + Duration::from_millis(50);
+        let say = async |kind| {
+            let said = a.links.say(2, kind, moved(), late());
+            tokio::time::timeout(PATIENCE, said).await.expect("not for ever")
+        };
+        assert_eq!(say(Kind::Regions).await, Ok(()), "there is room");
+        let region = a.links.region(2, RegionId(0)).unwrap();
+        let long = || {
+            let order = Order::Act(Deed::new(vec![0; 1 << 20]));
+            ToRegion { input: Input::Logic { id: EntityId(1), order }, client: None }
+        };
+        while region.try_send(long()).is_ok() {}
+        assert_eq!(say(Kind::Regions).await, Err(Unsaid::Full));
+        assert_eq!(say(Kind::Sessions).await, Ok(()), "the other lane has room");
+        a.links.leave(2);
+        assert_eq!(say(Kind::Regions).await, Err(Unsaid::NoMember));
+        a.links.stop();
         background.shutdown_background();
     });
 }

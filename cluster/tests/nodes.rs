@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::System;
-use purview::scene::{Epoch, RegionId};
+use purview::actor::address::RegionAddress;
+use purview::actor::messages::ToRegion;
+use purview::scene::effects::{Deed, Input, Order};
+use purview::scene::{EntityId, Epoch, RegionId};
 use purview_cluster::config::Config;
 use purview_cluster::engine::embedded::Embedded;
+use purview_cluster::engine::{Event, Leases, NodeInfo, RegionKey};
 use purview_cluster::gateway::Tokens;
 use purview_cluster::node::planner::OrderError;
 use purview_cluster::node::{Node, NodeError, Roles, Status};
@@ -160,6 +164,62 @@ fn a_region_moves_where_it_is_told_to_and_a_new_node_gets_its_share() {
         wait_for("all at b", &[&a, &b], |all| is_whole(all) && all[1].here == 9).await;
         let only = b.orders().drain("b").await;
         assert!(matches!(only, Err(OrderError::OnlyNode(_))), "{only:?}");
+        a.stop().await;
+        b.stop().await;
+        outer.shutdown_background();
+    });
+}
+
+/// The newest epoch of a region, as the store says.
+async fn epoch_of(store: &Embedded, region: u32) -> Option<Epoch> {
+    let Some(Ok(Event::Snapshot(view))) = store.another().watch().next().await else { return None };
+    let key = RegionKey { scene: "city".into(), region, planes: 0 };
+    view.owners.get(&key).map(|owner| owner.epoch)
+}
+
+#[test]
+fn a_member_that_does_not_read_holds_a_move_up_for_three_seconds_and_no_longer() {
+    System::new().block_on(async {
+        let outer = runtime();
+        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+        let a = node("a", &store, REGIONS).await;
+        wait_for("all regions", &[&a], is_whole).await;
+        let b = node("b", &store, REGIONS).await;
+        wait_for("half of them", &[&a, &b], |all| is_whole(all) && all[1].here == 4).await;
+        // It takes connections, and reads nothing.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, process) = (silent.local_addr().unwrap().to_string(), 77);
+        let name = "silent".to_owned();
+        let (regions, gateway, capacity, protocol) = (false, false, 100, 1);
+        let info = NodeInfo { name, process, address, regions, gateway, capacity, protocol };
+        let ttl = Duration::from_secs(60);
+        let joined = {
+            let store = store.another();
+            outer.spawn(async move { store.join(info, ttl).await })
+        };
+        let member = joined.await.unwrap().unwrap();
+        wait_for("the third", &[&a, &b], |all| all.iter().all(|s| s.peers == 2)).await;
+        let lane = a.links().region(process, RegionId(0)).unwrap();
+        let word = || {
+            let order = Order::Act(Deed::new(vec![0; 1 << 20]));
+            ToRegion { input: Input::Logic { id: EntityId(1), order }, client: None }
+        };
+        while lane.try_send(word()).is_ok() {}
+        let here = (0..9).find(|id| {
+            a.directory()
+                .region(RegionId(*id))
+                .is_some_and(|at| matches!(at, RegionAddress::Here(_)))
+        });
+        let region = here.expect("a region of a");
+        let before = epoch_of(&store, region).await.unwrap();
+        a.orders().move_region(RegionId(region), "b").await.unwrap();
+        let begin = Instant::now();
+        while epoch_of(&store, region).await.is_none_or(|epoch| epoch <= before) {
+            assert!(begin.elapsed() < PATIENCE, "nobody goes on with the region");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        wait_for("all regions", &[&a, &b], |all| all[0].here + all[1].here == 9).await;
+        member.leave().await.unwrap();
         a.stop().await;
         b.stop().await;
         outer.shutdown_background();

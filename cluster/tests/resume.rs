@@ -285,6 +285,16 @@ fn a_gateway_that_is_asked_to_end_sends_its_clients_elsewhere_and_ends_in_order(
 
 #[test]
 fn after_a_cold_start_of_everything_players_are_where_they_were() {
+    cold_start(false);
+}
+
+#[test]
+fn after_a_cold_start_with_an_etcd_that_has_lost_everything_players_are_where_they_were() {
+    cold_start(true);
+}
+
+/// Everything but PostgreSQL dies, and is started again; the etcd goes on with what it had, or with nothing.
+fn cold_start(etcd_forgets: bool) {
     let mut trial = Trial::start(1);
     trial.walk(2);
     trial.stand("before the end");
@@ -294,6 +304,12 @@ fn after_a_cold_start_of_everything_players_are_where_they_were() {
     let placed: Vec<Pos> = trial.walkers.iter().map(|w| w.lock().unwrap().pos).collect();
     trial.cluster.nodes().iter().for_each(|node| node.kill());
     trial.cluster.gateways()[0].kill();
+    let etcd = trial.cluster.etcd();
+    etcd.kill();
+    if etcd_forgets {
+        std::fs::remove_dir_all(etcd.dir().join("etcd")).unwrap();
+    }
+    etcd.restart().unwrap();
     for name in ["node-3", "node-4"] {
         trial.cluster.add_node(name.into()).unwrap();
     }

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use actix::Message;
 
-use futures::channel::oneshot;
-
-use super::address::{AwayRegion, SessionAddress};
+use super::address::SessionAddress;
 use crate::scene::effects::{Input, Notice};
 use crate::scene::region::{NotProposed, RegionSnapshot};
 use crate::scene::{Epoch, RegionId, Scene, Tick};
@@ -83,16 +81,6 @@ pub struct DecideMap {
 #[derive(Message, Debug, Clone, Copy)]
 #[rtype(result = "()")]
 pub struct Halt;
-
-/// Ends a region's life here at the end of a tick, and has its actor pass on what still comes for it.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub struct Depart {
-    /// Where it goes; `None`: nowhere. Then nothing is passed on.
-    pub to: Option<Arc<dyn AwayRegion>>,
-    /// Where everything goes that another needs to go on. Nobody who listens any more: it stays.
-    pub tell: oneshot::Sender<Departure>,
-}
 
 /// A region that has ended its life in one process.
 #[derive(Debug)]

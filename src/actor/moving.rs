@@ -9,7 +9,8 @@ use actix::dev::SendError;
 use actix::{AsyncContext, Context, Handler};
 
 use super::address::{AwayRegion, Passing, RegionAddress, SessionAddress};
-use super::messages::{Depart, Departure, ToRegion};
+use super::departing::{Depart, Leaving};
+use super::messages::{Departure, ToRegion};
 use super::region::{Client, RegionActor};
 use crate::scene::effects::Input;
 use crate::scene::{Region, RegionId, SessionId};
@@ -61,15 +62,17 @@ impl RegionActor {
 
     /// Leaves as soon as it may: between two ticks.
     pub(super) fn depart_if_asked(&mut self, ctx: &mut Context<RegionActor>) {
-        if self.departing.as_ref().is_some_and(|depart| depart.tell.is_canceled()) {
+        if self.departing.as_ref().is_some_and(Depart::is_forgotten) {
             self.departing = None;
         }
         let may = self.region.is_closed() && !self.region.is_rising() && self.fx.is_empty();
         let may = may && !self.region.is_remapping();
-        let Some(Depart { to, tell }) = self.departing.take_if(|_| may) else { return };
+        let Some(depart) = self.departing.take_if(|_| may) else { return };
         self.empty_outboxes();
         let id = self.region.id();
         let Some(empty) = self.empty_region() else { return };
+        // Whoever asked may have given up just now: until here nothing has changed.
+        let Some(Leaving { to, tell }) = depart.begin() else { return };
         let checkpoint = self.region.checkpoint();
         let snapshot = match std::mem::replace(&mut self.region, empty).freeze() {
             Ok(snapshot) => snapshot,
@@ -92,7 +95,7 @@ impl RegionActor {
         let mut passer = Passer { to, waiting: withheld.collect() };
         let departure = Departure { snapshot, checkpoint, baggage };
         if tell.send(departure).is_err() {
-            tracing::error!(region = %id, "nobody waits for a region that has left");
+            tracing::error!(region = %id, "the process ends while a region leaves");
         }
         passer.try_again();
         self.passer = Some(passer);

@@ -20,9 +20,10 @@ use actix::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::address::{AwayError, AwayGateway, SessionAddress};
+use super::departing::Depart;
 use super::directory::{Directory, NotSent};
 use super::messages::{
-    DecideMap, Delivery, Depart, Halt, Inspect, InspectEntity, ProposeMap, RunTick, ToRegion,
+    DecideMap, Delivery, Halt, Inspect, InspectEntity, ProposeMap, RunTick, ToRegion,
 };
 use super::metrics::RegionMetrics;
 use super::moving::Passer;
@@ -30,7 +31,7 @@ use crate::scene::effects::{Effect, Input, Notice};
 use crate::scene::frames::FrameBatch;
 use crate::scene::inspect::{RegionSnapshot, Resident};
 use crate::scene::region::{NotProposed, PATIENCE};
-use crate::scene::{EntityId, Region, RegionId, SceneId, SessionId, Tick};
+use crate::scene::{EntityId, Region, RegionId, Scene, SceneId, SessionId, Tick};
 use crate::wire::EncodedBatch;
 
 /// Messages that a region's mailbox holds.
@@ -112,13 +113,26 @@ pub fn start_regions(
     arbiters: &[ArbiterHandle],
     clock: Clock,
 ) -> Vec<RegionRef> {
+    let empty = |scene: &Arc<Scene>, id| Some((Region::new(scene.clone(), id)?, Vec::new()));
+    start_regions_as(directory, arbiters, clock, empty)
+}
+
+/// The same with regions that `begin` makes: each, and what it has to say at once. What it does not make does not
+/// run.
+pub fn start_regions_as(
+    directory: &Arc<Directory>,
+    arbiters: &[ArbiterHandle],
+    clock: Clock,
+    mut begin: impl FnMut(&Arc<Scene>, RegionId) -> Option<(Region, Vec<Effect>)>,
+) -> Vec<RegionRef> {
     let mut started = Vec::new();
     let scenes: Vec<_> = directory.scenes().collect();
     for scene in scenes {
         for entry in &scene.map.regions {
-            let Some(region) = Region::new(scene.clone(), entry.id) else { continue };
+            let Some((region, fx)) = begin(&scene, entry.id) else { continue };
             let metrics = Arc::new(RegionMetrics::default());
             let actor = RegionActor::new(region, scene.tick_ms, clock, directory, &metrics);
+            let actor = actor.saying(fx);
             let addr = match arbiters.is_empty() {
                 true => actor.start(),
                 false => {

@@ -165,6 +165,9 @@ pub struct Handoff {
     /// tick by the new map.
     #[serde(default)]
     pub by_map: bool,
+    /// Since when its session has it: see [`Resume::since_ms`](super::effects::Resume::since_ms).
+    #[serde(default)]
+    pub since_ms: u64,
 }
 
 impl Handoff {
@@ -172,7 +175,7 @@ impl Handoff {
     pub fn alone(&self) -> Handoff {
         let (peers, seen, gone, refused) = Default::default();
         let Handoff { from, from_epoch, epoch, last_applied, tick, view_counter, .. } = *self;
-        let Handoff { held, resync, absent_until, jumped, scene, by_map, .. } = *self;
+        let Handoff { held, resync, absent_until, jumped, scene, by_map, since_ms, .. } = *self;
         Handoff {
             from,
             from_epoch,
@@ -193,6 +196,7 @@ impl Handoff {
             absent_until,
             scene,
             by_map,
+            since_ms,
         }
     }
 }

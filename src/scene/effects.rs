@@ -146,7 +146,13 @@ pub struct Presented {
     pub look: Bytes,
     /// A jump to another scene that was applied and from which it has not arrived.
     pub leap: Option<Destination>,
+    /// Since when its session has it; of two that present it the later one counts. See [`Resume::since_ms`].
+    #[serde(default)]
+    pub since_ms: u64,
 }
+
+/// [`Resume::since_ms`] of the session by which a player has joined.
+pub const FIRST_SESSION: u64 = 1;
 
 /// A player's client has come back with another session after its connection broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,6 +165,11 @@ pub struct Resume {
     pub acked: Seq,
     /// The region that the session has asked, which may pass the question on.
     pub asked: RegionId,
+    /// When the client came back, milliseconds by the server's clock. The region counts from there, or from one
+    /// above the session before: so a player's sessions have an order, which no checkpoint undoes. The one by
+    /// which it joined has [`FIRST_SESSION`]; 0: an older release does not say.
+    #[serde(default)]
+    pub since_ms: u64,
 }
 
 /// What a region is told.
@@ -320,6 +331,9 @@ pub struct Resumed {
     pub range: RangeSet,
     /// Its opaque appearance.
     pub look: Bytes,
+    /// Since when the session has it, as the region counts: see [`Resume::since_ms`].
+    #[serde(default)]
+    pub since_ms: u64,
 }
 
 impl Resumed {

@@ -102,6 +102,7 @@ fn handoff() -> Handoff {
         absent_until: Some(TICK),
         scene: Some(SceneId(1)),
         by_map: true,
+        since_ms: 70_000,
     }
 }
 
@@ -190,6 +191,7 @@ fn presented() -> Presented {
         range: RangeSet::FULL,
         look: Bytes::from_static(b"look"),
         leap: Some(destination()),
+        since_ms: 70_002,
     }
 }
 
@@ -256,7 +258,8 @@ fn inputs() -> Vec<(&'static str, Input)> {
         handed: vec![handoff()],
     };
     let recovered = Recovered { region: RegionId(1), epoch: EPOCH, holds: vec![(ID, EPOCH)] };
-    let resume = Resume { id, session: SESSION, acked: seq, asked: RegionId(1) };
+    let (asked, since_ms) = (RegionId(1), 70_001);
+    let resume = Resume { id, session: SESSION, acked: seq, asked, since_ms };
     let door = |change| Input::Door(DoorOrder { plane: Plane(1), change, at: TICK, version: 12 });
     let map = |change| Input::Map(Box::new(MapNews { from: RegionId(1), version: 3, change }));
     let set = SavedDoor { plane: Plane(1), door: "gate".into(), open: true, version: 12 };
@@ -322,6 +325,7 @@ fn notices() -> Vec<Notice> {
         own: Some(own()),
         range: RangeSet::NEAR,
         look: Bytes::from_static(b"back"),
+        since_ms: 70_003,
     };
     vec![
         Notice::Route {

@@ -13,7 +13,7 @@ use super::brute::Truth;
 use super::world::{Client, World};
 
 /// For how long players stay whose clients are away.
-pub const LINGER_MS: u32 = 30_000;
+pub const LINGER_MS: u32 = 10_000;
 
 impl World {
     pub fn now_ms(&self) -> u64 {

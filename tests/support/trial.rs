@@ -226,10 +226,7 @@ impl Trial {
             let all = self.w.clients.iter();
             let there: Vec<_> = all.filter(|(_, c)| settled(c)).map(|(s, _)| *s).collect();
             if self.rng.chance(60) && !there.is_empty() {
-                // An older session that goes on unnoticed presents the player after a death, too; which of
-                // the two then counts is not settled by epochs.
-                let ways = if deadly { 2 } else { 3 };
-                let how = [Break::Heard, Break::Lost, Break::Unnoticed][self.rng.below(ways)];
+                let how = [Break::Heard, Break::Lost, Break::Unnoticed][self.rng.below(3)];
                 self.w.break_off(there[self.rng.below(there.len())], how);
             }
             if !self.w.away.is_empty() && self.rng.chance(50) {
@@ -254,7 +251,7 @@ impl Trial {
             // What a checkpoint did not know of places that were acknowledged is said again.
             for s in self.w.clients.keys().copied().collect::<Vec<_>>() {
                 if !self.w.clients[&s].leaving {
-                    self.stroll(s);
+                    self.say_where(s);
                 }
             }
         }
@@ -262,6 +259,17 @@ impl Trial {
         (0..3).for_each(|_| self.w.step());
         self.nobody_is_lost();
         self.rest();
+    }
+
+    /// The client says where it is, by a jump if that is another plane.
+    fn say_where(&mut self, s: SessionId) {
+        let id = self.w.clients[&s].entity;
+        let truth = &self.w.truth[&id];
+        let (plane, pos) = (truth.plane, truth.pos);
+        match self.w.players().get(&id).is_some_and(|known| known.plane != plane) {
+            true => self.w.jump(s, plane, pos),
+            false => self.stroll(s),
+        }
     }
 
     /// Somebody waves, and says for which time.

@@ -374,7 +374,10 @@ impl World {
             }
         }
         let held = |r: &Region| r.is_remapping() && !r.is_closed();
-        while self.deliver_one() || (self.regions.iter().any(held) && self.tell_decisions(true)) {}
+        let calls = self.steps;
+        while self.deliver_one() || (self.regions.iter().any(held) && self.tell_decisions(true)) {
+            assert!(self.steps < calls + 200_000, "what is said has no end");
+        }
         self.clients.retain(|_, c| !c.gone);
         self.keep_checkpoints();
     }

@@ -41,6 +41,12 @@ impl Crowd {
         Crowd { walkers, side_cm, step_cm, rng }
     }
 
+    /// Walker `i` is here, and goes on from there.
+    pub fn put(&mut self, i: usize, pos: Pos) {
+        let w = &mut self.walkers[i];
+        (w.x, w.z) = (f64::from(pos.x), f64::from(pos.z));
+    }
+
     /// Everybody walks for a tick.
     pub fn step(&mut self) {
         for w in &mut self.walkers {

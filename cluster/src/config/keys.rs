@@ -66,6 +66,10 @@ keys! {
     ARBITERS: "arbiters", Form::Count(0, 1_024),
         "Threads over which the regions are spread; 0 = one per core.";
 
+    DATA_DIR: "data_dir", Form::Text("the path of a folder, from this file's folder"),
+        "Folder in which a server that is a single process keeps checkpoints and players' last places; it goes on \
+         from there. Default: nothing outlives the process.";
+
     WS: "ws", Form::Address, "Where WebSocket clients connect.";
     TCP: "tcp", Form::AddressOrOff, "Where clients with length-prefixed frames over TCP connect.";
     RATE_LIMIT: "rate_limit", Form::Count(1, 100_000),

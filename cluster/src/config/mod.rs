@@ -226,7 +226,7 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     let d = Config::default();
     let mut s = Section::new("", Some(root));
     let tick_ms = s.quantity(&keys::TICK, d.tick_ms.into()) as u32;
-    let server = settings::server(&mut s);
+    let server = settings::server(&mut s, folder);
     let gateway = settings::gateway(&mut s);
     let console = settings::console(&mut s, folder);
     let cluster = settings::cluster(&mut s, folder);

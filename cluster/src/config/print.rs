@@ -18,6 +18,15 @@ pub(super) fn print(config: &Config) -> String {
     out.key(&keys::TICK, &ms(config.tick_ms.into()), &ms(d.tick_ms.into()));
     out.section("[server]");
     out.key(&keys::ARBITERS, &config.server.arbiters, &d.server.arbiters);
+    match &config.server.data_dir {
+        Some(path) => out.key(&keys::DATA_DIR, &text(&path.to_string_lossy()), &"none"),
+        None => {
+            out.about(&keys::DATA_DIR, &"none");
+            out.0.push_str("# data_dir = \"data\"\n");
+        }
+    }
+    let time = |t: Duration| ms(t.as_millis() as i64);
+    out.key(&keys::CHECKPOINT, &time(config.server.checkpoint), &time(d.server.checkpoint));
     gateway(&mut out, &config.gateway, &d.gateway);
     out.section("[console]");
     out.key(&keys::LISTEN, &address(config.console.listen), &address(d.console.listen));

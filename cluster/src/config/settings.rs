@@ -9,10 +9,20 @@ use super::keys::{self, Key, nearest};
 use super::read::Section;
 
 /// The process.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSettings {
     /// Threads over which the regions are spread; 0 = one per core.
     pub arbiters: usize,
+    /// Folder in which a server that is a single process keeps its checkpoints; `None`: it keeps none.
+    pub data_dir: Option<PathBuf>,
+    /// Time between two of these of a region.
+    pub checkpoint: Duration,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        ServerSettings { arbiters: 0, data_dir: None, checkpoint: Duration::from_secs(1) }
+    }
 }
 
 /// Where clients connect, and what a session may do.
@@ -225,9 +235,14 @@ const fn local(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }
 
-pub(super) fn server(root: &mut Section<'_>) -> ServerSettings {
+pub(super) fn server(root: &mut Section<'_>, folder: &Path) -> ServerSettings {
     let mut s = root.section("server");
-    let settings = ServerSettings { arbiters: s.count(&keys::ARBITERS, 0) as usize };
+    let d = ServerSettings::default();
+    let settings = ServerSettings {
+        arbiters: s.count(&keys::ARBITERS, 0) as usize,
+        data_dir: s.path(&keys::DATA_DIR, folder),
+        checkpoint: time(&mut s, &keys::CHECKPOINT, d.checkpoint),
+    };
     root.close(s);
     settings
 }

@@ -39,6 +39,8 @@ fn a_scene_of_every_key_is_read_and_printed_back() {
         tick = "50ms"
         [server]
         arbiters = 3
+        data_dir = "/var/lib/purview"
+        checkpoint = "2s"
         [gateway]
         tcp = "off"
         heartbeat = "2m"

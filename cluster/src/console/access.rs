@@ -1,4 +1,5 @@
-//! Who may ask the API: on this machine's loopback anybody, elsewhere who shows the token.
+//! Who may ask the API: on this machine's loopback anybody, elsewhere who shows the token; and who may order
+//! something: always who shows it.
 
 use std::fmt;
 use std::io::Write;
@@ -7,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Method, header};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use subtle::ConstantTimeEq;
@@ -45,7 +46,12 @@ pub enum AccessError {
 
 /// Who may ask. Cheap to clone.
 #[derive(Clone)]
-pub struct Access(Option<Arc<Token>>);
+pub struct Access {
+    /// None: nothing is asked for.
+    token: Option<Arc<Token>>,
+    /// Who only looks is asked for nothing.
+    open: bool,
+}
 
 struct Token {
     bytes: Vec<u8>,
@@ -65,20 +71,26 @@ impl Drop for Token {
 
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Access(token)" } else { "Access(anybody)" })
+        f.write_str(match (&self.token, self.open) {
+            (None, _) => "Access(anybody)",
+            (Some(_), true) => "Access(anybody looks, token orders)",
+            (Some(_), false) => "Access(token)",
+        })
     }
 }
 
 impl Access {
     /// For a console that listens on `addr`. With a `file` the token in it is asked for; it is made if there
-    /// is none. Without one, nothing is asked for on loopback; elsewhere a token is made for this run.
+    /// is none. Without one a token is made for this run; on loopback only who orders something has to show it,
+    /// and where nothing can be ordered (`orders`) there is none.
     ///
     /// # Errors
     /// [`AccessError`].
-    pub fn new(addr: SocketAddr, file: Option<&Path>) -> Result<Access, AccessError> {
+    pub fn new(addr: SocketAddr, file: Option<&Path>, orders: bool) -> Result<Access, AccessError> {
+        let open = file.is_none() && addr.ip().is_loopback();
         match file {
-            Some(file) => Ok(Access::to(read_or_make(file)?, None)),
-            None if addr.ip().is_loopback() => Ok(Access(None)),
+            Some(file) => Ok(Access::to(read_or_make(file)?, None, open)),
+            None if open && !orders => Ok(Access { token: None, open }),
             None => {
                 let file = run_file(addr.port());
                 match std::fs::remove_file(&file) {
@@ -89,18 +101,21 @@ impl Access {
                 }
                 let token = make(&file)?;
                 tracing::info!(file = %file.display(), "the console's API asks for the token in this file");
-                Ok(Access::to(token, Some(file)))
+                Ok(Access::to(token, Some(file), open))
             }
         }
     }
 
-    fn to(bytes: Vec<u8>, run: Option<PathBuf>) -> Access {
-        Access(Some(Arc::new(Token { bytes, run })))
+    fn to(bytes: Vec<u8>, run: Option<PathBuf>, open: bool) -> Access {
+        Access { token: Some(Arc::new(Token { bytes, run })), open }
     }
 
     /// Whether a request with these headers may go on.
-    pub fn allows(&self, headers: &HeaderMap) -> bool {
-        let Some(token) = &self.0 else { return true };
+    pub fn allows(&self, method: &Method, headers: &HeaderMap) -> bool {
+        let Some(token) = &self.token else { return true };
+        if self.open && method.is_safe() {
+            return true;
+        }
         let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
         let shown = shown.and_then(|value| value.split_at_checked(7));
         // Of what is shown only the length is told by the time that this takes.
@@ -113,10 +128,21 @@ impl Access {
 
 /// The token of a configuration's file, for who asks; `None`: there is no such file, or none that can be read.
 pub fn token_for(addr: Option<SocketAddr>, file: Option<&Path>) -> Option<String> {
-    let made = addr.filter(|addr| !addr.ip().is_loopback()).map(|addr| run_file(addr.port()));
+    let made = addr.map(|addr| run_file(addr.port()));
     let file = file.map(Path::to_owned).or(made)?;
     let token = read(&file).ok()?;
     String::from_utf8(token).ok()
+}
+
+/// The token of the run of a console at `http://ADDRESS:PORT` of this machine's loopback.
+pub fn token_at(url: &str) -> Option<String> {
+    token_for(Some(on_loopback(url)?), None)
+}
+
+/// Where a console is that is called on this machine's loopback.
+pub fn on_loopback(url: &str) -> Option<SocketAddr> {
+    let host = url.strip_prefix("http://")?.split('/').next()?.replace("localhost:", "127.0.0.1:");
+    host.parse().ok().filter(|addr: &SocketAddr| addr.ip().is_loopback())
 }
 
 /// Where the token of a run is, for a console on `port` that has no file of its own.
@@ -196,25 +222,47 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("console.token");
         let addr = SocketAddr::from(([127, 0, 0, 1], 7));
-        assert!(Access::new(addr, None).unwrap().allows(&HeaderMap::new()));
-        let access = Access::new(addr, Some(&file)).unwrap();
+        let nothing = Access::new(addr, None, false).unwrap();
+        assert!(nothing.allows(&Method::POST, &HeaderMap::new()));
+        let access = Access::new(addr, Some(&file), true).unwrap();
+        let allows = |access: &Access, headers: HeaderMap| {
+            let [get, post] = [Method::GET, Method::POST].map(|how| access.allows(&how, &headers));
+            assert_eq!(get, post);
+            get
+        };
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let token = token_for(Some(addr), Some(&file)).unwrap();
         assert!(token.len() >= TOKEN_MIN);
-        assert!(access.allows(&headers(&format!("Bearer {token}"))));
-        assert!(access.allows(&headers(&format!("bearer {token} "))));
+        assert!(allows(&access, headers(&format!("Bearer {token}"))));
+        assert!(allows(&access, headers(&format!("bearer {token} "))));
         let (almost, more) = (&token[1..], format!("{token}x"));
         for wrong in ["", "Bearer", "Bearer ", &token, &format!("Basic  {token}")] {
-            assert!(!access.allows(&headers(wrong)), "{wrong:?}");
+            assert!(!allows(&access, headers(wrong)), "{wrong:?}");
         }
-        assert!(!access.allows(&headers(&format!("Bearer {almost}"))));
-        assert!(!access.allows(&headers(&format!("Bearer {more}"))));
-        assert!(!access.allows(&HeaderMap::new()));
+        assert!(!allows(&access, headers(&format!("Bearer {almost}"))));
+        assert!(!allows(&access, headers(&format!("Bearer {more}"))));
+        assert!(!allows(&access, HeaderMap::new()));
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
         // Another start finds the same.
-        let again = Access::new(addr, Some(&file)).unwrap();
-        assert!(again.allows(&headers(&format!("Bearer {token}"))));
+        let again = Access::new(addr, Some(&file), false).unwrap();
+        assert!(allows(&again, headers(&format!("Bearer {token}"))));
         assert!(!format!("{access:?}").contains(&token));
+    }
+
+    #[test]
+    fn on_loopback_anybody_looks_and_only_who_finds_the_token_orders() {
+        // Nobody listens there.
+        let addr = SocketAddr::from(([127, 0, 0, 1], 9));
+        let access = Access::new(addr, None, true).unwrap();
+        assert!(access.allows(&Method::GET, &HeaderMap::new()));
+        assert!(!access.allows(&Method::POST, &HeaderMap::new()));
+        assert!(!access.allows(&Method::POST, &headers("Bearer of good news")));
+        let file = run_file(9);
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let token = token_for(Some(addr), None).unwrap();
+        assert!(access.allows(&Method::POST, &headers(&format!("Bearer {token}"))));
+        drop(access);
+        assert!(!file.exists(), "it was for this run");
     }
 
     #[test]
@@ -222,12 +270,12 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("console.token");
         let addr = SocketAddr::from(([127, 0, 0, 1], 7));
-        let refused = || Access::new(addr, Some(&file)).unwrap_err();
+        let refused = || Access::new(addr, Some(&file), true).unwrap_err();
         std::fs::write(&file, " short \n").unwrap();
         assert!(matches!(refused(), AccessError::Length { bytes: 5, .. }));
         std::fs::write(&file, [b'a'; 5_000]).unwrap();
         assert!(matches!(refused(), AccessError::Length { bytes: 5_000, .. }));
         let missing = place.path().join("no/such/folder");
-        assert!(matches!(Access::new(addr, Some(&missing)), Err(AccessError::File { .. })));
+        assert!(matches!(Access::new(addr, Some(&missing), true), Err(AccessError::File { .. })));
     }
 }

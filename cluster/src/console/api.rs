@@ -145,11 +145,11 @@ pub fn router(shared: Arc<Shared>, access: Access) -> Router {
 
 /// Lets a request on that shows the token, where one is asked for.
 async fn may_ask(State(access): State<Access>, request: Request, next: Next) -> Response {
-    if access.allows(request.headers()) {
+    if access.allows(request.method(), request.headers()) {
         return next.run(request).await;
     }
     let expected = "the header Authorization: Bearer TOKEN, with the token of this server's console \
-                    ([console] token_file)";
+                    ([console] token_file, or the file that its log names)";
     let error = ApiError::new(
         StatusCode::UNAUTHORIZED,
         "who asks shows no token, or a wrong one",

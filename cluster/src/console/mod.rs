@@ -42,7 +42,7 @@ use purview::actor::metrics::RegionMetrics;
 use purview::scene::{RegionId, SceneId};
 use tokio::sync::oneshot;
 
-pub use access::{Access, AccessError, token_for};
+pub use access::{Access, AccessError, on_loopback, token_at, token_for};
 pub use api::paths;
 pub use hosted::Hosted;
 pub use openapi::DOCUMENT as OPENAPI;
@@ -159,7 +159,7 @@ impl Console {
     ) -> Result<Console, ConsoleError> {
         let listener = listen(addr).map_err(|source| ConsoleError::Listen { addr, source })?;
         let addr = listener.local_addr().map_err(|source| ConsoleError::Listen { addr, source })?;
-        let access = Access::new(addr, token_file)?;
+        let access = Access::new(addr, token_file, state.orders.is_some())?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

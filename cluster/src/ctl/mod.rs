@@ -57,8 +57,8 @@ pub struct ConsoleArgs {
     /// The server's console; default: where the configuration says that it listens.
     #[arg(long, value_name = "URL")]
     pub console: Option<String>,
-    /// The token that the console asks for where it does not listen on loopback alone; default: that of the
-    /// configuration's `console.token_file`.
+    /// The token that the console asks for: of everybody where it does not listen on loopback alone, of who orders
+    /// something everywhere. Default: that of the configuration's `console.token_file`, or of a run on this machine.
     #[arg(long, value_name = "TOKEN", env = http::TOKEN_VAR, hide_env_values = true)]
     pub token: Option<String>,
     /// File, overrides and log level.
@@ -131,7 +131,8 @@ impl ConsoleArgs {
     fn token(&self) -> Option<String> {
         let of_file = || {
             let console = self.common.load().ok()?.console;
-            console::token_for(console.listen, console.token_file.as_deref())
+            let named = self.console.as_deref().and_then(console::on_loopback);
+            console::token_for(named.or(console.listen), console.token_file.as_deref())
         };
         self.token.clone().or_else(of_file)
     }

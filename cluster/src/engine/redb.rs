@@ -26,6 +26,12 @@ const PREVIOUS: States = TableDefinition::new("previous");
 /// Epoch and place by the player's name.
 const PLAYERS: TableDefinition<'static, &str, (u64, &[u8])> = TableDefinition::new("players");
 
+/// Counts, by their names.
+const COUNTS: TableDefinition<'static, &str, u64> = TableDefinition::new("counts");
+
+/// How many processes have had the file open.
+const RUNS: &str = "runs";
+
 /// Checkpoints in one file. Clones share it.
 #[derive(Clone)]
 pub struct Redb {
@@ -49,9 +55,23 @@ impl Redb {
             txn.open_table(NEWEST)?;
             txn.open_table(PREVIOUS)?;
             txn.open_table(PLAYERS)?;
+            txn.open_table(COUNTS)?;
             Ok(())
         })?;
         Ok(redb)
+    }
+
+    /// Counts one process more that goes on with what is kept: its number, from 1. Blocks.
+    ///
+    /// # Errors
+    /// [`CheckpointError`].
+    pub fn count_run(&self) -> Result<u64, CheckpointError> {
+        self.write("count its runs", |txn| {
+            let mut counts = txn.open_table(COUNTS)?;
+            let run = counts.get(RUNS)?.map_or(0, |found| found.value()).saturating_add(1);
+            counts.insert(RUNS, run)?;
+            Ok(run)
+        })
     }
 
     fn write<T>(

@@ -28,7 +28,7 @@ mod tests;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use purview::actor::address::{AwayGateway, AwayRegion, RegionAddress};
 use purview::actor::directory::Directory;
@@ -52,6 +52,10 @@ use self::dial::Lane;
 use self::enquiry::Enquiries;
 use self::serve::{Inboxes, Peers};
 use crate::tls::Tls;
+
+/// How long a region that moves may be nowhere: from the freeze until its new owner goes on with it. After
+/// that the old owner gives it up.
+pub const MOVE: Duration = Duration::from_secs(3);
 
 /// Who a process is among the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +86,17 @@ pub enum LinkError {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+/// Why something was not said of a region that moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unsaid {
+    /// The process is no member, or none any more.
+    #[error("it is no member of the cluster")]
+    NoMember,
+    /// It does not take what is said to it.
+    #[error("there was no room for it in time")]
+    Full,
 }
 
 /// A process that can be called.
@@ -272,19 +287,30 @@ impl Links {
         self.0.peers.read().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
     }
 
-    /// Says something of a region that moves; waits until there is room. False when the process is no
-    /// member.
-    pub async fn say(&self, process: u64, kind: Kind, msg: MoveMsg) -> bool {
+    /// Says something of a region that moves; waits for room until `late`, and no longer.
+    ///
+    /// # Errors
+    /// It was not said, and will not be.
+    pub async fn say(
+        &self,
+        process: u64,
+        kind: Kind,
+        msg: MoveMsg,
+        late: Instant,
+    ) -> Result<(), Unsaid> {
         let bytes = encoded(&PeerMsg::Move(Box::new(msg)));
-        let Some(peer) = self.peer(process) else { return false };
+        let peer = self.peer(process).ok_or(Unsaid::NoMember)?;
         let lane = peer.lane(kind);
         while !lane.is_ended() {
             if lane.has_room() && lane.push(bytes.clone()).is_ok() {
-                return true;
+                return Ok(());
+            }
+            if Instant::now() >= late {
+                return Err(Unsaid::Full);
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        false
+        Err(Unsaid::NoMember)
     }
 
     /// Tells a region of a process something that may be lost.

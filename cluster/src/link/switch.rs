@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Kind, Links};
+use super::{Kind, Links, MOVE};
 
 /// What was heard from peers.
 #[derive(Debug, Default)]
@@ -188,7 +188,12 @@ impl Switch {
                 self.moved(links, directory, region, Elsewhere { epoch, to });
                 // Everything that it said before on this lane was taken before.
                 let mark = Mark { process: links.process(), sessions: lane == Kind::Sessions };
-                links.say(from, Kind::Regions, MoveMsg::Marked { region, mark }).await;
+                let late = Instant::now() + MOVE;
+                if let Err(why) =
+                    links.say(from, Kind::Regions, MoveMsg::Marked { region, mark }, late).await
+                {
+                    tracing::warn!(%region, from, %why, "a region that moves is not told that all was heard");
+                }
             }
             MoveMsg::Passed { region, epoch, input } => {
                 if !self.believes(&input, epoch, from) {

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures::channel::oneshot;
 use purview::actor::directory::Directory;
 use purview::actor::messages::ToRegion;
 use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
@@ -194,13 +193,14 @@ impl Keeper {
         let mut ending = Vec::new();
         for (id, epoch) in all {
             self.directory.set_region(id, None);
-            let (tell, ended) = oneshot::channel();
-            if self.directory.may_act() && self.residents().depart(id, epoch, None, tell) {
-                ending.push((id, ended));
+            if self.directory.may_act()
+                && let Some(departing) = self.residents().depart(id, epoch, None)
+            {
+                ending.push((id, departing));
             }
         }
-        let kept = ending.into_iter().map(async |(id, ended)| {
-            if let Ok(Ok(departure)) = tokio::time::timeout(LAST_TICK, ended).await
+        let kept = ending.into_iter().map(async |(id, departing)| {
+            if let Some(departure) = departing.unless(tokio::time::sleep(LAST_TICK)).await
                 && let Some(key) = self.key(id)
             {
                 self.mover.keep(&key, departure.checkpoint).await;
@@ -532,7 +532,16 @@ impl Keeper {
             return Ok(true);
         }
         let put = self.store.put_if(&mark, None, Bytes::from_static(b"1")).await?;
-        Ok(matches!(put, Put::Refused { .. }))
+        Ok(matches!(put, Put::Refused { .. }) || self.is_kept(key).await)
+    }
+
+    /// Whether there is a checkpoint of a region, as far as is known: the store may have lost what it knew.
+    async fn is_kept(&self, key: &RegionKey) -> bool {
+        let Some(checkpoints) = &self.checkpoints else { return false };
+        match tokio::time::timeout(CHECKPOINT_LIMIT, checkpoints.load(key)).await {
+            Ok(Ok(kept)) => kept.newest.is_some(),
+            Ok(Err(_)) | Err(_) => true,
+        }
     }
 
     /// The newest checkpoint that can be read, or that of a region of which nothing is known.

@@ -13,12 +13,12 @@
 //! What the store says is followed, never assumed: a region runs here from its grant until the grant, or
 //! the lease, is gone; and no tick begins unless the lease's [`crate::engine::Authority`] holds.
 
-mod archive;
 pub mod command;
 mod fence;
 mod keeper;
 pub mod maps;
 mod mover;
+mod past;
 pub mod planner;
 pub mod remap;
 mod residents;
@@ -36,6 +36,7 @@ use purview::wire::peer::PEER_VERSION;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{oneshot, watch};
 
+use crate::archive::Shelf;
 use crate::config::{Config, ConfigErrors};
 use crate::console::{AskOthers, Console, ConsoleError, ConsoleState, Hosted, answer};
 use crate::engine::etcd::{Etcd, EtcdOptions};
@@ -49,10 +50,10 @@ use crate::places::PlaceBook;
 use crate::server::gateway_config;
 use crate::tls::{Tls, TlsError};
 
-use self::archive::Shelf;
 use self::fence::LeaseFence;
 use self::keeper::{Keeper, Stores, Told};
 use self::maps::Maps;
+use self::past::Past;
 use self::planner::{OrderError, Orders};
 use self::residents::Residents;
 
@@ -245,8 +246,10 @@ impl Node {
     ) -> Result<Node, NodeError> {
         let scenes = config.build_scenes()?;
         let (number, clock) = {
-            let store = store.clone();
+            let (store, checkpoints) = (store.clone(), checkpoints.clone());
+            let tick_ms = config.tick_ms;
             on(&background, async move {
+                count_on(&*store, checkpoints.as_deref(), tick_ms).await?;
                 Ok::<_, NodeError>((take_number(&*store).await?, clock(&*store).await?))
             })
             .await?
@@ -599,6 +602,23 @@ fn node_info(config: &Config, roles: Roles, number: u64, listens: SocketAddr) ->
         capacity: own.capacity,
         protocol: PEER_VERSION.into(),
     }
+}
+
+/// A store that knows nothing yet counts on from where checkpoints end.
+async fn count_on(
+    store: &dyn Leases,
+    checkpoints: Option<&dyn Checkpoints>,
+    tick_ms: u32,
+) -> Result<(), NodeError> {
+    let knows = store.get(PROCESSES).await?.is_some() && store.get(CLOCK).await?.is_some();
+    let Some(checkpoints) = checkpoints.filter(|_| !knows) else { return Ok(()) };
+    let past = Past::of(checkpoints, tick_ms).await?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let began = now.saturating_sub(past.clock).as_millis();
+    // Whoever asks first decides.
+    store.get_or_create(PROCESSES, Bytes::from(past.number.to_string())).await?;
+    store.get_or_create(CLOCK, Bytes::from(began.to_string())).await?;
+    Ok(())
 }
 
 /// A number that no process of the cluster had before.

@@ -31,6 +31,7 @@ use purview::actor::directory::Directory;
 use purview::actor::messages::{Departure, ToRegion};
 use purview::scene::region::RegionSnapshot;
 use purview::scene::{Epoch, Region, RegionId};
+use purview::wire::SnapshotError;
 use purview::wire::peer::{Baggage, Mark, MoveMsg};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -38,13 +39,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::maps::Maps;
 use super::residents::Residents;
 use crate::engine::{Checkpoints, Claim, Grant, Incarnation, Leases, Membership, RegionKey, View};
-use crate::link::{Elsewhere, Kind, Links, follows};
+use crate::link::{Elsewhere, Kind, Links, MOVE, Unsaid, follows};
 
 /// How long the new owner may take to be ready, and a tick to end.
 const READY: Duration = Duration::from_secs(1);
-
-/// How long everything after that may take.
-const DONE: Duration = Duration::from_secs(3);
 
 /// How often it is looked whether something has come to pass.
 const LOOK: Duration = Duration::from_millis(5);
@@ -62,6 +60,10 @@ enum MoveError {
     NoMember,
     #[error("its new owner does not take it over")]
     NotTaken,
+    #[error("process {0} was not told: {1}")]
+    NotTold(u64, Unsaid),
+    #[error("a frozen region cannot be written: {0}")]
+    NotWritten(#[source] SnapshotError),
 }
 
 /// A region that is to come.
@@ -171,33 +173,34 @@ impl Mover {
         let (links, directory) = (&self.tools().links, &self.tools().directory);
         let (tell, ready) = oneshot::channel();
         self.state().ready.insert(id, tell);
-        let prepared = links.say(to, Kind::Regions, MoveMsg::Prepare { region: id, epoch }).await;
-        let ready = tokio::time::timeout(READY, ready).await;
+        let (prepare, late) = (MoveMsg::Prepare { region: id, epoch }, Instant::now() + READY);
+        let prepared = links.say(to, Kind::Regions, prepare, late).await;
+        let ready = tokio::time::timeout_at(late.into(), ready).await;
         self.state().ready.remove(&id);
-        if !prepared || !matches!(ready, Ok(Ok(()))) {
+        if prepared.is_err() || !matches!(ready, Ok(Ok(()))) {
             return Err(MoveError::NotReady);
         }
         let members = links.processes();
         let away = links.successor(to, id).ok_or(MoveError::NoMember)?;
-        let (tell, departed) = oneshot::channel();
-        if !self.residents().depart(id, epoch, Some(away), tell) {
-            return Err(MoveError::NotHere);
-        }
-        let departed = tokio::time::timeout(READY, departed).await;
-        let Ok(Ok(departure)) = departed else { return Err(MoveError::NoEnd) };
+        let departing = self.residents().depart(id, epoch, Some(away));
+        let departing = departing.ok_or(MoveError::NotHere)?;
+        let departure = departing.unless(tokio::time::sleep(READY)).await;
+        let departure = departure.ok_or(MoveError::NoEnd)?;
+        let late = Instant::now() + MOVE;
         links.switch().note_move(id, Elsewhere { epoch, to });
         let checkpoint = departure.checkpoint.clone();
-        if self.tell(id, epoch, to, &members, departure).await
-            && self.is_taken(id, key, epoch, to).await
-        {
-            return Ok(());
-        }
+        let told = self.tell(id, epoch, to, &members, departure, late).await;
+        let why = match told {
+            Ok(()) if self.is_taken(id, key, epoch, to, late).await => return Ok(()),
+            Ok(()) => MoveError::NotTaken,
+            Err(why) => why,
+        };
         self.give_up(id, key, epoch, checkpoint).await;
         directory.left(id);
-        Err(MoveError::NotTaken)
+        Err(why)
     }
 
-    /// Tells everybody that it lives elsewhere, and the new owner everything of it.
+    /// Tells everybody that it lives elsewhere, and the new owner everything of it, before it is too late.
     async fn tell(
         &self,
         id: RegionId,
@@ -205,35 +208,44 @@ impl Mover {
         to: u64,
         members: &[u64],
         departure: Departure,
-    ) -> bool {
+        late: Instant,
+    ) -> Result<(), MoveError> {
         let links = &self.tools().links;
         let both = [false, true];
         let mark = |process: &u64| both.map(|sessions| Mark { process: *process, sessions });
         let mut waits: Vec<Mark> = members.iter().flat_map(mark).collect();
         // Sessions of this process hear what was said here before they can hear the new owner.
         waits.push(Mark { process: links.process(), sessions: false });
-        for process in members {
-            for kind in Kind::ALL {
+        // Who has no room yet holds up nobody else.
+        let lanes = members.iter().flat_map(|process| Kind::ALL.map(|kind| (*process, kind)));
+        let told = lanes.map(async |(process, kind)| {
+            let moved = MoveMsg::Moved { region: id, epoch, to };
+            (process, links.say(process, kind, moved, late).await)
+        });
+        for (process, told) in futures::future::join_all(told).await {
+            match told {
                 // One that is no member any more hears nothing, and is not waited for.
-                links.say(*process, kind, MoveMsg::Moved { region: id, epoch, to }).await;
+                Ok(()) | Err(Unsaid::NoMember) => {}
+                Err(why @ Unsaid::Full) => return Err(MoveError::NotTold(process, why)),
             }
         }
-        let snapshot = match departure.snapshot.encode() {
-            Ok(bytes) => bytes.into(),
-            Err(error) => {
-                tracing::error!(%error, region = %id, "a frozen region cannot be written");
-                return false;
-            }
-        };
+        let snapshot = departure.snapshot.encode().map_err(MoveError::NotWritten)?.into();
         let baggage = departure.baggage;
         let cargo = MoveMsg::Cargo { region: id, epoch, waits, snapshot, baggage };
-        links.say(to, Kind::Regions, cargo).await
+        let told = links.say(to, Kind::Regions, cargo, late).await;
+        told.map_err(|why| MoveError::NotTold(to, why))
     }
 
     /// Waits until the store says that somebody took it over.
-    async fn is_taken(&self, id: RegionId, key: &RegionKey, epoch: Epoch, to: u64) -> bool {
-        let begin = Instant::now();
-        while begin.elapsed() < DONE {
+    async fn is_taken(
+        &self,
+        id: RegionId,
+        key: &RegionKey,
+        epoch: Epoch,
+        to: u64,
+        late: Instant,
+    ) -> bool {
+        while Instant::now() < late {
             tokio::time::sleep(LOOK).await;
             let view = self.tools().view.read().unwrap_or_else(PoisonError::into_inner);
             match view.owners.get(key) {
@@ -333,7 +345,10 @@ impl Mover {
         let arrival = Arrival { from, epoch, since, marks, cargo: None };
         self.state().arriving.insert(region, arrival);
         tools.directory.expect(region);
-        tools.links.say(from, Kind::Regions, MoveMsg::Ready { region, epoch }).await;
+        let (ready, late) = (MoveMsg::Ready { region, epoch }, Instant::now() + READY);
+        if let Err(why) = tools.links.say(from, Kind::Regions, ready, late).await {
+            tracing::warn!(%region, from, %why, "who would give a region is not told that it may come");
+        }
     }
 
     /// What is missing, and what has been waited for in vain.
@@ -342,7 +357,7 @@ impl Mover {
         for region in all {
             self.land_if_complete(region).await;
             let in_vain = |arrival: &Arrival| {
-                arrival.since.elapsed() > READY + DONE || !self.tools().links.knows(arrival.from)
+                arrival.since.elapsed() > READY + MOVE || !self.tools().links.knows(arrival.from)
             };
             let given_up = {
                 let mut state = self.state();

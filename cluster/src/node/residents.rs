@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actix::{Actor, Addr, ArbiterHandle};
-use futures::channel::oneshot;
 use purview::actor::address::AwayRegion;
+use purview::actor::departing::{Depart, Departing};
 use purview::actor::directory::Directory;
-use purview::actor::messages::{Depart, Departure, Halt};
+use purview::actor::messages::Halt;
 use purview::actor::metrics::RegionMetrics;
 use purview::actor::region::{Clock, RegionActor};
 use purview::scene::effects::Effect;
@@ -107,19 +107,17 @@ impl Residents {
         Some(address)
     }
 
-    /// Asks a region that runs here under `epoch` to end its life at the end of its tick. False: none does.
+    /// Asks a region that runs here under `epoch` to end its life at the end of its tick. `None`: none does.
     pub(super) fn depart(
         &self,
         id: RegionId,
         epoch: Epoch,
         to: Option<Arc<dyn AwayRegion>>,
-        tell: oneshot::Sender<Departure>,
-    ) -> bool {
-        let Some(resident) = self.running.get(&id).filter(|r| r.epoch == epoch) else {
-            return false;
-        };
-        resident.address.do_send(Depart { to, tell });
-        true
+    ) -> Option<Departing> {
+        let resident = self.running.get(&id).filter(|r| r.epoch == epoch)?;
+        let (depart, departing) = Depart::new(to);
+        resident.address.do_send(depart);
+        Some(departing)
     }
 
     /// What the store told everybody knows of a region's grant.

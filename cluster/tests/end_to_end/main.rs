@@ -6,6 +6,7 @@ mod trace;
 
 mod cluster;
 mod ctl;
+mod durable;
 mod newcomer;
 mod operations;
 mod picture;

@@ -23,7 +23,7 @@ pub fn get(console: &str, path: &str) -> (u16, String) {
 }
 
 /// A metric, summed over its labels.
-fn metric(text: &str, name: &str) -> f64 {
+pub fn metric(text: &str, name: &str) -> f64 {
     let of_name =
         |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']));
     let values: Vec<f64> = text

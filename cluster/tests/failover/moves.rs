@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use purview_cluster::console::orders::DrainOrder;
+use purview_cluster::http;
 use purview_cluster::local::Member;
 
 use crate::trial::{Trial, ctl, survey};
@@ -40,12 +42,24 @@ fn regions_that_move_to_and_fro_are_noticed_by_nobody() {
     assert!(!trial.has_taken_over(), "no region went on from a checkpoint");
 }
 
+/// Who may look at a console on loopback may not order anything there for that.
+fn is_refused_without_a_token(node: &Member) {
+    let console = node.ready().and_then(|ready| ready.console).expect("it has a console");
+    let order = DrainOrder { node: node.name.clone() };
+    let body = serde_json::to_vec(&order).unwrap().into();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let base = format!("http://{console}");
+    let refused = runtime.block_on(http::post_as(&base, "/api/cluster/drain", body, None)).unwrap();
+    assert_eq!(refused.status, 401, "{}", String::from_utf8_lossy(&refused.body));
+}
+
 #[test]
 fn a_node_that_is_asked_to_end_gives_its_regions_to_others_first() {
     let trial = Trial::start();
     trial.walk(1);
     let before = trial.leaves();
     let leaves = &trial.cluster.nodes()[1];
+    is_refused_without_a_token(leaves);
     leaves.terminate();
     ends_well(leaves);
     assert!(leaves.said().contains("a region has moved"), "{}", leaves.said());

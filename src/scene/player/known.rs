@@ -169,7 +169,7 @@ impl Known {
     /// All that is known.
     pub(super) fn presented(
         &self,
-        (id, session): (EntityId, SessionId),
+        (id, session, since_ms): (EntityId, SessionId, u64),
         (to, epoch): (RegionId, Epoch),
         range: RangeSet,
         tick: Tick,
@@ -188,6 +188,7 @@ impl Known {
             range,
             look: self.look.clone(),
             leap: self.leap.map(|(_, to)| to),
+            since_ms,
         }
     }
 }

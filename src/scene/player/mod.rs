@@ -72,7 +72,7 @@ use self::budget::Budget;
 use self::flow::Flow;
 use self::known::Known;
 use self::resume::Search;
-use super::effects::{Order, Spawn};
+use super::effects::{FIRST_SESSION, Order, Spawn};
 use super::movement::ServerMs;
 use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick};
 
@@ -112,6 +112,8 @@ pub struct Player {
     id: EntityId,
     // What its entity is called unless it comes back for another.
     new_id: EntityId,
+    // Since when this session has its player, as its region counts.
+    since_ms: u64,
     search: Search,
     config: PlayerConfig,
     state: State,
@@ -147,6 +149,7 @@ impl Player {
             session,
             id,
             new_id: id,
+            since_ms: FIRST_SESSION,
             search: Search::default(),
             state: State::Connected,
             deadline_ms: now_ms.saturating_add(config.handshake_ms),

@@ -293,7 +293,7 @@ impl Player {
         }
         let playing = matches!(self.state, State::InWorld | State::Leaving);
         if let Some(epoch) = epoch.filter(|_| playing && self.known.is_to_present(now_ms)) {
-            let (who, to) = ((self.id, self.session), (region, epoch));
+            let (who, to) = ((self.id, self.session, self.since_ms), (region, epoch));
             let presented = self.known.presented(who, to, self.range, self.tick);
             out.push(PlayerEffect::ToRegion(region, Input::Present(Box::new(presented))));
         }

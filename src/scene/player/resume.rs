@@ -14,6 +14,8 @@ pub(super) struct Search {
     then: Vec<RegionId>,
     /// When they were asked; `None`: they are to be asked.
     since_ms: Option<u64>,
+    /// When the client came back.
+    began_ms: u64,
 }
 
 impl Player {
@@ -22,7 +24,8 @@ impl Player {
         self.id = id;
         self.state = State::Resuming;
         self.deadline_ms = now_ms.saturating_add(self.config.resume_ms);
-        self.search = Search { acked, asked: ask, then: ask_then, since_ms: None };
+        let (asked, then, since_ms) = (ask, ask_then, None);
+        self.search = Search { acked, asked, then, since_ms, began_ms: now_ms };
     }
 
     /// Asks whom there is to ask.
@@ -43,8 +46,10 @@ impl Player {
         }
         search.since_ms = Some(now_ms);
         let (id, session, acked) = (self.id, self.session, self.search.acked);
+        let since_ms = self.search.began_ms;
         out.extend(self.search.asked.iter().map(|&asked| {
-            PlayerEffect::ToRegion(asked, Input::Resume(Resume { id, session, acked, asked }))
+            let resume = Resume { id, session, acked, asked, since_ms };
+            PlayerEffect::ToRegion(asked, Input::Resume(resume))
         }));
     }
 
@@ -73,9 +78,10 @@ impl Player {
             // Told twice; or by an owner before that was none any more.
             return self.notice(now_ms, found.as_route(), out);
         }
-        let Resumed { scene, region, epoch, last_applied, tick, plane, pos, own, range, look } =
-            found;
+        let Resumed { scene, region, epoch, last_applied, tick, plane, pos, own, .. } = found;
+        let Resumed { range, look, since_ms, .. } = found;
         self.search = Search::default();
+        self.since_ms = since_ms;
         self.state = State::InWorld;
         self.route = Some(Route { region, epoch: Some(epoch) });
         self.range = range;

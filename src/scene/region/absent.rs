@@ -9,20 +9,22 @@
 //! ```
 //!
 //! Whoever is absent is what it was for everybody else: it is shown, mirrored, negotiated with and handed off; it
-//! stands, since nobody says where it goes, and no frames are made for it. Each `Resume` raises the entity's
-//! epoch, so that of two sessions which present it the later one counts.
+//! stands, since nobody says where it goes, and no frames are made for it. Each `Resume` gives its session a later
+//! time than the one before had, so that of two sessions which present the player the later one counts.
 //!
 //! | `Resume` of a player that | outcome |
 //! |---|---|
 //! | lives here, absent or not | its session is the new one, which is told everything anew; the old one is told that it was replaced |
 //! | comes here and is not installed yet | waits until it is |
 //! | sleeps, since the region goes on from a checkpoint | goes on as the checkpoint has it, once every region has said that it knows no better; until then nothing is said |
+//! | was away by the checkpoint from which the region goes on | the same; meanwhile it is there, and away as it was, once that is said |
 //! | was handed on | the question follows it |
 //! | is not known | `Nowhere` |
 
-use super::Region;
+use super::{PATIENCE, Region};
+use crate::scene::border::Handoff;
 use crate::scene::effects::{Effect, Input, Motion, Notice, Presented, Resume, Resumed};
-use crate::scene::{EntityId, SessionId, Tick};
+use crate::scene::{EntityId, RegionId, SessionId, Tick};
 
 impl Region {
     /// Whether an absence is told of a session that is none any more.
@@ -94,6 +96,14 @@ impl Region {
             // It may live in a region that is down, which will know better. The session asks again.
             return;
         }
+        let is_late = |known: &Handoff| {
+            known.state.id == resume.id
+                && known.state.session != Some(resume.session)
+                && (1..known.since_ms).contains(&resume.since_ms)
+        };
+        if self.dormant().any(is_late) {
+            return fx.push(Effect::Notice(resume.session, Notice::Replaced));
+        }
         if let Some(slot) = self.wake_for(resume, fx) {
             return self.tell_resumed(slot, resume.session, fx);
         }
@@ -107,7 +117,9 @@ impl Region {
         let ix = self.bodies.hot[slot as usize].viewer as usize;
         let Some(viewer) = self.viewers.get_mut(ix) else { return nowhere(resume, fx) };
         let session = resume.session;
-        if viewer.replaced == Some(session) {
+        let earlier = (1..viewer.since_ms).contains(&resume.since_ms);
+        if viewer.replaced == Some(session) || (earlier && viewer.session != Some(session)) {
+            // A question that was late, and has come by where the player has been since.
             return fx.push(Effect::Notice(session, Notice::Replaced));
         }
         if viewer.session != Some(session) {
@@ -115,6 +127,7 @@ impl Region {
             (viewer.replaced, viewer.absent_until) = (before, None);
             (viewer.held, viewer.resync, viewer.own_due) = (false, true, true);
             viewer.last_applied = viewer.last_applied.max(resume.acked);
+            viewer.since_ms = resume.since_ms.max(viewer.since_ms + 1);
             self.counts.players += u64::from(before.is_none());
             let cold = &mut self.bodies.cold[slot as usize];
             cold.epoch = cold.epoch.next();
@@ -124,18 +137,76 @@ impl Region {
         self.tell_resumed(slot, session, fx);
     }
 
+    /// The player at `slot` is dropped here since it lives in `owner` under a higher epoch. Its session may be a
+    /// later one than the owner knows of, which went on from an older checkpoint.
+    pub(super) fn displace(&mut self, slot: u32, owner: RegionId) {
+        let body = &self.bodies.hot[slot as usize];
+        let Some(viewer) = self.viewers.get(body.viewer as usize) else { return };
+        let (id, acked, asked, since_ms) = (body.id, viewer.last_applied, owner, viewer.since_ms);
+        let is_there = viewer.absent_until.is_none() && since_ms > 0;
+        let resume = |session| (owner, Resume { id, session, acked, asked, since_ms });
+        self.displaced.extend(viewer.session.filter(|_| is_there).map(resume));
+    }
+
+    /// Asks in the name of those sessions: the later one has the player, and the other one is told so.
+    pub(super) fn follow_displaced(&mut self, fx: &mut Vec<Effect>) {
+        for (owner, resume) in std::mem::take(&mut self.displaced) {
+            match owner == self.id {
+                true => self.inbox.push(Input::Resume(resume)),
+                false => fx.push(Effect::Forward(owner, Box::new(Input::Resume(resume)))),
+            }
+        }
+    }
+
     /// A player that sleeps goes on for its client, as the checkpoint has it.
     fn wake_for(&mut self, resume: Resume, fx: &mut Vec<Effect>) -> Option<u32> {
-        let Resume { id, session, acked, .. } = resume;
+        let Resume { id, session, acked, since_ms, .. } = resume;
         let known = self.dormant().find(|known| known.state.id == id)?;
+        let before = known.state.session.filter(|before| *before != session);
+        let as_it_was = self.as_it_was(known, session);
+        let acked = acked.max(as_it_was.acked);
+        let since_ms = since_ms.max(as_it_was.since_ms + 1);
+        self.bring_back(Presented { acked, since_ms, ..as_it_was }, fx);
+        fx.extend(before.map(|before| Effect::Notice(before, Notice::Replaced)));
+        let slot = self.real_slot(id)?;
+        let viewer = self.bodies.hot[slot as usize].viewer as usize;
+        self.viewers.get_mut(viewer)?.replaced = before;
+        Some(slot)
+    }
+
+    /// Those go on, away as they were, whose clients were away when the checkpoint was made: nobody presents them.
+    /// Not before every region has said that it knows no better, since they may have come back.
+    pub(super) fn wake_the_absent(&mut self, fx: &mut Vec<Effect>) {
+        if self.counts.dormant == 0 || self.is_rising() || !self.have_all_answered() {
+            return;
+        }
+        let now = self.tick;
+        let away = self.dormant().filter_map(|known| {
+            let until = known.absent_until.filter(|until| *until > now)?;
+            Some((until, self.as_it_was(known, known.state.session?)))
+        });
+        for (until, known) in away.collect::<Vec<_>>() {
+            let id = known.id;
+            self.bring_back(known, fx);
+            // Whose client has come back since is presented yet.
+            let until = until.max(Tick(now.0 + PATIENCE));
+            let slot = self.real_slot(id).map(|s| self.bodies.hot[s as usize].viewer as usize);
+            if let Some(viewer) = slot.and_then(|ix| self.viewers.get_mut(ix)) {
+                viewer.absent_until = Some(until);
+                self.absent.push((until, id));
+            }
+        }
+    }
+
+    /// What a session would present that knows no more than the checkpoint.
+    fn as_it_was(&self, known: &Handoff, session: SessionId) -> Presented {
         let state = &known.state;
-        let before = state.session.filter(|before| *before != session);
-        let presented = Presented {
-            id,
+        Presented {
+            id: state.id,
             session,
             to: self.id,
             epoch: known.epoch,
-            acked: acked.max(known.last_applied),
+            acked: known.last_applied,
             plane: state.plane,
             pos: state.pos,
             placed_by: known.last_applied,
@@ -144,13 +215,8 @@ impl Region {
             range: state.range,
             look: state.look.clone(),
             leap: None,
-        };
-        self.bring_back(presented, fx);
-        fx.extend(before.map(|before| Effect::Notice(before, Notice::Replaced)));
-        let slot = self.real_slot(id)?;
-        let viewer = self.bodies.hot[slot as usize].viewer as usize;
-        self.viewers.get_mut(viewer)?.replaced = before;
-        Some(slot)
+            since_ms: known.since_ms,
+        }
     }
 
     /// Tells a session all that it has to know of its player.
@@ -168,6 +234,7 @@ impl Region {
             own: self.own_of(slot).map(Box::new),
             range: self.bodies.places[slot as usize].range(),
             look: cold.look.clone(),
+            since_ms: viewer.since_ms,
         };
         fx.push(Effect::Notice(session, Notice::Resumed(Box::new(resumed))));
     }

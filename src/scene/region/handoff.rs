@@ -93,6 +93,10 @@ impl Region {
     /// Where an entity lives that does not live here, as far as is known: its ghost's owner, or
     /// where it was handed to of late.
     pub(super) fn whereabouts(&self, id: EntityId) -> Option<RegionId> {
+        if self.is_dormant(id) {
+            // It sleeps here, whatever its owner before has said of it: that one sends whoever asks for it here.
+            return None;
+        }
         match self.bodies.slot(id).map(|s| &self.bodies.cold[s as usize].role) {
             Some(Role::Ghost(ghost)) => Some(ghost.owner),
             Some(_) => None,
@@ -168,6 +172,7 @@ impl Region {
             absent_until: viewer.and_then(|v| v.absent_until),
             scene: Some(self.scene.id),
             by_map: false,
+            since_ms: viewer.map_or(0, |v| v.since_ms),
         };
         if let Some(viewer) = viewer.filter(|_| past != Past::Left) {
             let sent = |slot, id, sent: u32| match past {
@@ -307,6 +312,7 @@ impl Region {
         let known_at = known.map(|s| self.place_and_course(s));
         if let Some(slot) = self.real_slot(id) {
             tracing::error!(region = %self.id, from = %handoff.from, entity = %id, "an entity comes that lives here under a lower epoch; the newer one stays");
+            self.displace(slot, self.id);
             self.take_viewer(slot);
             self.counts.reals -= 1;
         }
@@ -372,6 +378,7 @@ impl Region {
         // A level: to be told twice does no harm.
         viewer.own_due = true;
         viewer.absent_until = handoff.absent_until;
+        viewer.since_ms = handoff.since_ms;
         self.absent.extend(handoff.absent_until.map(|until| (until, handoff.state.id)));
     }
 }

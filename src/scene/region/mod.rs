@@ -62,7 +62,7 @@ pub use self::restore::RestoreError;
 pub use self::snapshot::{RegionSnapshot, SavedEntity};
 use self::viewer::Viewer;
 use super::border::Handoff;
-use super::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Spawn};
+use super::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Resume, Spawn};
 use super::frames::{FrameBatch, InputRefused, Refusal};
 use super::map::RegionEntry;
 use super::movement::Reason;
@@ -180,6 +180,8 @@ pub struct Region {
     viewers: Vec<Viewer>,
     /// Players whose clients are away, and until when; those who are back are here until then, too.
     absent: Vec<(Tick, EntityId)>,
+    /// Sessions whose players were dropped here, since these live elsewhere under a higher epoch, and where.
+    displaced: Vec<(RegionId, Resume)>,
     acts: Vec<PendingAct>,
     fights: fights::Fights,
     inbound: Inbound,
@@ -226,6 +228,7 @@ impl Region {
             bodies: Bodies::new(&scene, entry.rect),
             viewers: Vec::new(),
             absent: Vec::new(),
+            displaced: Vec::new(),
             acts: Vec::new(),
             fights: fights::Fights::default(),
             inbound: Inbound::new(neighbours),
@@ -306,6 +309,7 @@ impl Region {
             Input::Door(order) => self.take_door_order(order, fx),
             other => self.inbox.push(other),
         }
+        self.follow_displaced(fx);
     }
 
     /// Opens tick `now`, which is greater than the last one; a tick that is not greater changes
@@ -342,6 +346,7 @@ impl Region {
         self.install_incoming();
         self.give_up_dormant();
         self.end_absences(fx);
+        self.follow_displaced(fx);
         let mut inbox = std::mem::take(&mut self.inbox);
         let mut inputs = inbox.drain(..);
         while let Some(input) = inputs.next() {
@@ -358,6 +363,7 @@ impl Region {
         // Its memory is used again.
         inbox.append(&mut self.inbox);
         self.inbox = inbox;
+        self.wake_the_absent(fx);
         for spawn in std::mem::take(&mut self.arrivals) {
             self.add(spawn, fx);
         }
@@ -403,6 +409,7 @@ impl Region {
         self.apply_reaches();
         self.send_done(fx);
         self.send_handoffs(fx);
+        self.follow_displaced(fx);
         self.still = false;
         self.phase = Phase::Closed;
         self.counts.ghosts = self.bodies.len() as u64 - self.counts.reals;

@@ -6,6 +6,7 @@
 //! | yes, and the session knows of none | it stands where it was |
 //! | no | it stands where the session says; bonds are to be set again |
 //! | lives here already | its session is told so again |
+//! | has a later session ([`Resume::since_ms`](crate::scene::effects::Resume::since_ms)) | the earlier one is told that it was replaced |
 //! | lives elsewhere under a higher epoch | its session's word goes there |
 //! | came here under a higher epoch and has left | its session is told that it has |
 //!
@@ -65,11 +66,12 @@ impl Region {
         let ix = self.bodies.hot[slot as usize].viewer as usize;
         let Some(viewer) = self.viewers.get_mut(ix) else { return };
         let owns = viewer.session == Some(presented.session);
-        if !owns && presented.epoch <= self.bodies.cold[slot as usize].epoch {
+        if !owns && presented.since_ms <= viewer.since_ms {
             // Its client has come back by another connection since.
             return fx.push(Effect::Notice(presented.session, Notice::Replaced));
         }
         if !owns {
+            viewer.since_ms = presented.since_ms;
             viewer.replaced = viewer.session.replace(presented.session);
             (viewer.absent_until, viewer.resync) = (None, true);
             fx.extend(viewer.replaced.map(|before| Effect::Notice(before, Notice::Replaced)));
@@ -95,11 +97,20 @@ impl Region {
     }
 
     pub(super) fn bring_back(&mut self, presented: Presented, fx: &mut Vec<Effect>) {
+        let later = |known: &Handoff| {
+            known.state.id == presented.id
+                && known.state.session.is_some_and(|session| session != presented.session)
+                && known.since_ms > presented.since_ms
+        };
+        if self.dormant().any(later) {
+            // Its client had come back by another connection when the checkpoint was made.
+            return fx.push(Effect::Notice(presented.session, Notice::Replaced));
+        }
         let known = self.wake(presented.id);
         let under = known.as_ref().map_or(Epoch(0), |known| known.epoch);
         let epoch = under.max(presented.epoch).next_life(self.lineage);
         let (plane, pos) = self.last_place(&presented, known.as_ref());
-        let Presented { id, session, range, ref look, .. } = presented;
+        let Presented { id, session, range, ref look, since_ms, .. } = presented;
         let (kind, look) = (Kind::PLAYER, look.clone());
         let (session, bonds) = (Some(session), Vec::new());
         let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds };
@@ -123,6 +134,7 @@ impl Region {
         if let Some(viewer) = self.viewers.get_mut(ix) {
             let applied = known.as_ref().map_or(Seq(0), |known| known.last_applied);
             viewer.last_applied = applied.max(presented.acked);
+            viewer.since_ms = since_ms;
             let last = known.as_ref().map_or(0, |known| known.view_counter);
             viewer.registers.counter = counter(epoch, last);
             viewer.resync = true;

@@ -354,6 +354,7 @@ impl Region {
         self.incoming.retain(|h| h.state.id != id || h.epoch >= epoch);
         if let Some(slot) = self.real_slot(id) {
             self.sign_off(slot, Some(region));
+            self.displace(slot, region);
             self.drop_real(slot);
         }
         self.moved.insert(id, Moved { region, epoch, since: self.tick });

@@ -1,6 +1,7 @@
 //! What a region keeps of each player that lives in it: its registers, what its client was told, and
 //! its session's numbering.
 
+use crate::scene::effects::FIRST_SESSION;
 use crate::scene::frames::InputRefused;
 use crate::scene::views::{Key, Registers};
 use crate::scene::{EntityId, RegionId, Seq, SessionId, Tick};
@@ -22,6 +23,9 @@ pub struct Seen {
 pub struct Viewer {
     pub slot: u32,
     pub session: Option<SessionId>,
+    /// Since when that session has it, [`FIRST_SESSION`] at least: of two the later one counts. 0: of an older
+    /// release, which does not say.
+    pub since_ms: u64,
     /// The region that handed it here, which knows of peers that were never mirrored here.
     pub came_from: Option<RegionId>,
     pub registers: Registers,
@@ -53,6 +57,7 @@ impl Viewer {
         Viewer {
             slot,
             session,
+            since_ms: FIRST_SESSION,
             came_from: None,
             registers: Registers::new(id),
             thr: Key::WORST,

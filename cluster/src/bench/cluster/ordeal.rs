@@ -148,7 +148,9 @@ impl Ordeal<'_> {
 
     fn order(&self, path: &str, order: &impl serde::Serialize) -> anyhow::Result<()> {
         let body = serde_json::to_vec(order)?.into();
-        let answer = self.runtime.block_on(http::post(&self.console, path, body))?;
+        let token = crate::console::token_at(&self.console);
+        let post = http::post_as(&self.console, path, body, token.as_deref());
+        let answer = self.runtime.block_on(post)?;
         match answer.status {
             202 => Ok(()),
             _ => bail!("{path}: {}", String::from_utf8_lossy(&answer.body)),

@@ -15,8 +15,12 @@ fn back() -> Said {
 }
 
 fn asked(region: RegionId) -> String {
-    let (id, session, acked) = (EntityId(40), SessionId(7), Seq(4));
-    let resume = crate::scene::effects::Resume { id, session, acked, asked: region };
+    asked_since(1_000, region)
+}
+
+fn asked_since(since_ms: u64, asked: RegionId) -> String {
+    let (id, session, acked, region) = (EntityId(40), SessionId(7), Seq(4), asked);
+    let resume = crate::scene::effects::Resume { id, session, acked, asked, since_ms };
     format!("{region}: {:?}", Input::Resume(resume))
 }
 
@@ -32,6 +36,7 @@ fn found(epoch: u64, last: u32) -> Notice {
         own: None,
         range: RangeSet::FULL,
         look: bytes::Bytes::new(),
+        since_ms: 5,
     }))
 }
 
@@ -76,7 +81,7 @@ fn a_player_that_nobody_finds_in_time_may_be_asked_for_again() {
     b.say(back());
     let late = "refused: the player was not found in time: try again, or join anew";
     assert_eq!(b.after(5_000), [late]);
-    assert_eq!(b.say(back()), [asked(HOME), asked(NEXT)]);
+    assert_eq!(b.say(back()), [asked_since(6_000, HOME), asked_since(6_000, NEXT)]);
 }
 
 #[test]

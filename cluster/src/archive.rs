@@ -54,7 +54,7 @@ impl Archive for Shelf {
 
 impl Shelf {
     /// A shelf to which each region brings a checkpoint every so many ticks.
-    pub(super) fn new(every_ticks: u64) -> Shelf {
+    pub(crate) fn new(every_ticks: u64) -> Shelf {
         let (waiting, more, metrics) = Default::default();
         Shelf { every_ticks: every_ticks.max(1), waiting, more, metrics }
     }
@@ -76,7 +76,7 @@ impl Shelf {
     }
 
     /// Keeps what is brought, for as long as it is run. `key` names regions.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         self: Arc<Self>,
         store: Arc<dyn Checkpoints>,
         key: impl Fn(RegionId) -> Option<RegionKey> + Send,
@@ -127,7 +127,7 @@ impl Shelf {
     }
 
     /// Appends its figures in Prometheus' text form.
-    pub(super) fn write_metrics(&self, text: &mut String) {
+    pub(crate) fn write_metrics(&self, text: &mut String) {
         let of = |counter: &AtomicU64| counter.load(Relaxed);
         let families = [
             ("saved_total", "counter", "Checkpoints that were kept.", of(&self.metrics.saved)),

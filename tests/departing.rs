@@ -1,0 +1,136 @@
+//! A region's actor that is asked to leave by somebody who gives up waiting.
+
+use std::sync::{Arc, Mutex};
+
+use actix::dev::SendError;
+use actix::{Addr, System};
+use purview::actor::address::{AwayRegion, Passing, RegionAddress};
+use purview::actor::departing::{Depart, Departing};
+use purview::actor::directory::{Directory, Process};
+use purview::actor::messages::{Inspect, RunTick, ToRegion};
+use purview::actor::metrics::RegionMetrics;
+use purview::actor::region::{Clock, RegionActor};
+use purview::scene::border::Recovered;
+use purview::scene::effects::Input;
+use purview::scene::spec::LayerSpec;
+use purview::scene::{Epoch, Region, RegionId, Scene, SceneId, SceneSpec, Tick};
+
+const HERE: RegionId = RegionId(0);
+const ELSEWHERE: RegionId = RegionId(1);
+
+/// A region of another process.
+#[derive(Debug, Default)]
+struct Elsewhere {
+    took: Mutex<Vec<ToRegion>>,
+    passed: Mutex<Vec<Passing>>,
+    /// It has no room, and when somebody tries, this one gives up waiting.
+    gives_up: Mutex<Option<Departing>>,
+    is_full: Mutex<bool>,
+}
+
+impl AwayRegion for Elsewhere {
+    fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
+        drop(self.gives_up.lock().unwrap().take());
+        match *self.is_full.lock().unwrap() {
+            true => Err(SendError::Full(msg)),
+            false => Ok(self.took.lock().unwrap().push(msg)),
+        }
+    }
+
+    fn pass_on(&self, passing: Passing) -> Result<(), SendError<Passing>> {
+        self.passed.lock().unwrap().push(passing);
+        Ok(())
+    }
+}
+
+fn region() -> (Arc<Directory>, Addr<RegionActor>) {
+    let spec = SceneSpec {
+        width_cm: 6_400,
+        depth_cm: 6_400,
+        land_cm: 6_400,
+        region_lands_x: 1,
+        region_lands_z: 1,
+        layers: vec![LayerSpec { name: "common".into(), patch_cm: 1_600 }],
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    };
+    let scene = Arc::new(Scene::new(SceneId(0), spec, 100, HERE).unwrap());
+    assert_eq!(scene.map.regions.len(), 1);
+    let process = Process { number: 1, clock: Default::default(), fence: None, archive: None };
+    let directory = Arc::new(Directory::of_process(vec![scene.clone()], process));
+    let region = Region::new(scene.clone(), HERE).unwrap();
+    let metrics = Arc::new(RegionMetrics::default());
+    let actor = RegionActor::new(region, scene.tick_ms, Clock::Manual, &directory, &metrics);
+    let address = actix::Actor::start(actor);
+    directory.set_region(HERE, Some(address.clone().recipient().into()));
+    (directory, address)
+}
+
+/// A question that the region answers, to `ELSEWHERE`.
+fn question(epoch: u64) -> ToRegion {
+    let news = Recovered { region: ELSEWHERE, epoch: Epoch(epoch), holds: Vec::new() };
+    ToRegion { input: Input::Recovered(Box::new(news)), client: None }
+}
+
+async fn tick(region: &Addr<RegionActor>, at: u64) -> Tick {
+    region.send(RunTick(Tick(at))).await.unwrap();
+    region.send(Inspect { plane: None }).await.unwrap().tick
+}
+
+#[test]
+fn a_region_stays_when_who_has_asked_gives_up_in_the_moment_in_which_it_leaves() {
+    System::new().block_on(async {
+        let (directory, region) = region();
+        let elsewhere = Arc::new(Elsewhere::default());
+        directory.set_region(ELSEWHERE, Some(RegionAddress::Away(elsewhere.clone())));
+        assert_eq!(tick(&region, 1).await, Tick(1));
+        *elsewhere.is_full.lock().unwrap() = true;
+        region.send(question(5)).await.unwrap();
+        let (depart, departing) = Depart::new(Some(elsewhere.clone()));
+        *elsewhere.gives_up.lock().unwrap() = Some(departing);
+        region.send(depart).await.unwrap();
+        assert!(elsewhere.gives_up.lock().unwrap().is_none(), "it began to leave");
+        assert_eq!(tick(&region, 2).await, Tick(2), "it goes on");
+        assert!(matches!(directory.region(HERE), Some(RegionAddress::Here(_))), "and is found");
+        *elsewhere.is_full.lock().unwrap() = false;
+        region.send(question(6)).await.unwrap();
+        let took = elsewhere.took.lock().unwrap();
+        let answers = took.iter().filter_map(|msg| match &msg.input {
+            Input::Claims(claims) => claims.answer,
+            _ => None,
+        });
+        assert_eq!(answers.collect::<Vec<_>>(), [Epoch(5), Epoch(6)], "nothing is lost");
+        assert!(elsewhere.passed.lock().unwrap().is_empty(), "nothing is passed on");
+    });
+}
+
+#[test]
+fn whoever_waits_until_it_is_too_late_has_a_region_that_had_begun_to_leave() {
+    System::new().block_on(async {
+        let (directory, region) = region();
+        let elsewhere = Arc::new(Elsewhere::default());
+        assert_eq!(tick(&region, 1).await, Tick(1));
+        let (depart, departing) = Depart::new(Some(elsewhere.clone()));
+        region.send(depart).await.unwrap();
+        // It is too late at once, and it has left.
+        let departure = departing.unless(std::future::ready(())).await.expect("what it was");
+        assert_eq!((departure.snapshot.region(), departure.snapshot.tick()), (HERE, Tick(1)));
+        region.send(question(5)).await.unwrap();
+        let passed = elsewhere.passed.lock().unwrap();
+        assert!(matches!(&passed[..], [Passing::Mark(_), Passing::Message(_)]), "{passed:?}");
+        assert!(matches!(directory.region(HERE), Some(RegionAddress::Away(_))));
+    });
+}
+
+#[test]
+fn a_region_that_nobody_waits_for_any_more_stays() {
+    System::new().block_on(async {
+        let (_directory, region) = region();
+        assert_eq!(tick(&region, 1).await, Tick(1));
+        let (depart, departing) = Depart::new(None);
+        drop(departing);
+        region.send(depart).await.unwrap();
+        assert_eq!(tick(&region, 2).await, Tick(2));
+    });
+}
