@@ -22,6 +22,7 @@
 
 use super::Region;
 use crate::scene::effects::{Effect, Input, Motion, Notice, Presented, Resume, Resumed};
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, SessionId, Tick};
 
 impl Region {
@@ -36,6 +37,7 @@ impl Region {
     /// A player's client is away.
     pub(super) fn make_absent(&mut self, input: Input, fx: &mut Vec<Effect>) {
         let Input::Absent { id, session, ms } = input else { return };
+        let ms = if mutants::has(Mutant::NoLinger) { 1 } else { ms };
         let Some(slot) = self.real_slot(id) else {
             // One that sleeps waits for its client as it is.
             if !self.is_dormant(id) {

@@ -14,6 +14,7 @@ use super::{Kind, Moved, Phase, scan};
 use crate::scene::border::{Handoff, SeenState};
 use crate::scene::effects::{Effect, Notice, Spawn};
 use crate::scene::movement::Course;
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::views::{PeerState, Registers};
 use crate::scene::{EntityId, Epoch, Pos, RegionId, Seq, Tick};
 
@@ -120,7 +121,10 @@ impl Region {
         let mut handoff = self.describe(slot, Past::ToTell);
         let bound = self.bodies.real_mut(slot).and_then(|real| real.bound_for);
         handoff.jumped = bound.is_some();
-        handoff.epoch = handoff.epoch.next();
+        if !mutants::has(Mutant::SameEpoch) {
+            handoff.epoch = handoff.epoch.next();
+        }
+        forget(&mut handoff);
         if let Some(bound) = bound {
             handoff.state.plane = bound.plane;
         }
@@ -365,7 +369,8 @@ impl Region {
         viewer.gone.clone_from(&handoff.gone);
         viewer.refused.clone_from(&handoff.refused);
         viewer.last_applied = handoff.last_applied;
-        viewer.frames_from = handoff.tick.next();
+        let told = if mutants::has(Mutant::TwoFrames) { Tick(0) } else { handoff.tick.next() };
+        viewer.frames_from = told;
         viewer.came_from = Some(handoff.from);
         viewer.reach_ends = handoff.ties.reach.is_some();
         (viewer.held, viewer.resync) = (handoff.held, handoff.resync);
@@ -373,5 +378,18 @@ impl Region {
         viewer.own_due = true;
         viewer.absent_until = handoff.absent_until;
         self.absent.extend(handoff.absent_until.map(|until| (until, handoff.state.id)));
+    }
+}
+
+/// What a handoff may not forget.
+fn forget(handoff: &mut Handoff) {
+    if mutants::has(Mutant::NumberLost) {
+        handoff.last_applied = Seq(0);
+    }
+    if mutants::has(Mutant::PeersLost) {
+        handoff.peers.clear();
+    }
+    if mutants::has(Mutant::ShownLost) {
+        handoff.peers.iter_mut().for_each(|peer| peer.shown = false);
     }
 }
