@@ -134,7 +134,7 @@ impl Durable {
         let shelf = Arc::new(Shelf::new(ticks));
         let archive = Some(shelf.clone() as Arc<dyn Archive>);
         let process = Process { number, clock, fence: None, archive };
-        let home = tokio::runtime::Handle::current();
+        let home = tokio::runtime::Handle::current().into();
         let places = Arc::new(PlaceBook::new(every, store.clone(), home));
         let durable = Durable { store, shelf, places, regions };
         Ok((durable, Start { beginnings, process }))

@@ -3,11 +3,13 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use actix::{
     Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient,
 };
+use actix_rt::time::Instant;
 use bytes::Bytes;
 
 use super::address::SessionEntry;
@@ -18,6 +20,7 @@ use super::sink::{ClientSink, QueueFull};
 use super::turns::Turns;
 use crate::scene::effects::{Deed, Destination, Input, Order};
 use crate::scene::movement::{Go, MoveOrder};
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::player::{
     Answer, Arrival, Comeback, End, Leap, Place, Player, PlayerConfig, PlayerEffect, PlayerInput,
     Problem, Said, State,
@@ -124,6 +127,8 @@ pub struct PlayerActor {
     kept: Option<(Instant, LastPlace)>,
     /// The entity under which other processes find the session.
     registered: EntityId,
+    /// A frame from another process found no room here.
+    lost: Arc<AtomicBool>,
     config: PlayerConfig,
     check_every: Duration,
     effects: Vec<PlayerEffect>,
@@ -140,6 +145,7 @@ impl PlayerActor {
             Player::new(now_ms, directory.new_session(), directory.new_entity(), config.clone());
         let turns = (directory.process() > 0).then(Turns::default);
         let (subject, registered, effects) = (String::new(), player.id(), Vec::new());
+        let lost = Arc::default();
         PlayerActor {
             player,
             directory,
@@ -150,6 +156,7 @@ impl PlayerActor {
             last: None,
             kept: None,
             registered,
+            lost,
             config,
             check_every,
             effects,
@@ -316,8 +323,8 @@ impl PlayerActor {
     /// Makes the session known to regions of other processes.
     fn register(&mut self, ctx: &Context<Self>) {
         self.registered = self.player.id();
-        let entry =
-            SessionEntry { entity: self.registered, to: Arc::new(ctx.address().recipient()) };
+        let (entity, lost) = (self.registered, self.lost.clone());
+        let entry = SessionEntry { entity, to: Arc::new(ctx.address().recipient()), lost };
         self.directory.register(self.player.session(), entry);
     }
 
@@ -536,7 +543,7 @@ impl Actor for PlayerActor {
             if let Some(turns) = actor.turns.as_mut().filter(|turns| turns.is_waiting()) {
                 let mut due = Vec::new();
                 turns.look(Instant::now(), &mut due);
-                due.into_iter().for_each(|delivery| actor.deliver(delivery, ctx));
+                actor.deliver_due(due, ctx);
             }
         });
     }
@@ -579,14 +586,24 @@ impl Handler<Delivery> for PlayerActor {
         let Some(turns) = &mut self.turns else { return self.deliver(msg, ctx) };
         let mut due = Vec::new();
         turns.take(Instant::now(), msg, &mut due);
-        due.into_iter().for_each(|delivery| self.deliver(delivery, ctx));
+        self.deliver_due(due, ctx);
     }
 }
 
 impl PlayerActor {
+    fn deliver_due(&mut self, due: Vec<Delivery>, ctx: &mut Context<Self>) {
+        if self.turns.as_mut().is_some_and(Turns::has_given_up) {
+            self.handle(PlayerInput::Lost, None, ctx);
+        }
+        due.into_iter().for_each(|delivery| self.deliver(delivery, ctx));
+    }
+
     fn deliver(&mut self, msg: Delivery, ctx: &mut Context<Self>) {
         match msg {
             Delivery::Frame(encoded, index) => {
+                if self.lost.swap(false, Relaxed) && !mutants::has(Mutant::GapShown) {
+                    self.handle(PlayerInput::Lost, None, ctx);
+                }
                 let index = index as usize;
                 let queued = self.sink.queued();
                 let input = PlayerInput::Frame { batch: encoded.batch(), index, queued };

@@ -14,9 +14,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::prelude::*;
+use actix_rt::time::Instant;
 use rustc_hash::FxHashMap;
 
 use super::address::{AwayError, AwayGateway, SessionAddress};
@@ -30,6 +31,7 @@ use super::moving::Passer;
 use crate::scene::effects::{Effect, Input, Notice};
 use crate::scene::frames::FrameBatch;
 use crate::scene::inspect::{RegionSnapshot, Resident};
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::{NotProposed, PATIENCE};
 use crate::scene::{EntityId, Region, RegionId, Scene, SceneId, SessionId, Tick};
 use crate::wire::EncodedBatch;
@@ -227,6 +229,9 @@ impl RegionActor {
         self.forget_answered();
         self.region.tick(now, &mut self.fx);
         self.deliver();
+        if let Some(witness) = self.directory.witness() {
+            witness.acted(&self.region);
+        }
         self.work += started.elapsed();
         if self.region.is_closed() {
             self.count_tick();
@@ -519,7 +524,8 @@ impl RegionActor {
                 Err(NotSent::Nowhere(msg)) => {
                     waiting.push_front(msg);
                     // What regions only say to each other in a tick is said anew to the next owner.
-                    return waiting.retain(|msg| is_kept(&msg.input));
+                    let lost = mutants::has(Mutant::NowhereLost);
+                    return waiting.retain(|msg| is_kept(&msg.input) && !lost);
                 }
             }
         }

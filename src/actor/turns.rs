@@ -6,10 +6,13 @@
 //! within bounds.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use actix_rt::time::Instant;
 
 use super::messages::Delivery;
 use crate::scene::effects::Notice;
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::{Epoch, Tick};
 
 /// For how long a new owner waits at least for the last frame of the old one, which may have made none;
@@ -28,6 +31,8 @@ pub struct Turns {
     epoch: Epoch,
     waiting: VecDeque<Delivery>,
     since: Option<Instant>,
+    /// What had its turn last came before something that was waited for.
+    given_up: bool,
 }
 
 impl Turns {
@@ -61,6 +66,12 @@ impl Turns {
         }
     }
 
+    /// Whether since the last time that this was asked something was waited for in vain: then what has its turn now
+    /// is told to one who knows what was lost.
+    pub fn has_given_up(&mut self) -> bool {
+        std::mem::take(&mut self.given_up)
+    }
+
     /// Whether anything waits.
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
@@ -72,7 +83,8 @@ impl Turns {
             Delivery::Notice(Notice::Route { epoch, tick, .. }) => {
                 // Of an owner that died nothing more is to come.
                 let dead = self.epoch.is_of_a_life_before(*epoch);
-                self.epoch > Epoch(0)
+                !mutants::has(Mutant::NoTurns)
+                    && self.epoch > Epoch(0)
                     && !dead
                     && *epoch > self.epoch
                     && self.last > Tick(0)
@@ -102,7 +114,7 @@ impl Turns {
     }
 
     fn flush(&mut self, out: &mut Vec<Delivery>) {
-        self.since = None;
+        (self.since, self.given_up) = (None, true);
         for delivery in std::mem::take(&mut self.waiting) {
             self.pass(delivery, out);
         }
@@ -180,6 +192,7 @@ mod tests {
         assert!(t.is_waiting());
         assert_eq!(turns(&mut t, now, vec![frame(12, 1)]), ["f12@1", "r@2", "f13@2"]);
         assert_eq!(turns(&mut t, now, vec![frame(14, 2)]), ["f14@2"]);
+        assert!(!t.has_given_up());
     }
 
     #[test]
@@ -187,10 +200,13 @@ mod tests {
         let (mut t, now) = (Turns::default(), Instant::now());
         turns(&mut t, now, vec![route(10, 1, true), frame(10, 1)]);
         assert_eq!(turns(&mut t, now, vec![route(13, 2, false), frame(13, 2)]), [""; 0]);
+        assert!(!t.has_given_up());
         assert_eq!(turns(&mut t, now + PATIENCE, vec![]), ["r@2", "f13@2"]);
+        assert!(t.has_given_up() && !t.has_given_up());
         let many = (0..100).map(|tick| frame(20 + tick, 3)).collect();
         assert_eq!(turns(&mut t, now, vec![route(18, 3, false)]), [""; 0]);
         assert_eq!(turns(&mut t, now, many).len(), 101);
+        assert!(t.has_given_up());
     }
 
     #[test]

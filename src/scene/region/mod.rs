@@ -66,6 +66,7 @@ use super::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Resu
 use super::frames::{FrameBatch, InputRefused, Refusal};
 use super::map::RegionEntry;
 use super::movement::Reason;
+use super::mutants::{self, Mutant};
 use super::terrain::Ground;
 use super::views::ViewRules;
 use super::{EntityId, Epoch, Kind, Plane, Pos, Rect, RegionId, Scene, Seq, Tick};
@@ -119,6 +120,8 @@ struct PendingAct {
     deed: Deed,
     /// It lived here when it acted: neighbours hear of it from here and from nowhere else.
     here: bool,
+    /// The tick in which it acted: before this one, if a neighbour was late to tell.
+    of: Tick,
 }
 
 /// Ticks for which a late neighbour is waited for. One that is silent for longer is not waited for
@@ -252,6 +255,11 @@ impl Region {
     /// The region's name.
     pub fn id(&self) -> RegionId {
         self.id
+    }
+
+    /// Its epoch.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
     }
 
     /// Its ground.
@@ -537,8 +545,13 @@ impl Region {
         let viewer = self.bodies.hot[slot as usize].viewer as usize;
         match self.viewers.get_mut(viewer) {
             Some(v) if v.refused.len() >= MAX_REFUSED => return,
-            Some(v) if seq == v.last_applied.next() => v.last_applied = seq,
+            Some(v) if seq == v.last_applied.next() || mutants::has(Mutant::AnyNumber) => {
+                v.last_applied = seq;
+            }
             _ => return,
+        }
+        if mutants::has(Mutant::AckUnapplied) && seq.0.is_multiple_of(16) {
+            return;
         }
         let done = match order {
             Order::Move(_) if self.scene.judged.is_some() => Err(Refusal::WrongForm),
@@ -559,7 +572,7 @@ impl Region {
             }
             Order::Act(deed) if deed.payload.len() > MAX_ACT => Err(Refusal::TooLong),
             Order::Act(deed) => {
-                self.note_act(slot, deed, true);
+                self.note_act(slot, deed, true, self.tick);
                 Ok(())
             }
             Order::Walk(_) => Err(Refusal::WrongForm),
@@ -567,10 +580,10 @@ impl Region {
         }
     }
 
-    fn note_act(&mut self, slot: u32, deed: Deed, here: bool) {
+    fn note_act(&mut self, slot: u32, deed: Deed, here: bool, of: Tick) {
         let body = &mut self.bodies.hot[slot as usize];
         body.acted = self.tick.0 as u32;
-        self.acts.push(PendingAct { slot, id: body.id, deed, here });
+        self.acts.push(PendingAct { slot, id: body.id, deed, here, of });
     }
 
     fn jump(&mut self, slot: u32, to: Destination, fx: &mut Vec<Effect>) -> Result<(), Refusal> {

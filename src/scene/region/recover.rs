@@ -23,6 +23,7 @@ use super::snapshot::RegionSnapshot;
 use super::{Moved, PATIENCE, Phase, Region, RestoreError};
 use crate::scene::border::{Claim, Claims, Handoff, Recovered};
 use crate::scene::effects::{Effect, Input, Notice};
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Epoch, Kind, RegionId, Scene, Tick};
 
 /// Ticks for which a recovered region waits, with its first tick, for its players' sessions.
@@ -207,7 +208,9 @@ impl Region {
         }
         recovering.rising = false;
         for slot in 0..self.bodies.hot.len() as u32 {
-            if self.is_real(slot) {
+            // A player was handed over since: its session was told of it under the epoch that it has.
+            let is_player = self.bodies.hot[slot as usize].kind == Kind::PLAYER;
+            if self.is_real(slot) && (!is_player || mutants::has(Mutant::SilentEpoch)) {
                 let cold = &mut self.bodies.cold[slot as usize];
                 cold.epoch = cold.epoch.next_life(self.lineage);
                 self.bodies.hot[slot as usize].changed = now.0 as u32;
@@ -299,8 +302,13 @@ impl Region {
         if let Some(dormant) = self.recovering.as_ref().and_then(|r| r.dormant.get(&id)) {
             return Some(here(dormant.epoch));
         }
-        let moved = self.moved.get(&id)?;
-        Some(Claim { id, epoch: moved.epoch, region: moved.region })
+        if let Some(moved) = self.moved.get(&id) {
+            return Some(Claim { id, epoch: moved.epoch, region: moved.region });
+        }
+        // It went on as a ghost, which a checkpoint does not know.
+        let lent = self.escrow.lent().filter(|(.., handoff)| handoff.state.id == id);
+        let (_, region, handoff) = lent.max_by_key(|(.., handoff)| handoff.epoch)?;
+        Some(Claim { id, epoch: handoff.epoch, region: *region })
     }
 
     /// The epoch of who lives here, sleeping or not.
@@ -346,7 +354,7 @@ impl Region {
     pub(super) fn outdo(&mut self, claim: Claim) -> bool {
         let Claim { id, epoch, region } = claim;
         let known = self.epoch_here(id).is_some_and(|known| known < epoch);
-        if !known || region == self.id {
+        if !known || region == self.id || mutants::has(Mutant::KeepsOld) {
             return false;
         }
         tracing::info!(region = %self.id, entity = %id, %epoch, owner = %region, "an entity lives elsewhere under a higher epoch");
