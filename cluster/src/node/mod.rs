@@ -321,7 +321,7 @@ impl Node {
                 let (addr, tls) = (config.cluster.listen, certificates(config)?);
                 let started = Links::start(identity, addr, known, home, tls);
                 let (links, listens) = on(&background, started).await?;
-                (links, listens, Clients::Listen(tokens))
+                (links, listens, Clients::Listen(Box::new(tokens)))
             }
             Ground::Simulated(Simulated { address, links, tokens, passes, .. }) => {
                 let links = Links::simulated(identity, known, home, links);
@@ -377,7 +377,7 @@ impl Node {
         let (gateway, doors) = match (roles.gateway, clients) {
             (false, _) => (None, None),
             (true, Clients::Listen(tokens)) => {
-                (Some(Gateway::start(limits, directory.clone(), tokens, handles).await?), None)
+                (Some(Gateway::start(limits, directory.clone(), *tokens, handles).await?), None)
             }
             (true, Clients::Brought(tokens, passes)) => {
                 let (gateway, doors) =
@@ -545,7 +545,7 @@ impl Node {
 /// How clients come to a process.
 enum Clients {
     /// It listens for those who have these tokens.
-    Listen(Tokens),
+    Listen(Box<Tokens>),
     /// Somebody brings them.
     Brought(TokenCheck, Arc<dyn Passes>),
 }

@@ -178,7 +178,7 @@ impl Mover {
         self.state().ready.insert(id, tell);
         let (prepare, late) = (MoveMsg::Prepare { region: id, epoch }, Instant::now() + READY);
         let prepared = links.say(to, Kind::Regions, prepare, late).await;
-        let ready = tokio::time::timeout_at(late.into(), ready).await;
+        let ready = tokio::time::timeout_at(late, ready).await;
         self.state().ready.remove(&id);
         if prepared.is_err() || !matches!(ready, Ok(Ok(()))) {
             return Err(MoveError::NotReady);

@@ -172,7 +172,7 @@ impl Walker {
         // Every third of them is near a border or a corner of regions.
         let along = |size: i32, rng: &mut Rng| {
             let free = (f64::from(size - 200) * rng.unit()) as i32 + 100;
-            let border = (f64::from(size / 128_00 - 1) * rng.unit()).round() as i32 * 128_00;
+            let border = (f64::from(size / 12_800 - 1) * rng.unit()).round() as i32 * 12_800;
             match rng.one_in(3) && border > 0 {
                 true => border + (600.0 * rng.unit()) as i32 - 300,
                 false => free,

@@ -25,7 +25,7 @@ impl Clock {
 
     pub(super) async fn sleep_until(&self, time: Instant) {
         match self {
-            Clock::Monotonic => tokio::time::sleep_until(time.into()).await,
+            Clock::Monotonic => tokio::time::sleep_until(time).await,
             Clock::Manual(clock) => {
                 let mut passed = clock.passed.subscribe();
                 let wait = time.saturating_duration_since(clock.origin);

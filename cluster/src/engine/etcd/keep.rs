@@ -147,7 +147,7 @@ impl Keeper {
         self.authority.renewed(sent, self.ttl);
         let mut next = sent + self.every;
         loop {
-            tokio::time::sleep_until(next.into()).await;
+            tokio::time::sleep_until(next).await;
             next = Instant::now() + self.every;
             match timeout(self.limit(), self.renew(&mut keeper, &mut answers)).await {
                 Ok(Ok(Said::Renewed)) => {}
