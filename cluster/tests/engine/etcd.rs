@@ -35,7 +35,7 @@ async fn nobody_is_evicted_when_the_leader_of_three_dies() {
         tokio::time::sleep(TTL * 3).await;
         for (i, (member, grant)) in (0..).zip(&members) {
             assert_eq!(member.loss(), None);
-            assert!(member.authority().holds(Instant::now()));
+            assert!(member.authority().holds(Instant::now().into()));
             let again = granted(etcd.claim(member, &region(i)).await.unwrap());
             assert_eq!(again.epoch, grant.epoch);
         }
