@@ -33,7 +33,10 @@ impl AwayRegion for Elsewhere {
         drop(self.gives_up.lock().unwrap().take());
         match *self.is_full.lock().unwrap() {
             true => Err(SendError::Full(msg)),
-            false => Ok(self.took.lock().unwrap().push(msg)),
+            false => {
+                self.took.lock().unwrap().push(msg);
+                Ok(())
+            }
         }
     }
 

@@ -453,7 +453,7 @@ fn who_is_handed_to_a_region_that_rises_is_told_of_under_the_epoch_that_it_has()
         _ => None,
     });
     let has = to.acting_players().map(|player| player.epoch).last();
-    assert_eq!(told.last(), has);
+    assert_eq!(told.collect::<Vec<_>>().pop(), has);
     assert!(has.is_some());
 }
 

@@ -157,7 +157,7 @@ fn what_is_said_of_a_move_to_who_does_not_read_is_given_up_when_it_is_late() {
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         a.links.join(2, &silent.local_addr().unwrap().to_string());
         let moved = || MoveMsg::Moved { region: RegionId(0), epoch: Epoch(1), to: 3 };
-        let late = || Instant::now() + Duration::from_millis(50);
+        let late = || (Instant::now() + Duration::from_millis(50)).into();
         let say = async |kind| {
             let said = a.links.say(2, kind, moved(), late());
             tokio::time::timeout(PATIENCE, said).await.expect("not for ever")
