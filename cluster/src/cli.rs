@@ -19,6 +19,7 @@ use crate::ctl::{self, CtlCommand};
 use crate::dev::DevArgs;
 use crate::node::command::{GatewayArgs, NodeArgs, run_gateway, run_node};
 use crate::replay::ReplayArgs;
+use crate::sim::command::SimArgs;
 
 /// A seamless scene cluster for massively multiplayer worlds.
 #[derive(Debug, Parser)]
@@ -58,6 +59,8 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Load a server with bots and judge what every one of them is shown.
     Bots(BotsArgs),
+    /// Simulate a cluster in one thread, break it on purpose, and judge what becomes of it.
+    Sim(SimArgs),
     /// Measure what the scene costs, and what its view lists are worth.
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -248,6 +251,7 @@ pub fn run(cli: Cli) -> ExitCode {
                 "bots want a server: --connect <URL>, for example ws://localhost:7000/".into(),
             )),
         },
+        Command::Sim(args) => ended(crate::sim::command::run_sim(&args)),
         Command::Bench(BenchCommand::Scene(args)) => ended(commands::run_bench_scene(&args)),
         Command::Bench(BenchCommand::Cluster(args)) => ended(crate::bench::cluster::run(&args)),
         Command::Bench(BenchCommand::Views(args)) => ended(commands::run_bench_views(&args)),

@@ -7,17 +7,17 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use purview::actor::places::{LastPlace, Places};
 use purview::scene::Epoch;
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use crate::engine::{CheckpointError, Checkpoints, PlayerPlace};
+use crate::home::Home;
 
 /// Between two batches.
 const BATCH: Duration = Duration::from_millis(500);
@@ -59,7 +59,7 @@ pub struct PlaceBook {
     every: Duration,
     store: Arc<dyn Checkpoints>,
     /// Where the store's client lives.
-    home: Handle,
+    home: Home,
     waiting: Mutex<BTreeMap<String, PlayerPlace>>,
     more: Notify,
     metrics: Arc<PlacesMetrics>,
@@ -78,8 +78,7 @@ impl Places for PlaceBook {
 
     fn keep(&self, name: &str, place: LastPlace) {
         // Later is newer, whoever says so: gateways' clocks differ by less than a player takes to change over.
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let epoch = Epoch(now.as_millis() as u64);
+        let epoch = Epoch(self.home.time_of_day().as_millis() as u64);
         let Ok(bytes) = serde_json::to_vec(&place) else { return self.lose(name) };
         let mut waiting = self.waiting();
         if name.is_empty() || (waiting.len() >= WAITING_MAX && !waiting.contains_key(name)) {
@@ -122,7 +121,7 @@ fn read(name: &str, place: &[u8]) -> Option<LastPlace> {
 
 impl PlaceBook {
     /// A book in which a session tells its player's place every so often, to be kept in `store`.
-    pub fn new(every: Duration, store: Arc<dyn Checkpoints>, home: Handle) -> PlaceBook {
+    pub fn new(every: Duration, store: Arc<dyn Checkpoints>, home: Home) -> PlaceBook {
         let (waiting, more, metrics) = Default::default();
         PlaceBook { every, store, home, waiting, more, metrics }
     }

@@ -4,10 +4,11 @@
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::Recipient;
 use actix::dev::SendError;
+use actix_rt::time::Instant;
 use rustc_hash::FxHashMap;
 
 use super::address::{RegionAddress, SessionEntry};
@@ -17,7 +18,7 @@ use super::routes::Routes;
 pub use super::routes::{Lookup, NotSent};
 use crate::scene::lines::Lines;
 use crate::scene::region::RegionSnapshot;
-use crate::scene::{EntityId, Epoch, Plane, RegionId, Scene, SceneId, SessionId, Tick};
+use crate::scene::{EntityId, Epoch, Plane, Region, RegionId, Scene, SceneId, SessionId, Tick};
 use crate::wire::peer::Mark;
 
 /// Names that one process gives out: its number, then a count.
@@ -36,6 +37,12 @@ pub trait Archive: Debug + Send + Sync {
 
     /// Takes one, at once: a region's tick waits for it.
     fn keep(&self, snapshot: RegionSnapshot);
+}
+
+/// Who is told what regions of a process do, for example a simulator that judges it.
+pub trait Witness: Debug + Send + Sync {
+    /// A region that may act has ended a tick, or begun one that waits for a neighbour.
+    fn acted(&self, region: &Region);
 }
 
 /// A process that is one of many.
@@ -63,6 +70,7 @@ pub struct Directory {
     process: u64,
     fence: Option<Arc<dyn Fence>>,
     archive: Option<Arc<dyn Archive>>,
+    witness: Option<Arc<dyn Witness>>,
     /// For how long players stay whose sessions end without a word.
     linger: Duration,
     /// Where players' last places are kept.
@@ -92,6 +100,7 @@ impl Directory {
             process: 0,
             fence: None,
             archive: None,
+            witness: None,
             linger: Duration::ZERO,
             places: None,
             sessions: None,
@@ -127,6 +136,16 @@ impl Directory {
     /// The same, in which players' last places are kept.
     pub fn with_places(self, places: Arc<dyn Places>) -> Directory {
         Directory { places: Some(places), ..self }
+    }
+
+    /// The same, in which somebody is told what regions do.
+    pub fn with_witness(self, witness: Arc<dyn Witness>) -> Directory {
+        Directory { witness: Some(witness), ..self }
+    }
+
+    /// Who is told what regions do, if anybody is.
+    pub(super) fn witness(&self) -> Option<&Arc<dyn Witness>> {
+        self.witness.as_ref()
     }
 
     /// Where players' last places are kept, if they are.

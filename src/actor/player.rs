@@ -3,11 +3,12 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::{
     Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient,
 };
+use actix_rt::time::Instant;
 use bytes::Bytes;
 
 use super::address::SessionEntry;
@@ -536,7 +537,7 @@ impl Actor for PlayerActor {
             if let Some(turns) = actor.turns.as_mut().filter(|turns| turns.is_waiting()) {
                 let mut due = Vec::new();
                 turns.look(Instant::now(), &mut due);
-                due.into_iter().for_each(|delivery| actor.deliver(delivery, ctx));
+                actor.deliver_due(due, ctx);
             }
         });
     }
@@ -579,11 +580,18 @@ impl Handler<Delivery> for PlayerActor {
         let Some(turns) = &mut self.turns else { return self.deliver(msg, ctx) };
         let mut due = Vec::new();
         turns.take(Instant::now(), msg, &mut due);
-        due.into_iter().for_each(|delivery| self.deliver(delivery, ctx));
+        self.deliver_due(due, ctx);
     }
 }
 
 impl PlayerActor {
+    fn deliver_due(&mut self, due: Vec<Delivery>, ctx: &mut Context<Self>) {
+        if self.turns.as_mut().is_some_and(Turns::has_given_up) {
+            self.handle(PlayerInput::Lost, None, ctx);
+        }
+        due.into_iter().for_each(|delivery| self.deliver(delivery, ctx));
+    }
+
     fn deliver(&mut self, msg: Delivery, ctx: &mut Context<Self>) {
         match msg {
             Delivery::Frame(encoded, index) => {

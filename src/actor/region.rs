@@ -14,9 +14,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::prelude::*;
+use actix_rt::time::Instant;
 use rustc_hash::FxHashMap;
 
 use super::address::{AwayError, AwayGateway, SessionAddress};
@@ -227,6 +228,9 @@ impl RegionActor {
         self.forget_answered();
         self.region.tick(now, &mut self.fx);
         self.deliver();
+        if let Some(witness) = self.directory.witness() {
+            witness.acted(&self.region);
+        }
         self.work += started.elapsed();
         if self.region.is_closed() {
             self.count_tick();

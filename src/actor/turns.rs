@@ -6,7 +6,9 @@
 //! within bounds.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use actix_rt::time::Instant;
 
 use super::messages::Delivery;
 use crate::scene::effects::Notice;
@@ -28,6 +30,8 @@ pub struct Turns {
     epoch: Epoch,
     waiting: VecDeque<Delivery>,
     since: Option<Instant>,
+    /// What had its turn last came before something that was waited for.
+    given_up: bool,
 }
 
 impl Turns {
@@ -59,6 +63,12 @@ impl Turns {
         if self.since.is_some_and(|since| now.saturating_duration_since(since) >= PATIENCE) {
             self.flush(out);
         }
+    }
+
+    /// Whether since the last time that this was asked something was waited for in vain: then what has its turn now
+    /// is told to one who knows what was lost.
+    pub fn has_given_up(&mut self) -> bool {
+        std::mem::take(&mut self.given_up)
     }
 
     /// Whether anything waits.
@@ -102,7 +112,7 @@ impl Turns {
     }
 
     fn flush(&mut self, out: &mut Vec<Delivery>) {
-        self.since = None;
+        (self.since, self.given_up) = (None, true);
         for delivery in std::mem::take(&mut self.waiting) {
             self.pass(delivery, out);
         }
@@ -180,6 +190,7 @@ mod tests {
         assert!(t.is_waiting());
         assert_eq!(turns(&mut t, now, vec![frame(12, 1)]), ["f12@1", "r@2", "f13@2"]);
         assert_eq!(turns(&mut t, now, vec![frame(14, 2)]), ["f14@2"]);
+        assert!(!t.has_given_up());
     }
 
     #[test]
@@ -187,10 +198,13 @@ mod tests {
         let (mut t, now) = (Turns::default(), Instant::now());
         turns(&mut t, now, vec![route(10, 1, true), frame(10, 1)]);
         assert_eq!(turns(&mut t, now, vec![route(13, 2, false), frame(13, 2)]), [""; 0]);
+        assert!(!t.has_given_up());
         assert_eq!(turns(&mut t, now + PATIENCE, vec![]), ["r@2", "f13@2"]);
+        assert!(t.has_given_up() && !t.has_given_up());
         let many = (0..100).map(|tick| frame(20 + tick, 3)).collect();
         assert_eq!(turns(&mut t, now, vec![route(18, 3, false)]), [""; 0]);
         assert_eq!(turns(&mut t, now, many).len(), 101);
+        assert!(t.has_given_up());
     }
 
     #[test]

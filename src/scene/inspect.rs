@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::terrain::DoorState;
 use super::views::{Ties, ViewRules};
-use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, SceneId, Tick};
+use super::{
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, SceneId, Seq, SessionId, Tick,
+};
 
 /// An entity as a region has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +44,23 @@ pub struct RegionSnapshot {
     pub entities: Vec<EntitySnapshot>,
     /// The doors that are not as the map has them, sorted; of the plane that was asked for.
     pub doors: Vec<DoorState>,
+}
+
+/// A player that acts in a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ActingPlayer {
+    /// Who.
+    pub id: EntityId,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// Its plane.
+    pub plane: Plane,
+    /// Where it is.
+    pub pos: Pos,
+    /// The last input of its client that was applied.
+    pub last_applied: Seq,
+    /// Its client's session, if it has one.
+    pub session: Option<SessionId>,
 }
 
 /// Another player, on a player's view list or asked to be on it.

@@ -47,6 +47,7 @@ mod walker;
 pub use clock::Clock;
 pub use player::{Player, Retry};
 pub use session::{Client, Event, Receiver, Sender, join_at};
+pub use transport::{Messages, Network, Out};
 pub use view::{Seen, View, ViewError};
 pub use walker::Walker;
 

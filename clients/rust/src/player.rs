@@ -28,6 +28,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::numbers::Numbers;
+use crate::transport::Network;
 use crate::walker::form_of;
 use crate::{Client, ClientError, Event, Receiver, Sender, Walker};
 
@@ -108,6 +109,7 @@ enum Line {
 
 /// A player in a scene, over one connection after another.
 pub struct Player {
+    network: Option<Arc<dyn Network>>,
     urls: Arc<[String]>,
     /// Which address the present connection goes to.
     at: usize,
@@ -133,9 +135,33 @@ impl Player {
         join: Join,
         retry: Retry,
     ) -> Result<(Player, Joined), ClientError> {
+        Player::join_over(None, urls, token, join, retry).await
+    }
+
+    /// The same by another network than the machine's.
+    ///
+    /// # Errors
+    /// As [`Player::join`].
+    pub async fn join_by(
+        network: Arc<dyn Network>,
+        urls: &[String],
+        token: &str,
+        join: Join,
+        retry: Retry,
+    ) -> Result<(Player, Joined), ClientError> {
+        Player::join_over(Some(network), urls, token, join, retry).await
+    }
+
+    async fn join_over(
+        network: Option<Arc<dyn Network>>,
+        urls: &[String],
+        token: &str,
+        join: Join,
+        retry: Retry,
+    ) -> Result<(Player, Joined), ClientError> {
         let mut failed = ClientError::BadUrl { url: String::new() };
         for (at, url) in urls.iter().enumerate() {
-            let mut client = match Client::connect(url, token).await {
+            let mut client = match connect(network.as_deref(), url, token).await {
                 Ok(client) => client,
                 Err(error) => {
                     failed = error;
@@ -145,6 +171,7 @@ impl Player {
             let joined = client.join(join).await?;
             let welcome = client.welcome().clone();
             let player = Player {
+                network,
                 urls: urls.into(),
                 at,
                 retry,
@@ -403,6 +430,7 @@ impl Player {
             return;
         };
         let way = Way {
+            network: self.network.clone(),
             urls: self.urls.clone(),
             at: self.at + 1,
             retry: self.retry,
@@ -432,8 +460,21 @@ impl Player {
     }
 }
 
+/// Connects and says hello.
+async fn connect(
+    network: Option<&dyn Network>,
+    url: &str,
+    token: &str,
+) -> Result<Client, ClientError> {
+    match network {
+        Some(network) => Client::connect_by(network, url, token).await,
+        None => Client::connect(url, token).await,
+    }
+}
+
 /// What is needed to come back.
 struct Way {
+    network: Option<Arc<dyn Network>>,
     urls: Arc<[String]>,
     at: usize,
     retry: Retry,
@@ -445,7 +486,7 @@ struct Way {
 impl Way {
     async fn come_back(self) -> Result<Back, ClientError> {
         let until = Instant::now() + self.retry.patience;
-        let jitter = Jitter::new();
+        let jitter = Jitter::new(self.network.clone());
         let mut pause = self.retry.first;
         // Many who lost the same gateway do not all knock at the same door at the same time.
         sleep(jitter.below(pause)).await;
@@ -466,7 +507,7 @@ impl Way {
 
     async fn attempt(&self, at: usize) -> Result<Back, ClientError> {
         let url = self.urls.get(at).map(String::as_str).unwrap_or_default();
-        let mut client = Client::connect(url, &self.token).await?;
+        let mut client = connect(self.network.as_deref(), url, &self.token).await?;
         let joined = client.resume(&self.token, self.ack).await?;
         {
             let mut outbox = lock(&self.outbox);
@@ -514,17 +555,23 @@ fn is_final(error: &ClientError) -> bool {
 }
 
 /// Random enough for pauses.
-struct Jitter(RandomState);
+enum Jitter {
+    Own(RandomState),
+    Given(Arc<dyn Network>),
+}
 
 impl Jitter {
-    fn new() -> Jitter {
-        Jitter(RandomState::new())
+    fn new(network: Option<Arc<dyn Network>>) -> Jitter {
+        network.map_or_else(|| Jitter::Own(RandomState::new()), Jitter::Given)
     }
 
     /// A time below `most`.
     fn below(&self, most: Duration) -> Duration {
-        let part = self.0.hash_one(std::time::SystemTime::now()) % 1_024;
-        most * part as u32 / 1_024
+        let random = match self {
+            Jitter::Own(state) => state.hash_one(std::time::SystemTime::now()) as u32,
+            Jitter::Given(network) => network.random(),
+        };
+        most * (random % 1_024) / 1_024
     }
 }
 

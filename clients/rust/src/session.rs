@@ -18,7 +18,7 @@ use purview::wire::{CloseCode, ErrorCode, Frame, PROTOCOL_VERSION};
 
 use crate::ClientError;
 use crate::numbers::Numbers;
-use crate::transport::{self, Incoming, Reader, Writer};
+use crate::transport::{self, Incoming, Messages, Network, Reader, Writer};
 use crate::walker::{Walker, form_of};
 
 /// What a server tells a client that has been welcomed.
@@ -81,6 +81,23 @@ impl Client {
     /// in [`ClientError::Closed`]).
     pub async fn connect(url: &str, token: &str) -> Result<Client, ClientError> {
         let (writer, reader) = transport::open(url).await?;
+        Client::welcomed(writer, reader, token).await
+    }
+
+    /// The same by another network.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub async fn connect_by(
+        network: &dyn Network,
+        url: &str,
+        token: &str,
+    ) -> Result<Client, ClientError> {
+        let Messages { out, come } = network.open(url).await?;
+        Client::welcomed(Writer::Messages(out), Reader::Messages(come), token).await
+    }
+
+    async fn welcomed(writer: Writer, reader: Reader, token: &str) -> Result<Client, ClientError> {
         let mut sender = Sender { writer, numbers: Numbers::default() };
         let mut receiver =
             Receiver { reader, early: VecDeque::new(), closed: None, bytes: 0, messages: 0 };

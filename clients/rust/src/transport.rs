@@ -1,10 +1,12 @@
 //! Messages over WebSocket, or over TCP with a length before each (`u32`, big-endian).
 
 use std::io;
+use std::pin::Pin;
 
 use bytes::{Buf, Bytes, BytesMut};
-use futures::stream::{SplitSink, SplitStream};
-use futures::{SinkExt, StreamExt};
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, SplitSink, SplitStream};
+use futures::{Sink, SinkExt, StreamExt};
 use purview::wire::{CloseCode, DecodeError, MAX_SERVER_FRAME};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -23,12 +25,34 @@ pub(crate) enum Incoming {
     Closed { code: Option<CloseCode>, detail: String },
 }
 
+/// Takes messages for a server.
+pub type Out = Pin<Box<dyn Sink<Bytes, Error = io::Error> + Send>>;
+
+/// A connection that carries messages whole.
+pub struct Messages {
+    /// What goes to the server; an error says that the connection is broken.
+    pub out: Out,
+    /// What comes from it; `None` says that it ended.
+    pub come: BoxStream<'static, Bytes>,
+}
+
+/// Where connections come from, other than the network of the machine: tests, simulators, a game's own carrier.
+pub trait Network: Send + Sync {
+    /// Opens a connection to an address.
+    fn open(&self, url: &str) -> BoxFuture<'static, io::Result<Messages>>;
+
+    /// A random number, for pauses.
+    fn random(&self) -> u32;
+}
+
 pub(crate) enum Reader {
+    Messages(BoxStream<'static, Bytes>),
     Ws(SplitStream<WebSocketStream<TcpStream>>),
     Tcp { half: OwnedReadHalf, buf: BytesMut },
 }
 
 pub(crate) enum Writer {
+    Messages(Out),
     Ws(SplitSink<WebSocketStream<TcpStream>, Message>),
     Tcp(OwnedWriteHalf),
 }
@@ -71,6 +95,7 @@ async fn connect(host: &str) -> io::Result<TcpStream> {
 impl Writer {
     pub(crate) async fn send(&mut self, message: Vec<u8>) -> Result<(), ClientError> {
         match self {
+            Writer::Messages(out) => out.send(message.into()).await?,
             Writer::Ws(ws) => ws.send(Message::Binary(message.into())).await?,
             Writer::Tcp(tcp) => {
                 let mut out = Vec::with_capacity(message.len() + 4);
@@ -85,6 +110,7 @@ impl Writer {
     /// Ends the sending side in order.
     pub(crate) async fn close(&mut self) -> Result<(), ClientError> {
         match self {
+            Writer::Messages(out) => out.close().await?,
             Writer::Ws(ws) => ws.close().await?,
             Writer::Tcp(tcp) => tcp.shutdown().await?,
         }
@@ -96,6 +122,7 @@ impl Reader {
     /// The next message. May be dropped while it waits without losing anything.
     pub(crate) async fn next(&mut self) -> Result<Incoming, ClientError> {
         match self {
+            Reader::Messages(come) => Ok(come.next().await.map_or_else(ended, Incoming::Message)),
             Reader::Ws(ws) => next_ws(ws).await,
             Reader::Tcp { half, buf } => next_tcp(half, buf).await,
         }

@@ -7,7 +7,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// What part of the time to live a node trusts, in tenths.
 const TRUSTED_TENTHS: u32 = 8;

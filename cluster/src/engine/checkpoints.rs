@@ -131,7 +131,7 @@ pub struct PlayerPlace {
 }
 
 /// Refuses what no store can keep.
-pub(super) fn check_state(
+pub(crate) fn check_state(
     key: &RegionKey,
     epoch: Epoch,
     tick: Tick,
@@ -144,7 +144,7 @@ pub(super) fn check_state(
 }
 
 /// Refuses what no store can keep.
-pub(super) fn check_places(places: &[PlayerPlace]) -> Result<(), CheckpointError> {
+pub(crate) fn check_places(places: &[PlayerPlace]) -> Result<(), CheckpointError> {
     if places.len() > PLAYERS_MAX {
         let found = format!("{} players", places.len());
         let rule = format!("must be at most {PLAYERS_MAX} at a time");
@@ -159,13 +159,13 @@ pub(super) fn check_places(places: &[PlayerPlace]) -> Result<(), CheckpointError
 }
 
 /// Refuses names that no player has.
-pub(super) fn check_player(name: &str) -> Result<(), CheckpointError> {
+pub(crate) fn check_player(name: &str) -> Result<(), CheckpointError> {
     check_name("a player's name", name, PLAYER_NAME_MAX)
 }
 
 /// Of the places of each player the one that counts, ordered by name: the highest epoch, and of
 /// these the last.
-pub(super) fn newest_of_each(places: Vec<PlayerPlace>) -> impl Iterator<Item = PlayerPlace> {
+pub(crate) fn newest_of_each(places: Vec<PlayerPlace>) -> impl Iterator<Item = PlayerPlace> {
     let mut newest: BTreeMap<String, PlayerPlace> = BTreeMap::new();
     for place in places {
         if newest.get(&place.name).is_none_or(|now| now.epoch <= place.epoch) {

@@ -9,11 +9,11 @@ mod state;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
 use purview::scene::Epoch;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 pub use clock::{Clock, ManualClock};
 
@@ -34,18 +34,11 @@ pub struct Embedded {
 
 struct Shared {
     state: Mutex<State>,
-    changed: watch::Sender<Signs>,
+    /// Told of each change, in the order in which they began to wait.
+    changed: Arc<Notify>,
     clock: Clock,
     epochs_above: u64,
     ways: AtomicI64,
-}
-
-/// What others wait for to change.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-struct Signs {
-    revision: u64,
-    /// When the next lease ends by time.
-    next_end: Option<Instant>,
 }
 
 /// One way to the store.
@@ -65,12 +58,12 @@ impl Embedded {
     pub fn with_clock(epoch: Epoch, clock: Clock) -> Embedded {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
-            changed: watch::Sender::default(),
+            changed: Arc::default(),
             clock,
             epochs_above: epoch.0,
             ways: AtomicI64::new(0),
         });
-        let changed = shared.changed.subscribe();
+        let changed = shared.changed.clone();
         tokio::spawn(sweep(Arc::downgrade(&shared), changed, shared.clock.clone()));
         Embedded::way(shared)
     }
@@ -128,11 +121,22 @@ impl Shared {
 
     fn change<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
+        let before = (state.revision(), state.next_end());
         state.expire(self.clock.now());
         let done = f(&mut state);
-        let signs = Signs { revision: state.revision(), next_end: state.next_end() };
-        self.changed.send_if_modified(|now| std::mem::replace(now, signs) != signs);
+        let changed = (state.revision(), state.next_end()) != before;
+        drop(state);
+        if changed {
+            self.changed.notify_waiters();
+        }
         done
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Who waits sees that there is nothing any more.
+        self.changed.notify_waiters();
     }
 }
 
@@ -199,9 +203,14 @@ impl Drop for OwnLease {
 }
 
 /// Ends leases when their time is over, also while nobody asks anything.
-async fn sweep(shared: Weak<Shared>, mut changed: watch::Receiver<Signs>, clock: Clock) {
+async fn sweep(shared: Weak<Shared>, changed: Arc<Notify>, clock: Clock) {
     loop {
-        let next_end = changed.borrow_and_update().next_end;
+        let mut more = std::pin::pin!(changed.notified());
+        // From here on no change is missed.
+        more.as_mut().enable();
+        let Some(next_end) = shared.upgrade().map(|shared| shared.lock().next_end()) else {
+            return;
+        };
         let time = async {
             match next_end {
                 Some(time) => clock.sleep_until(time).await,
@@ -209,11 +218,12 @@ async fn sweep(shared: Weak<Shared>, mut changed: watch::Receiver<Signs>, clock:
             }
         };
         tokio::select! {
+            biased;
             () = time => match shared.upgrade() {
                 Some(shared) => shared.change(|_| ()),
                 None => return,
             },
-            more = changed.changed() => if more.is_err() { return },
+            () = more => {}
         }
     }
 }

@@ -25,7 +25,7 @@ mod over_store;
 pub mod postgres;
 pub mod redb;
 pub mod servers;
-mod store;
+pub(crate) mod store;
 pub mod view;
 
 pub use authority::Authority;

@@ -62,6 +62,7 @@ impl<S: Store> Leases for S {
     fn campaign<'a>(&'a self, by: &'a Membership) -> BoxFuture<'a, Result<Leadership, LeaseError>> {
         async move {
             tokio::select! {
+                biased;
                 won = campaign(self, by) => won,
                 _ = by.lost() => Err(by.lost_lease()),
             }

@@ -22,7 +22,7 @@ const MAX_BATCH: u64 = 64;
 
 /// What came from a client.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(crate) enum Heard {
     /// A binary message.
     Message(Bytes),
     /// Data that is no binary message; nothing is heard after it.
@@ -39,16 +39,16 @@ pub(super) enum Heard {
 
 /// The connection is broken.
 #[derive(Debug)]
-pub(super) struct Broken;
+pub(crate) struct Broken;
 
 /// The reading half of a connection.
-pub(super) trait Inbound {
+pub(crate) trait Inbound {
     /// Waits for the client.
     async fn hear(&mut self) -> Heard;
 }
 
 /// The writing half of a connection.
-pub(super) trait Outbound {
+pub(crate) trait Outbound {
     /// Puts a message among those to be written.
     async fn put(&mut self, message: Bytes) -> Result<(), Broken>;
     /// Writes what was put.
@@ -91,6 +91,7 @@ impl Link<'_> {
             pending::<()>().await;
         };
         let said = tokio::select! {
+            biased;
             said = speak(&mut queue, outbound, metrics) => said,
             () = listen(inbound, &session, metrics) => false,
             () = expire => false,

@@ -10,9 +10,10 @@ mod tcp;
 pub mod token;
 mod ws;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix::{Actor, ArbiterHandle};
@@ -26,7 +27,8 @@ use tokio::sync::watch;
 pub use self::metrics::GatewayMetrics;
 pub use self::token::Tokens;
 
-use self::link::{Inbound, Link, Outbound, last_word, linger};
+pub(crate) use self::link::{Broken, Heard, Inbound, Outbound};
+use self::link::{Link, last_word, linger};
 use self::metrics::Open;
 
 /// Connections beyond the cap that are told so; still more are dropped without a word.
@@ -193,6 +195,31 @@ impl Gateway {
         Ok(gateway)
     }
 
+    /// A gateway that listens nowhere: its connections are those that are brought to it.
+    pub(crate) fn simulated(
+        config: GatewayConfig,
+        directory: Arc<Directory>,
+        tokens: TokenCheck,
+        passes: Arc<dyn Passes>,
+    ) -> (Gateway, Doors) {
+        let metrics = Arc::new(GatewayMetrics::default());
+        let (stop, stopping) = watch::channel(false);
+        let patience = config.close_grace * 2 + Duration::from_secs(1);
+        let (arbiters, next_arbiter) = (Vec::new(), AtomicUsize::new(0));
+        let shared = Shared {
+            config,
+            directory,
+            tokens,
+            passes,
+            metrics: metrics.clone(),
+            arbiters,
+            next_arbiter,
+        };
+        let gateway = Gateway { ws_addr: None, tcp_addr: None, metrics, stop, patience };
+        let stops = Arc::new(Mutex::new(Stops::default()));
+        (gateway, Doors { shared: Arc::new(shared), stopping, stops })
+    }
+
     /// Where WebSocket clients connect.
     pub fn ws_addr(&self) -> Option<SocketAddr> {
         self.ws_addr
@@ -220,6 +247,52 @@ impl Gateway {
     }
 }
 
+/// Where connections are brought to a gateway that listens nowhere.
+#[derive(Clone)]
+pub(crate) struct Doors {
+    shared: Arc<Shared>,
+    stopping: watch::Receiver<bool>,
+    stops: Arc<Mutex<Stops>>,
+}
+
+/// Who is told that the gateway stops: in the order in which they came.
+#[derive(Default)]
+struct Stops {
+    came: u64,
+    open: BTreeMap<u64, watch::Sender<bool>>,
+}
+
+impl Doors {
+    fn stops(&self) -> MutexGuard<'_, Stops> {
+        self.stops.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the gateway stops; then all connections are told.
+    pub(crate) async fn stopped(&mut self) {
+        // An error says that the gateway itself is gone: the same.
+        let _stopped = self.stopping.wait_for(|stop| *stop).await.is_ok();
+        for stop in self.stops().open.values() {
+            stop.send_replace(true);
+        }
+    }
+
+    /// Serves a connection until either side ends it.
+    pub(crate) async fn serve(&self, inbound: &mut impl Inbound, outbound: &mut impl Outbound) {
+        let open = Open::new(&self.shared.metrics);
+        let full = open.before >= self.shared.config.max_sessions;
+        let (stop, stopping) = watch::channel(*self.stopping.borrow());
+        let number = {
+            let mut stops = self.stops();
+            stops.came += 1;
+            let number = stops.came;
+            stops.open.insert(number, stop);
+            number
+        };
+        self.shared.serve(inbound, outbound, full, stopping).await;
+        self.stops().open.remove(&number);
+    }
+}
+
 fn listen(addr: SocketAddr, send_buffer: u32) -> std::io::Result<(SocketAddr, TcpListener)> {
     let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
@@ -238,6 +311,7 @@ async fn accept(
 ) {
     loop {
         let accepted = tokio::select! {
+            biased;
             accepted = listener.accept() => accepted,
             _ = stop.wait_for(|stop| *stop) => return,
         };

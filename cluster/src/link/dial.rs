@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::SinkExt;
 use futures::channel::mpsc;
+use futures::{SinkExt, StreamExt};
 use http::Uri;
 use http::uri::PathAndQuery;
 use hyper_util::rt::TokioIo;
@@ -17,13 +17,14 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Request, Status, Streaming};
+use tonic::{Code, Request, Status};
 use tower_service::Service;
 
 use super::accept::Connection;
 use super::codec::Plain;
 use super::hello::{Hello, Welcome};
 use super::lane::{FRAME_BYTES, LaneFull, Sending};
+use super::road::{Call, Frames, Heard, Road};
 use super::serve::METHOD;
 use crate::tls::{Tls, Untrusted};
 
@@ -134,12 +135,12 @@ impl Lane {
         self.sending().end()
     }
 
-    /// Carries until the lane ends. `address` is the peer's, host:port; with `tls` it must show a certificate
-    /// of that host.
-    pub(super) async fn carry(self: Arc<Self>, address: String, tls: Option<Tls>) {
+    /// Carries until the lane ends. `address` is the peer's, host:port; where there are certificates it must show
+    /// one of that host.
+    pub(super) async fn carry(self: Arc<Self>, address: String, road: Road) {
         let (mut wait, mut told) = (AGAIN.0, None);
         while !self.is_ended() {
-            match self.connect(&address, tls.as_ref()).await {
+            match self.connect(&address, &road).await {
                 Ok(never) => match never {},
                 Err(Lost { was_open, error }) => {
                     if was_open {
@@ -163,6 +164,7 @@ impl Lane {
                 }
             }
             tokio::select! {
+                biased;
                 () = tokio::time::sleep(wait) => wait = (wait * 2).min(AGAIN.1),
                 () = self.ended() => {}
             }
@@ -175,23 +177,13 @@ impl Lane {
         }
     }
 
-    async fn connect(
-        &self,
-        address: &str,
-        tls: Option<&Tls>,
-    ) -> Result<std::convert::Infallible, Lost> {
-        let lost = |error| Lost { was_open: false, error };
-        let channel = channel(address, tls).await.map_err(lost)?;
-        let mut grpc = Grpc::new(channel).max_encoding_message_size(usize::MAX);
-        grpc.ready().await.map_err(|e| lost(DialError::from(&e)))?;
-        let (frames, outgoing) = mpsc::channel::<Bytes>(1);
-        let mut request = Request::new(outgoing);
-        self.hello.write(request.metadata_mut());
-        let path = PathAndQuery::from_static(METHOD);
-        let response = grpc.streaming(request, path, Plain).await;
-        let response = response.map_err(|status| lost(status.into()))?;
-        let welcome = Welcome::read(response.metadata());
-        let welcome = welcome.map_err(|refused| lost(Status::from(refused).into()))?;
+    async fn connect(&self, address: &str, road: &Road) -> Result<std::convert::Infallible, Lost> {
+        let call = match road {
+            Road::Grpc(tls) => call(address, &self.hello, tls.as_ref()).await,
+            Road::Simulated(dial) => dial.dial(address.to_owned(), self.hello.clone()).await,
+        };
+        let Call { welcome, frames, acknowledgements } =
+            call.map_err(|error| Lost { was_open: false, error })?;
         tracing::debug!(to = self.hello.to, ?welcome, "a lane is open");
         let again = self.sending().reconnected(welcome.want);
         self.metrics.resent.fetch_add(again as u64, Relaxed);
@@ -199,17 +191,13 @@ impl Lane {
         self.metrics.version.store(welcome.version.into(), Relaxed);
         self.connected.store(true, Relaxed);
         self.refused.store(false, Relaxed);
-        let ended = self.pump(frames, response.into_inner()).await;
+        let ended = self.pump(frames, acknowledgements).await;
         self.connected.store(false, Relaxed);
         Err(Lost { was_open: true, error: ended.into() })
     }
 
     /// Sends and hears acknowledgements until the connection ends; says why it did.
-    async fn pump(
-        &self,
-        mut frames: mpsc::Sender<Bytes>,
-        mut acknowledgements: Streaming<Bytes>,
-    ) -> Status {
+    async fn pump(&self, mut frames: Frames, mut acknowledgements: Heard) -> Status {
         let send = async {
             loop {
                 let frame = self.sending().next_frame();
@@ -227,19 +215,20 @@ impl Lane {
         };
         let hear = async {
             loop {
-                match acknowledgements.message().await {
-                    Ok(Some(upto)) => {
+                match acknowledgements.next().await {
+                    Some(Ok(upto)) => {
                         let Ok(upto) = <[u8; 8]>::try_from(&upto[..]) else {
                             return Status::data_loss("an acknowledgement is no number");
                         };
                         self.sending().acknowledged(u64::from_be_bytes(upto));
                     }
-                    Ok(None) => return Status::aborted("the peer ended the stream"),
-                    Err(status) => return status,
+                    None => return Status::aborted("the peer ended the stream"),
+                    Some(Err(status)) => return status,
                 }
             }
         };
         tokio::select! {
+            biased;
             status = send => status,
             status = hear => status,
         }
@@ -255,7 +244,7 @@ struct Lost {
 
 /// Why there is no connection with a peer.
 #[derive(Debug, thiserror::Error)]
-enum DialError {
+pub(crate) enum DialError {
     #[error("{address:?} is no address: {cause}")]
     NoAddress { address: String, cause: String },
     /// Its machine answers.
@@ -309,6 +298,21 @@ impl From<Status> for DialError {
         let untrusted = Untrusted::below(&status);
         untrusted.map_or_else(|| DialError::Said(status), DialError::Untrusted)
     }
+}
+
+/// Opens a lane's connection to a peer, host:port.
+async fn call(address: &str, hello: &Hello, tls: Option<&Tls>) -> Result<Call, DialError> {
+    let channel = channel(address, tls).await?;
+    let mut grpc = Grpc::new(channel).max_encoding_message_size(usize::MAX);
+    grpc.ready().await.map_err(|e| DialError::from(&e))?;
+    let (frames, outgoing) = mpsc::channel::<Bytes>(1);
+    let mut request = Request::new(outgoing);
+    hello.write(request.metadata_mut());
+    let response = grpc.streaming(request, PathAndQuery::from_static(METHOD), Plain).await?;
+    let welcome = Welcome::read(response.metadata()).map_err(Status::from)?;
+    let frames = Box::pin(frames.sink_map_err(|_| ()));
+    let acknowledgements = response.into_inner().boxed();
+    Ok(Call { welcome, frames, acknowledgements })
 }
 
 /// Connects to a peer, host:port.

@@ -102,7 +102,7 @@ impl Links {
             return;
         };
         let links = self.clone();
-        tokio::spawn(async move {
+        self.0.home.spawn(async move {
             let answer = respond(question).await;
             if let Some(peer) = links.peer(process) {
                 let told = encoded(&PeerMsg::Told { ticket, answer });

@@ -185,11 +185,11 @@ impl Hello {
 
 /// What a process answers that lets a lane be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Welcome {
+pub(crate) struct Welcome {
     /// The version to speak.
-    pub(super) version: u16,
+    pub(crate) version: u16,
     /// The number of the message that is due.
-    pub(super) want: u64,
+    pub(crate) want: u64,
 }
 
 impl Welcome {

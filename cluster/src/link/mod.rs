@@ -20,23 +20,25 @@ mod dial;
 mod enquiry;
 mod hello;
 mod lane;
+mod road;
 mod serve;
 mod switch;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use futures::{SinkExt, StreamExt};
 use purview::actor::address::{AwayGateway, AwayRegion, RegionAddress};
 use purview::actor::directory::Directory;
 use purview::scene::effects::Input;
 use purview::scene::{Epoch, RegionId, SessionId};
 use purview::wire::peer::{MoveMsg, PeerMsg};
 use tokio::net::TcpListener;
-use tokio::runtime::Handle;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, watch};
 use tonic::transport::Server;
 
@@ -48,9 +50,13 @@ pub use self::switch::{Elsewhere, Switch, SwitchMetrics, follows};
 
 use self::accept::callers;
 use self::away::{Gateway, Remote, encoded};
+pub(crate) use self::dial::DialError;
 use self::dial::Lane;
 use self::enquiry::Enquiries;
+use self::road::Road;
+pub(crate) use self::road::{Call, Dial, Frames, Heard, Offer};
 use self::serve::{Inboxes, Peers};
+use crate::home::Home;
 use crate::tls::Tls;
 
 /// How long a region that moves may be nowhere: from the freeze until its new owner goes on with it. After
@@ -115,11 +121,11 @@ impl Peer {
 #[derive(Debug)]
 struct Inner {
     identity: Identity,
-    runtime: Handle,
-    peers: RwLock<HashMap<u64, Arc<Peer>>>,
+    home: Home,
+    peers: RwLock<BTreeMap<u64, Arc<Peer>>>,
     switch: Arc<Switch>,
     inboxes: Arc<Inboxes>,
-    tls: Option<Tls>,
+    road: Road,
     enquiries: Enquiries,
     stop: watch::Sender<bool>,
     /// Told when a member may be dead.
@@ -131,7 +137,7 @@ struct Inner {
 pub struct Links(Arc<Inner>);
 
 impl Links {
-    /// Listens on `addr` (port 0: any) and serves peers from tasks of `runtime`, on which it is to be
+    /// Listens on `addr` (port 0: any) and serves peers from tasks of `home`, on which it is to be
     /// called and which must outlive it. Nobody is taken in before [`Links::join`]; with `tls` only who
     /// shows a certificate, and only who does is called.
     ///
@@ -141,34 +147,15 @@ impl Links {
         identity: Identity,
         addr: SocketAddr,
         directory: Arc<Directory>,
-        runtime: Handle,
+        home: impl Into<Home>,
         tls: Option<Tls>,
     ) -> Result<(Links, SocketAddr), LinkError> {
         let error = |source| LinkError::Listen { addr, source };
         let listener = TcpListener::bind(addr).await.map_err(error)?;
         let local = listener.local_addr().map_err(error)?;
-        let switch = Arc::new(Switch::default());
-        let inboxes = Inboxes::new(
-            identity.cluster.clone(),
-            identity.process,
-            identity.versions,
-            switch.clone(),
-        );
-        let inboxes = Arc::new(inboxes);
-        let (stop, mut stopping) = watch::channel(false);
-        let links = Links(Arc::new(Inner {
-            identity,
-            runtime: runtime.clone(),
-            peers: RwLock::default(),
-            switch: switch.clone(),
-            inboxes: inboxes.clone(),
-            tls: tls.clone(),
-            enquiries: Enquiries::default(),
-            stop,
-            suspects: switch.suspicion(),
-        }));
-        switch.connect(links.clone(), directory);
-        runtime.spawn(async move {
+        let links = Links::by(identity, Road::Grpc(tls.clone()), directory, home.into());
+        let (inboxes, mut stopping) = (links.0.inboxes.clone(), links.0.stop.subscribe());
+        links.0.home.spawn(async move {
             let incoming = callers(listener, tls, inboxes.refusals.clone());
             let stopped = async move { drop(stopping.wait_for(|stop| *stop).await) };
             let server = Server::builder()
@@ -182,6 +169,54 @@ impl Links {
             }
         });
         Ok((links, local))
+    }
+
+    /// The same over a simulated network: peers are called by `dial`, and those who call come by `offers`.
+    pub(crate) fn simulated(
+        identity: Identity,
+        directory: Arc<Directory>,
+        home: Home,
+        (dial, mut offers): (Arc<dyn Dial>, UnboundedReceiver<Offer>),
+    ) -> Links {
+        let links = Links::by(identity, Road::Simulated(dial), directory, home);
+        let inboxes = links.0.inboxes.clone();
+        links.0.home.spawn(async move {
+            while let Some(offer) = offers.recv().await {
+                let Offer { hello, frames, mut acknowledge, answer } = offer;
+                let opened = inboxes.clone().open(hello, frames).await;
+                let opened = opened.map(|(welcome, mut taken)| {
+                    inboxes.home().spawn(async move {
+                        while let Some(Ok(upto)) = taken.next().await {
+                            if acknowledge.send(upto).await.is_err() {
+                                return;
+                            }
+                        }
+                    });
+                    welcome
+                });
+                // Who called may be gone by now.
+                let _heard = answer.send(opened).is_ok();
+            }
+        });
+        links
+    }
+
+    fn by(identity: Identity, road: Road, directory: Arc<Directory>, home: Home) -> Links {
+        let switch = Arc::new(Switch::default());
+        let inboxes = Arc::new(Inboxes::new(&identity, switch.clone(), home.clone()));
+        let links = Links(Arc::new(Inner {
+            identity,
+            home,
+            peers: RwLock::default(),
+            switch: switch.clone(),
+            inboxes,
+            road,
+            enquiries: Enquiries::default(),
+            stop: watch::Sender::new(false),
+            suspects: switch.suspicion(),
+        }));
+        switch.connect(links.clone(), directory);
+        links
     }
 
     /// The process's number.
@@ -225,8 +260,8 @@ impl Links {
                     kind,
                 };
                 let lane = Arc::new(Lane::new(hello, self.0.suspects.clone()));
-                let tls = self.0.tls.clone();
-                self.0.runtime.spawn(lane.clone().carry(address.to_owned(), tls));
+                let road = self.0.road.clone();
+                self.0.home.spawn(lane.clone().carry(address.to_owned(), road));
                 lane
             });
             let gateway = Gateway::new(process, lanes[Kind::Sessions as usize].clone());

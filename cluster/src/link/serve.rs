@@ -1,15 +1,13 @@
 //! The side that is called: streams are opened to it, and what comes on them is taken once and in order.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures::StreamExt;
 use futures::future::BoxFuture;
-use futures::stream::BoxStream;
-use futures::{Stream, StreamExt};
 use purview::wire::peer::{self, MAX_PEER_MSG};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tonic::body::Body;
@@ -17,11 +15,14 @@ use tonic::server::{Grpc, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
 use tower_service::Service;
 
+use super::Identity;
 use super::accept::Refusals;
 use super::codec::Plain;
 use super::hello::{Hello, Kind, Refused, Versions, Welcome};
 use super::lane::{FRAME_BYTES, Receiving};
+use super::road::Heard;
 use super::switch::Switch;
+use crate::home::Home;
 
 /// The gRPC method by which a lane is opened.
 pub(super) const METHOD: &str = "/purview.Peers/Lane";
@@ -35,7 +36,7 @@ struct Inbox {
 }
 
 /// The receiving ends, by the process at the other end and what they carry.
-type Lanes = HashMap<(u64, Kind), Arc<AsyncMutex<Inbox>>>;
+type Lanes = BTreeMap<(u64, Kind), Arc<AsyncMutex<Inbox>>>;
 
 /// All lanes that lead here.
 #[derive(Debug)]
@@ -43,6 +44,7 @@ pub(super) struct Inboxes {
     cluster: String,
     here: u64,
     versions: Versions,
+    home: Home,
     switch: Arc<Switch>,
     lanes: Mutex<Lanes>,
     /// Callers that were not let in.
@@ -50,14 +52,15 @@ pub(super) struct Inboxes {
 }
 
 impl Inboxes {
-    pub(super) fn new(
-        cluster: String,
-        here: u64,
-        versions: Versions,
-        switch: Arc<Switch>,
-    ) -> Inboxes {
+    pub(super) fn new(identity: &Identity, switch: Arc<Switch>, home: Home) -> Inboxes {
+        let Identity { cluster, process: here, versions } = identity.clone();
         let (lanes, refusals) = Default::default();
-        Inboxes { cluster, here, versions, switch, lanes, refusals }
+        Inboxes { cluster, here, versions, home, switch, lanes, refusals }
+    }
+
+    /// Where its tasks run.
+    pub(super) fn home(&self) -> &Home {
+        &self.home
     }
 
     /// Forgets the lanes of a process that is no more.
@@ -88,11 +91,11 @@ impl Inboxes {
     }
 
     /// Opens a lane's new connection; the one before it says nothing more from now on.
-    async fn open(
+    pub(super) async fn open(
         self: Arc<Self>,
-        request: Request<Streaming<Bytes>>,
-    ) -> Result<Response<BoxStream<'static, Result<Bytes, Status>>>, Status> {
-        let hello = Hello::read(request.metadata()).inspect_err(|why| self.refused(&"?", why))?;
+        hello: Hello,
+        frames: Heard,
+    ) -> Result<(Welcome, Heard), Status> {
         let (lane, version) =
             self.lane(&hello).inspect_err(|why| self.refused(&hello.from, why))?;
         let (connection, want) = {
@@ -101,26 +104,36 @@ impl Inboxes {
             (inbox.connection, inbox.receiving.want())
         };
         let (acknowledge, acknowledged) = watch::channel(want - 1);
-        let frames = request.into_inner();
-        tokio::spawn(async move {
+        self.home.clone().spawn(async move {
             if let Err(status) = self.take(frames, &hello, lane, connection, &acknowledge).await {
                 tracing::debug!(from = hello.from, %status, "a lane's connection ended");
             }
         });
-        let mut response = Response::new(acknowledgements(acknowledged).boxed());
-        Welcome { version, want }.write(response.metadata_mut());
+        Ok((Welcome { version, want }, acknowledgements(acknowledged)))
+    }
+
+    /// The same by gRPC.
+    async fn open_stream(
+        self: Arc<Self>,
+        request: Request<Streaming<Bytes>>,
+    ) -> Result<Response<Heard>, Status> {
+        let hello = Hello::read(request.metadata()).inspect_err(|why| self.refused(&"?", why))?;
+        let (welcome, acknowledged) = self.open(hello, request.into_inner().boxed()).await?;
+        let mut response = Response::new(acknowledged);
+        welcome.write(response.metadata_mut());
         Ok(response)
     }
 
     async fn take(
         &self,
-        mut frames: Streaming<Bytes>,
+        mut frames: Heard,
         hello: &Hello,
         lane: Arc<AsyncMutex<Inbox>>,
         connection: u64,
         acknowledge: &watch::Sender<u64>,
     ) -> Result<(), Status> {
-        while let Some(frame) = frames.message().await? {
+        while let Some(frame) = frames.next().await {
+            let frame = frame?;
             let mut inbox = lane.lock().await;
             if inbox.connection != connection {
                 return Err(Status::aborted("a newer connection took its place"));
@@ -143,12 +156,13 @@ impl Inboxes {
 }
 
 /// How far everything was taken, each time that it has changed.
-fn acknowledgements(taken: watch::Receiver<u64>) -> impl Stream<Item = Result<Bytes, Status>> {
-    futures::stream::unfold(taken, |mut taken| async move {
+fn acknowledgements(taken: watch::Receiver<u64>) -> Heard {
+    let told = futures::stream::unfold(taken, |mut taken| async move {
         taken.changed().await.ok()?;
         let upto = *taken.borrow_and_update();
         Some((Ok(Bytes::copy_from_slice(&upto.to_be_bytes())), taken))
-    })
+    });
+    told.boxed()
 }
 
 /// The service as tonic serves it.
@@ -157,11 +171,11 @@ pub(super) struct Peers(pub(super) Arc<Inboxes>);
 
 impl StreamingService<Bytes> for Peers {
     type Response = Bytes;
-    type ResponseStream = Pin<Box<dyn Stream<Item = Result<Bytes, Status>> + Send>>;
+    type ResponseStream = Heard;
     type Future = BoxFuture<'static, Result<Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: Request<Streaming<Bytes>>) -> Self::Future {
-        Box::pin(self.0.clone().open(request))
+        Box::pin(self.0.clone().open_stream(request))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::dev::SendError;
 use purview::actor::address::SessionAddress;
@@ -16,6 +16,7 @@ use purview::wire::peer::{Mark, MoveMsg, PeerError, PeerMsg, speaker};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
 
 use super::{Kind, Links, MOVE};
 

@@ -1,9 +1,9 @@
 //! The lease as regions ask for it.
 
 use std::sync::OnceLock;
-use std::time::Instant;
 
 use purview::actor::directory::Fence;
+use tokio::time::Instant;
 
 use crate::engine::Authority;
 

@@ -1,9 +1,9 @@
 //! Follows the store: who is there, who owns what, what is planned; and does this process's part.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use purview::actor::directory::Directory;
@@ -11,8 +11,8 @@ use purview::actor::messages::ToRegion;
 use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
 use purview::scene::{Epoch, Region, RegionId, Scene};
 use purview::wire::peer::PeerMsg;
-use tokio::runtime::Handle;
 use tokio::sync::{oneshot as once, watch};
+use tokio::time::Instant;
 
 use super::Status;
 use super::maps::Maps;
@@ -23,6 +23,7 @@ use super::residents::Residents;
 use crate::engine::{
     Checkpoints, Claim, Event, Incarnation, LeaseError, Leases, Membership, Put, RegionKey, View,
 };
+use crate::home::Home;
 use crate::link::{Links, follows};
 
 /// How often what has not come to pass is tried again.
@@ -61,7 +62,7 @@ enum Whereabouts {
 /// What outlives processes.
 pub(super) struct Stores {
     /// Where its clients live.
-    pub(super) runtime: Handle,
+    pub(super) home: Home,
     pub(super) leases: Arc<dyn Leases>,
     pub(super) checkpoints: Option<Arc<dyn Checkpoints>>,
 }
@@ -75,6 +76,7 @@ pub(super) struct Told {
 /// The task that follows the store.
 pub(super) struct Keeper {
     store: Arc<dyn Leases>,
+    home: Home,
     me: Membership,
     links: Links,
     directory: Arc<Directory>,
@@ -84,10 +86,10 @@ pub(super) struct Keeper {
     residents: Arc<Mutex<Residents>>,
     mover: Mover,
     /// Peers that were told to the links: the number of each.
-    peers: HashMap<Incarnation, u64>,
-    routes: HashMap<RegionId, Whereabouts>,
+    peers: BTreeMap<Incarnation, u64>,
+    routes: BTreeMap<RegionId, Whereabouts>,
     /// The newest owner of each region that sessions were told of, by its epoch.
-    seen: HashMap<RegionId, Epoch>,
+    seen: BTreeMap<RegionId, Epoch>,
     leads: Arc<AtomicBool>,
     /// When a node came last.
     changed: Instant,
@@ -116,11 +118,13 @@ impl Keeper {
             maps: maps.clone(),
             residents: residents.clone(),
             view: tell.view.clone(),
+            home: stores.home.clone(),
         };
-        let mover = Mover::start(tools, &stores.runtime);
+        let mover = Mover::start(tools);
         Keeper {
             planner: Planner::new(stores.leases.clone(), maps.clone()),
             store: stores.leases,
+            home: stores.home,
             checkpoints: stores.checkpoints,
             me,
             links,
@@ -129,9 +133,9 @@ impl Keeper {
             directory,
             maps,
             remap: Follow::default(),
-            peers: HashMap::new(),
-            routes: HashMap::new(),
-            seen: HashMap::new(),
+            peers: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            seen: BTreeMap::new(),
             leads: Arc::default(),
             changed: Instant::now(),
             tell,
@@ -146,7 +150,7 @@ impl Keeper {
     pub(super) async fn run(mut self, mut stop: once::Receiver<()>) {
         let leads = self.leads.clone();
         let (store, me) = (self.store.clone(), self.me.clone());
-        let campaign = tokio::spawn(async move {
+        let campaign = self.home.spawn(async move {
             match store.campaign(&me).await {
                 Ok(_) => leads.store(true, Ordering::Relaxed),
                 Err(error) => tracing::debug!(%error, "not in line to lead any more"),
@@ -161,6 +165,12 @@ impl Keeper {
         tokio::pin!(lost);
         loop {
             tokio::select! {
+                biased;
+                _ = &mut stop => break,
+                loss = &mut lost => {
+                    tracing::error!(?loss, "the lease is gone: no region runs here any more");
+                    break;
+                }
                 event = watch.next() => match event {
                     Some(Ok(Event::Snapshot(all))) => view = all,
                     Some(Ok(Event::Change(change))) => view.apply(&change),
@@ -170,13 +180,8 @@ impl Keeper {
                     }
                     None => break,
                 },
-                _ = again.tick() => self.directory.send_kept(),
                 () = suspicion.notified() => {}
-                loss = &mut lost => {
-                    tracing::error!(?loss, "the lease is gone: no region runs here any more");
-                    break;
-                }
-                _ = &mut stop => break,
+                _ = again.tick() => self.directory.send_kept(),
             }
             self.follow(&view).await;
         }

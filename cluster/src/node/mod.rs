@@ -26,14 +26,16 @@ mod survey;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use actix::Arbiter;
 use bytes::Bytes;
 use futures::FutureExt;
-use purview::actor::directory::{Archive, Directory, Process};
+use purview::actor::directory::{Archive, Directory, Process, Witness};
+use purview::actor::player::{Passes, TokenCheck};
 use purview::wire::peer::PEER_VERSION;
-use tokio::runtime::{Handle, Runtime};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{oneshot, watch};
 
 use crate::archive::Shelf;
@@ -44,8 +46,9 @@ use crate::engine::postgres::Postgres;
 use crate::engine::{
     CheckpointError, Checkpoints, LeaseError, Leases, Membership, NodeInfo, Put, View,
 };
-use crate::gateway::{Gateway, GatewayError, GatewayMetrics, Tokens};
-use crate::link::{Identity, LinkError, Links};
+use crate::gateway::{Doors, Gateway, GatewayError, GatewayMetrics, Tokens};
+use crate::home::Home;
+use crate::link::{Dial, Identity, LinkError, Links, Offer};
 use crate::places::PlaceBook;
 use crate::server::gateway_config;
 use crate::tls::{Tls, TlsError};
@@ -55,7 +58,7 @@ use self::keeper::{Keeper, Stores, Told};
 use self::maps::Maps;
 use self::past::Past;
 use self::planner::{OrderError, Orders};
-use self::residents::Residents;
+use self::residents::{Residents, Threads};
 
 pub use self::survey::{ClusterSurvey, LaneLine, LeftOut, MapLine, NodeLine, RegionLine};
 
@@ -120,6 +123,25 @@ pub struct Roles {
     pub regions: bool,
     /// It holds clients' sessions.
     pub gateway: bool,
+}
+
+/// What a process stands on.
+enum Ground {
+    /// Clients are let in who have these tokens.
+    Machine(Tokens),
+    Simulated(Simulated),
+}
+
+/// What a process that is simulated stands on: everything of it lives in the [`tokio::task::LocalSet`] in which it is
+/// joined, and ends with that.
+pub(crate) struct Simulated {
+    pub(crate) home: Home,
+    /// Where it is called by peers.
+    pub(crate) address: SocketAddr,
+    pub(crate) links: (Arc<dyn Dial>, UnboundedReceiver<Offer>),
+    pub(crate) tokens: TokenCheck,
+    pub(crate) passes: Arc<dyn Passes>,
+    pub(crate) witness: Arc<dyn Witness>,
 }
 
 /// A running process of a cluster. It lives inside an actix system.
@@ -216,7 +238,11 @@ impl Node {
             Ok::<_, NodeError>((etcd(&asked, tls, checkpoints.as_deref()).await?, checkpoints))
         })
         .await?;
-        Node::join_on(config, roles, tokens, Arc::new(store), checkpoints, background).await
+        let ground = Ground::Machine(tokens);
+        let (node, _) =
+            Node::join_on(config, roles, Arc::new(store), checkpoints, (background, ground))
+                .await?;
+        Ok(node)
     }
 
     /// The same with any store; `background` must be the runtime on which the store was made, or
@@ -232,25 +258,39 @@ impl Node {
         checkpoints: Option<Arc<dyn Checkpoints>>,
         background: Runtime,
     ) -> Result<Node, NodeError> {
-        let background = Background(Some(background));
-        Node::join_on(config, roles, tokens, store, checkpoints, background).await
+        let (background, ground) = (Background::of(background), Ground::Machine(tokens));
+        let (node, _) =
+            Node::join_on(config, roles, store, checkpoints, (background, ground)).await?;
+        Ok(node)
+    }
+
+    /// The same in a simulator; with where clients are brought in, if it holds sessions.
+    pub(crate) async fn simulate(
+        config: &Config,
+        roles: Roles,
+        store: Arc<dyn Leases>,
+        checkpoints: Option<Arc<dyn Checkpoints>>,
+        ground: Simulated,
+    ) -> Result<(Node, Option<Doors>), NodeError> {
+        let background = Background { runtime: None, home: ground.home.clone() };
+        let ground = Ground::Simulated(ground);
+        Node::join_on(config, roles, store, checkpoints, (background, ground)).await
     }
 
     async fn join_on(
         config: &Config,
         roles: Roles,
-        tokens: Tokens,
         store: Arc<dyn Leases>,
         checkpoints: Option<Arc<dyn Checkpoints>>,
-        background: Background,
-    ) -> Result<Node, NodeError> {
+        (background, ground): (Background, Ground),
+    ) -> Result<(Node, Option<Doors>), NodeError> {
         let scenes = config.build_scenes()?;
         let (number, clock) = {
             let (store, checkpoints) = (store.clone(), checkpoints.clone());
-            let tick_ms = config.tick_ms;
+            let (tick_ms, now) = (config.tick_ms, background.home.time_of_day());
             on(&background, async move {
                 count_on(&*store, checkpoints.as_deref(), tick_ms).await?;
-                Ok::<_, NodeError>((take_number(&*store).await?, clock(&*store).await?))
+                Ok::<_, NodeError>((take_number(&*store).await?, clock(&*store, now).await?))
             })
             .await?
         };
@@ -263,18 +303,30 @@ impl Node {
         let process = Process { number, clock, fence: Some(fence.clone()), archive };
         let directory = Directory::of_process(scenes.clone(), process);
         let directory = directory.with_linger(config.gateway.linger);
+        let directory = match &ground {
+            Ground::Machine(_) => directory,
+            Ground::Simulated(simulated) => directory.with_witness(simulated.witness.clone()),
+        };
         let places = checkpoints.clone().filter(|_| roles.gateway).map(|store| {
-            Arc::new(PlaceBook::new(config.cluster.checkpoint, store, background.handle()))
+            Arc::new(PlaceBook::new(config.cluster.checkpoint, store, background.home.clone()))
         });
         let directory = Arc::new(match &places {
             Some(places) => directory.with_places(places.clone()),
             None => directory,
         });
         let identity = Identity::new(config.cluster.name.clone(), number);
-        let (links, listens) = {
-            let (directory, handle) = (directory.clone(), background.handle());
-            let (addr, tls) = (config.cluster.listen, certificates(config)?);
-            on(&background, Links::start(identity, addr, directory, handle, tls)).await?
+        let (known, home) = (directory.clone(), background.home.clone());
+        let (links, listens, clients) = match ground {
+            Ground::Machine(tokens) => {
+                let (addr, tls) = (config.cluster.listen, certificates(config)?);
+                let started = Links::start(identity, addr, known, home, tls);
+                let (links, listens) = on(&background, started).await?;
+                (links, listens, Clients::Listen(tokens))
+            }
+            Ground::Simulated(Simulated { address, links, tokens, passes, .. }) => {
+                let links = Links::simulated(identity, known, home, links);
+                (links, address, Clients::Brought(tokens, passes))
+            }
         };
         let info = node_info(config, roles, number, listens);
         let name = info.name.clone();
@@ -284,10 +336,15 @@ impl Node {
             on(&background, async move { store.join(info, ttl).await }).await?
         };
         fence.hold(membership.authority().clone());
-        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let threads = if config.server.arbiters == 0 { cores } else { config.server.arbiters };
-        let arbiters: Vec<Arbiter> = (0..threads).map(|_| Arbiter::new()).collect();
+        let arbiters = match &clients {
+            Clients::Listen(_) => arbiters(config),
+            Clients::Brought(..) => Vec::new(),
+        };
         let handles: Vec<_> = arbiters.iter().map(Arbiter::handle).collect();
+        let threads = match &clients {
+            Clients::Listen(_) => Threads::Arbiters(handles.clone()),
+            Clients::Brought(..) => Threads::This,
+        };
         let (stop, stopping) = oneshot::channel();
         let (tell, status) = watch::channel(Status::default());
         let (hosted, views) = (Hosted::default(), Arc::new(RwLock::new(View::default())));
@@ -297,7 +354,7 @@ impl Node {
         links.respond_with(Arc::new(move |question| answer(asked.clone(), question).boxed()));
         let keeper = Keeper::new(
             Stores {
-                runtime: background.handle(),
+                home: background.home.clone(),
                 leases: store,
                 checkpoints: checkpoints.clone(),
             },
@@ -305,7 +362,7 @@ impl Node {
             links.clone(),
             directory.clone(),
             maps.clone(),
-            Residents::new(directory.clone(), handles.clone(), hosted.clone()),
+            Residents::new(directory.clone(), threads, hosted.clone()),
             Told { status: tell, view: views.clone() },
         );
         if let (Some(shelf), Some(checkpoints)) = (shelf.clone(), checkpoints) {
@@ -316,12 +373,17 @@ impl Node {
             background.spawn(places.clone().run());
         }
         let keeper = background.spawn(keeper.run(stopping));
-        let gateway = match roles.gateway {
-            true => {
-                let config = gateway_config(&config.gateway);
-                Some(Gateway::start(config, directory.clone(), tokens, handles).await?)
+        let limits = gateway_config(&config.gateway);
+        let (gateway, doors) = match (roles.gateway, clients) {
+            (false, _) => (None, None),
+            (true, Clients::Listen(tokens)) => {
+                (Some(Gateway::start(limits, directory.clone(), tokens, handles).await?), None)
             }
-            false => None,
+            (true, Clients::Brought(tokens, passes)) => {
+                let (gateway, doors) =
+                    Gateway::simulated(limits, directory.clone(), tokens, passes);
+                (Some(gateway), Some(doors))
+            }
         };
         let console = match config.console.listen {
             Some(addr) => {
@@ -339,7 +401,7 @@ impl Node {
             }
             None => None,
         };
-        Ok(Node {
+        let node = Node {
             name,
             directory,
             membership,
@@ -354,7 +416,8 @@ impl Node {
             orders,
             drain_limit: config.cluster.drain,
             background,
-        })
+        };
+        Ok((node, doors))
     }
 
     /// Its name.
@@ -479,33 +542,51 @@ impl Node {
     }
 }
 
-/// A runtime that may be dropped where tasks run.
+/// How clients come to a process.
+enum Clients {
+    /// It listens for those who have these tokens.
+    Listen(Tokens),
+    /// Somebody brings them.
+    Brought(TokenCheck, Arc<dyn Passes>),
+}
+
+/// Threads for regions and sessions.
+fn arbiters(config: &Config) -> Vec<Arbiter> {
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let threads = if config.server.arbiters == 0 { cores } else { config.server.arbiters };
+    (0..threads).map(|_| Arbiter::new()).collect()
+}
+
+/// Where a process's tasks run; its runtime, if it has one of its own, may be dropped where tasks run.
 #[derive(Debug)]
-struct Background(Option<Runtime>);
+struct Background {
+    runtime: Option<Runtime>,
+    home: Home,
+}
 
 impl Background {
     fn new() -> std::io::Result<Background> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let built = builder.worker_threads(2).thread_name("purview-links").enable_all().build()?;
-        Ok(Background(Some(built)))
+        Ok(Background::of(built))
     }
 
-    fn handle(&self) -> Handle {
-        // It is there until it is dropped.
-        self.0.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
+    fn of(runtime: Runtime) -> Background {
+        let home = runtime.handle().clone().into();
+        Background { runtime: Some(runtime), home }
     }
 
     fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> tokio::task::JoinHandle<T> {
-        self.handle().spawn(work)
+        self.home.spawn(work)
     }
 }
 
 impl Drop for Background {
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
@@ -638,9 +719,8 @@ async fn take_number(store: &dyn Leases) -> Result<u64, NodeError> {
     }
 }
 
-/// Time since the cluster's beginning, by this machine's time of day.
-async fn clock(store: &dyn Leases) -> Result<Duration, NodeError> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+/// Time since the cluster's beginning, at this time of day.
+async fn clock(store: &dyn Leases, now: Duration) -> Result<Duration, NodeError> {
     let mine = Bytes::from(now.as_millis().to_string());
     let began = store.get_or_create(CLOCK, mine).await?;
     let began = number(CLOCK, &began.data, "milliseconds of the time of day")?;

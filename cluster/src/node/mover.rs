@@ -21,9 +21,9 @@
 //! One region moves at a time in the whole cluster (the leader says which): what one that moves says to
 //! another one that moves would travel by two old ways.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::channel::oneshot;
@@ -33,12 +33,13 @@ use purview::scene::region::RegionSnapshot;
 use purview::scene::{Epoch, Region, RegionId};
 use purview::wire::SnapshotError;
 use purview::wire::peer::{Baggage, Mark, MoveMsg};
-use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::Instant;
 
 use super::maps::Maps;
 use super::residents::Residents;
 use crate::engine::{Checkpoints, Claim, Grant, Incarnation, Leases, Membership, RegionKey, View};
+use crate::home::Home;
 use crate::link::{Elsewhere, Kind, Links, MOVE, Unsaid, follows};
 
 /// How long the new owner may take to be ready, and a tick to end.
@@ -72,7 +73,7 @@ struct Arrival {
     from: u64,
     epoch: Epoch,
     since: Instant,
-    marks: HashSet<Mark>,
+    marks: BTreeSet<Mark>,
     cargo: Option<Cargo>,
 }
 
@@ -86,11 +87,11 @@ struct Cargo {
 #[derive(Debug, Default)]
 struct State {
     /// Who waits for the new owner's word.
-    ready: HashMap<RegionId, oneshot::Sender<()>>,
-    leaving: HashSet<RegionId>,
-    arriving: HashMap<RegionId, Arrival>,
+    ready: BTreeMap<RegionId, oneshot::Sender<()>>,
+    leaving: BTreeSet<RegionId>,
+    arriving: BTreeMap<RegionId, Arrival>,
     /// All marks are there, and the grant is asked for.
-    landing: HashSet<RegionId>,
+    landing: BTreeSet<RegionId>,
 }
 
 /// What the mover works with.
@@ -103,6 +104,7 @@ pub(super) struct Tools {
     pub(super) maps: Maps,
     pub(super) residents: Arc<Mutex<Residents>>,
     pub(super) view: Arc<RwLock<View>>,
+    pub(super) home: Home,
 }
 
 /// Moves regions. Cheap to clone.
@@ -110,12 +112,12 @@ pub(super) struct Tools {
 pub(super) struct Mover(Arc<(Tools, Mutex<State>)>);
 
 impl Mover {
-    /// Takes part in moves from now on, by tasks of `runtime`.
-    pub(super) fn start(tools: Tools, runtime: &Handle) -> Mover {
+    /// Takes part in moves from now on.
+    pub(super) fn start(tools: Tools) -> Mover {
         let (tell, told) = unbounded_channel();
         tools.links.switch().set_mover(tell);
         let mover = Mover(Arc::new((tools, Mutex::default())));
-        runtime.spawn(mover.clone().run(told));
+        mover.tools().home.spawn(mover.clone().run(told));
         mover
     }
 
@@ -151,7 +153,7 @@ impl Mover {
             return;
         }
         let mover = self.clone();
-        tokio::spawn(async move {
+        self.tools().home.spawn(async move {
             let began = Instant::now();
             match mover.send_off(id, &key, epoch, to.1).await {
                 Ok(()) => {
@@ -291,6 +293,7 @@ impl Mover {
         let mut look = tokio::time::interval(Duration::from_millis(50));
         loop {
             tokio::select! {
+                biased;
                 told = told.recv() => match told {
                     Some((from, msg)) => self.hear(from, msg).await,
                     None => return,
@@ -341,7 +344,7 @@ impl Mover {
         if !may {
             return tracing::warn!(%region, from, "a region that is to come cannot be taken");
         }
-        let (since, marks) = (Instant::now(), HashSet::new());
+        let (since, marks) = (Instant::now(), BTreeSet::new());
         let arrival = Arrival { from, epoch, since, marks, cargo: None };
         self.state().arriving.insert(region, arrival);
         tools.directory.expect(region);

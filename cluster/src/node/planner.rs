@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use purview::scene::{RegionId, Scene, Tick};
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::maps::Maps;
 use super::remap::{self, Change, MapError, MapOrder, is_changing, record_of};

@@ -13,10 +13,10 @@
 //!
 //! So whoever comes later, also the next leader, sees how far it is, and it is decided in one place.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::future::join_all;
 use purview::actor::directory::Directory;
@@ -24,6 +24,7 @@ use purview::actor::messages::{DecideMap, ProposeMap};
 use purview::scene::map::{Layout, LayoutError};
 use purview::scene::{RegionId, Scene, SceneId, Tick};
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::maps::Maps;
 use super::planner::{change, move_of, read};
@@ -199,7 +200,7 @@ pub(super) async fn order(
 #[derive(Debug, Default)]
 pub(super) struct Change {
     /// Since when a change is seen, by scene and version.
-    since: HashMap<(SceneId, u64), Instant>,
+    since: BTreeMap<(SceneId, u64), Instant>,
 }
 
 impl Change {
@@ -279,7 +280,7 @@ impl Change {
 #[derive(Debug, Default)]
 pub(super) struct Follow {
     /// What regions here were asked to promise.
-    asked: HashMap<SceneId, (Arc<Scene>, Tick)>,
+    asked: BTreeMap<SceneId, (Arc<Scene>, Tick)>,
 }
 
 /// A region that was given up has nothing to do any more.

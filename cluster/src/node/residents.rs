@@ -28,23 +28,28 @@ struct Resident {
     confirmed: bool,
 }
 
+/// Where regions' actors run.
+#[derive(Debug)]
+pub(super) enum Threads {
+    /// Spread over threads of their own.
+    Arbiters(Vec<ArbiterHandle>),
+    /// In the [`tokio::task::LocalSet`] of whoever starts them.
+    This,
+}
+
 /// All regions that run here.
 #[derive(Debug)]
 pub(super) struct Residents {
     directory: Arc<Directory>,
-    arbiters: Vec<ArbiterHandle>,
+    threads: Threads,
     running: BTreeMap<RegionId, Resident>,
     started: usize,
     hosted: Hosted,
 }
 
 impl Residents {
-    pub(super) fn new(
-        directory: Arc<Directory>,
-        arbiters: Vec<ArbiterHandle>,
-        hosted: Hosted,
-    ) -> Residents {
-        Residents { directory, arbiters, running: BTreeMap::new(), started: 0, hosted }
+    pub(super) fn new(directory: Arc<Directory>, threads: Threads, hosted: Hosted) -> Residents {
+        Residents { directory, threads, running: BTreeMap::new(), started: 0, hosted }
     }
 
     /// Starts a region under an epoch, with what it has to say at once. False when there is no thread
@@ -97,9 +102,14 @@ impl Residents {
         let clock = Clock::Real;
         let actor = RegionActor::new(region, scene.tick_ms, clock, &self.directory, &metrics);
         let actor = with(actor);
-        let arbiter = self.arbiters.get(self.started % self.arbiters.len().max(1))?;
+        let address = match &self.threads {
+            Threads::This => actor.start(),
+            Threads::Arbiters(all) => {
+                let arbiter = all.get(self.started % all.len().max(1))?;
+                RegionActor::start_in_arbiter(arbiter, move |_| actor)
+            }
+        };
         self.started += 1;
-        let address = RegionActor::start_in_arbiter(arbiter, move |_| actor);
         let (scene, confirmed) = (scene.id, false);
         let resident = Resident { scene, epoch, address: address.clone(), metrics, confirmed };
         self.running.insert(id, resident);

@@ -1,7 +1,7 @@
 //! A lease store under test, the ways of nodes to it, and the time that passes for it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use purview::scene::Epoch;
 use purview_cluster::engine::embedded::{Clock, Embedded, ManualClock};
@@ -10,6 +10,8 @@ use purview_cluster::engine::servers::EtcdServer;
 use purview_cluster::engine::{
     Authority, Claim, Event, Grant, Leases, Membership, NodeInfo, Refusal, RegionKey, View, Watch,
 };
+
+use tokio::time::Instant;
 
 use crate::proxy::Proxy;
 

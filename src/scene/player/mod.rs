@@ -219,6 +219,8 @@ impl Player {
             PlayerInput::Frame { batch, index, queued } => {
                 self.frame(now_ms, batch, index, queued, out);
             }
+            // What comes next is told to one who knows what was lost.
+            PlayerInput::Lost => self.flow.lost(),
             PlayerInput::Notice(notice) => self.notice(now_ms, notice, out),
             PlayerInput::Undelivered(input) => self.undelivered(&input),
             PlayerInput::Owner(region, epoch) => self.owner_is_new(region, epoch),

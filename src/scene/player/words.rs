@@ -238,6 +238,8 @@ pub enum PlayerInput<'a> {
         /// Messages that now wait for the client.
         queued: usize,
     },
+    /// What an owner before this one said last was waited for in vain.
+    Lost,
     /// A region's news.
     Notice(Notice),
     /// A region's mailbox was full (or closed): this was not delivered.

@@ -285,7 +285,7 @@ impl Region {
         }
         for (id, deed) in batch.acts {
             if let Some(slot) = self.bodies.slot(id).filter(|s| !self.is_real(*s)) {
-                self.note_act(slot, deed, false);
+                self.note_act(slot, deed, false, batch.tick);
             }
         }
     }

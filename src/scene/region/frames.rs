@@ -5,6 +5,7 @@ use super::bodies::{Bodies, Place};
 use super::viewer::Viewer;
 use super::walkers::own_of;
 use super::{Region, ahead};
+use crate::scene::Tick;
 use crate::scene::effects::Effect;
 use crate::scene::frames::{Entering, FrameBatch, SessionFrame};
 use crate::scene::movement::{ServerMs, Steps};
@@ -58,7 +59,7 @@ pub struct Assembly {
     spare: Vec<FrameBatch>,
     told: Vec<Told>,
     /// Of each act: slot and index of its piece, sorted by slot.
-    acts: Vec<(u32, u32)>,
+    acts: Vec<(u32, u32, Tick)>,
     due: Vec<Due>,
     moves: Vec<u32>,
     courses: Vec<u32>,
@@ -123,9 +124,11 @@ impl Assembly {
         }
     }
 
-    fn acts_of(&mut self, slot: u32) {
-        let first = self.acts.partition_point(|(s, _)| *s < slot);
-        for (_, piece) in self.acts[first..].iter().take_while(|(s, _)| *s == slot) {
+    /// Tells what an entity has done, but for what the viewer was told of where it lived before.
+    fn acts_of(&mut self, slot: u32, since: Tick) {
+        let first = self.acts.partition_point(|(s, ..)| *s < slot);
+        let acts = self.acts[first..].iter().take_while(|(s, ..)| *s == slot);
+        for (_, piece, _) in acts.filter(|(.., of)| *of >= since) {
             self.act_bytes += ENTER_BYTES + self.batch.acting[*piece as usize].1.len();
             if self.act_bytes <= PART_BYTES {
                 self.act_refs.push(*piece);
@@ -180,11 +183,11 @@ impl Region {
         for act in self.acts.drain(..) {
             let body = &self.bodies.hot[act.slot as usize];
             if body.id == act.id {
-                a.acts.push((act.slot, a.batch.acting.len() as u32));
+                a.acts.push((act.slot, a.batch.acting.len() as u32, act.of));
                 a.batch.acting.push((act.id, act.deed.payload));
             }
         }
-        a.acts.sort_by_key(|(slot, _)| *slot);
+        a.acts.sort_by_key(|(slot, ..)| *slot);
         let spec = &self.scene.spec;
         a.judged = self.scene.judged.is_some();
         let now = ServerMs(self.tick.0.saturating_mul(self.scene.tick_ms.into()));
@@ -244,6 +247,7 @@ impl Assembly {
             viewer.registers.peers_mut().iter_mut().for_each(|p| p.set_shown(false));
             viewer.seen.iter_mut().for_each(|s| s.shown = false);
         }
+        let since = viewer.frames_from;
         self.batch.refused.append(&mut viewer.refused);
         let leaving = viewer.gone.len().min(MAX_LEAVES);
         self.batch.leaves.extend(viewer.gone.drain(..leaving));
@@ -261,7 +265,7 @@ impl Assembly {
             let p = &viewer.registers.peers()[i];
             let (wanted, shown) = (p.linked(), p.shown());
             let entry = Entry { slot: p.slot, ring: p.ring, wanted, shown, sent: p.sent };
-            let outcome = self.tell(tick, bodies, entry, rates, (i as u32, true));
+            let outcome = self.tell((tick, since), bodies, entry, rates, (i as u32, true));
             if outcome == Outcome::Leaves {
                 self.batch.leaves.push(viewer.registers.words()[i].id);
             }
@@ -278,7 +282,8 @@ impl Assembly {
             }
             let entry =
                 Entry { slot: s.slot, ring: s.ring, wanted: true, shown: s.shown, sent: s.sent };
-            if self.tell(tick, bodies, entry, rates, (i as u32, false)) == Outcome::Enters {
+            if self.tell((tick, since), bodies, entry, rates, (i as u32, false)) == Outcome::Enters
+            {
                 (s.shown, s.sent) = (true, tick);
             }
         }
@@ -300,7 +305,7 @@ impl Assembly {
     #[inline]
     fn tell(
         &mut self,
-        tick: u32,
+        (tick, since): (u32, Tick),
         bodies: &Bodies,
         e: Entry,
         rates: &Rates,
@@ -330,7 +335,7 @@ impl Assembly {
             }
         }
         if body.acted == tick {
-            self.acts_of(e.slot);
+            self.acts_of(e.slot, since);
         }
         outcome
     }

@@ -5,7 +5,9 @@ use super::bodies::{NO_SLOT, Role};
 use crate::scene::effects::Spawn;
 use crate::scene::geo::dist_cm;
 use crate::scene::index::Patch;
-use crate::scene::inspect::{EntitySnapshot, PlayerSnapshot, RegionSnapshot, Resident, ViewEntry};
+use crate::scene::inspect::{
+    ActingPlayer, EntitySnapshot, PlayerSnapshot, RegionSnapshot, Resident, ViewEntry,
+};
 use crate::scene::views::{Peer, PeerState, Registers, Ties, ViewMsg};
 use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet};
 
@@ -164,6 +166,23 @@ impl Region {
         player.worst = worst.map(|ix| entry(*ix));
         let (view, asked) = standing.into_iter().map(entry).partition(|e| e.linked);
         PlayerSnapshot { view, asked, ..player }
+    }
+
+    /// Every player that lives here, as [`ActingPlayer`] says. Whoever has just come and is not installed yet does
+    /// not act here so far.
+    pub fn acting_players(&self) -> impl Iterator<Item = ActingPlayer> + '_ {
+        self.viewers.iter().map(|viewer| {
+            let (body, cold) =
+                (&self.bodies.hot[viewer.slot as usize], &self.bodies.cold[viewer.slot as usize]);
+            ActingPlayer {
+                id: body.id,
+                epoch: cold.epoch,
+                plane: cold.plane,
+                pos: body.pos,
+                last_applied: viewer.last_applied,
+                session: viewer.session,
+            }
+        })
     }
 
     /// The registers of every player that lives here, or has just come and is not installed yet, as

@@ -119,6 +119,8 @@ struct PendingAct {
     deed: Deed,
     /// It lived here when it acted: neighbours hear of it from here and from nowhere else.
     here: bool,
+    /// The tick in which it acted: before this one, if a neighbour was late to tell.
+    of: Tick,
 }
 
 /// Ticks for which a late neighbour is waited for. One that is silent for longer is not waited for
@@ -252,6 +254,11 @@ impl Region {
     /// The region's name.
     pub fn id(&self) -> RegionId {
         self.id
+    }
+
+    /// Its epoch.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
     }
 
     /// Its ground.
@@ -559,7 +566,7 @@ impl Region {
             }
             Order::Act(deed) if deed.payload.len() > MAX_ACT => Err(Refusal::TooLong),
             Order::Act(deed) => {
-                self.note_act(slot, deed, true);
+                self.note_act(slot, deed, true, self.tick);
                 Ok(())
             }
             Order::Walk(_) => Err(Refusal::WrongForm),
@@ -567,10 +574,10 @@ impl Region {
         }
     }
 
-    fn note_act(&mut self, slot: u32, deed: Deed, here: bool) {
+    fn note_act(&mut self, slot: u32, deed: Deed, here: bool, of: Tick) {
         let body = &mut self.bodies.hot[slot as usize];
         body.acted = self.tick.0 as u32;
-        self.acts.push(PendingAct { slot, id: body.id, deed, here });
+        self.acts.push(PendingAct { slot, id: body.id, deed, here, of });
     }
 
     fn jump(&mut self, slot: u32, to: Destination, fx: &mut Vec<Effect>) -> Result<(), Refusal> {

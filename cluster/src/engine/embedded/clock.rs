@@ -1,8 +1,9 @@
 //! The time by which leases run out: the machine's, or one that a test brings forward.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// A monotonic clock.
 #[derive(Debug, Clone)]

@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, Weak};
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use super::state::Missed;
-use super::{Shared, Signs, Way, cut_off};
+use super::{Shared, Way, cut_off};
 use crate::engine::LeaseError;
 use crate::engine::store::{FOLLOWER_QUEUE, Follower, Step, Told};
 
 pub fn start(shared: &Arc<Shared>, way: &Way, prefix: &str) -> Follower {
     let (tell, told) = mpsc::channel(FOLLOWER_QUEUE);
     let task = Task {
-        changed: shared.changed.subscribe(),
+        changed: shared.changed.clone(),
         shared: Arc::downgrade(shared),
         open: way.open.subscribe(),
         prefix: prefix.into(),
@@ -24,7 +24,7 @@ pub fn start(shared: &Arc<Shared>, way: &Way, prefix: &str) -> Follower {
 
 struct Task {
     shared: Weak<Shared>,
-    changed: watch::Receiver<Signs>,
+    changed: Arc<Notify>,
     open: watch::Receiver<bool>,
     prefix: String,
     tell: mpsc::Sender<Result<Told, LeaseError>>,
@@ -48,12 +48,16 @@ impl Task {
             self.tell(Err(cut_off("tell what changes"))).await?;
             self.open.wait_for(|open| *open).await.map_err(|_| Over)?;
         }
-        self.changed.mark_unchanged();
+        let changed = self.changed.clone();
+        let mut more = std::pin::pin!(changed.notified());
+        // From here on no change is missed.
+        more.as_mut().enable();
         for told in self.missed(&mut at)? {
             self.tell(Ok(told)).await?;
         }
         tokio::select! {
-            more = self.changed.changed() => more.map_err(|_| Over)?,
+            biased;
+            () = more => {}
             cut = self.open.changed() => cut.map_err(|_| Over)?,
             () = self.tell.closed() => return Err(Over),
         }

@@ -2,9 +2,10 @@
 //! change is made whole or not at all.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::engine::Authority;
 use crate::engine::leases::Loss;

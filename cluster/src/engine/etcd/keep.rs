@@ -2,12 +2,13 @@
 //! opened again whenever they end.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use etcd_client::{Client, Error, LeaseKeepAliveStream, LeaseKeeper};
 use futures::future::{BoxFuture, FutureExt};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use tokio::time::timeout;
 
 use super::ask::Failed;

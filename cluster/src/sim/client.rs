@@ -1,0 +1,331 @@
+//! The clients of a simulated cluster: the client library as games use it, which walks, acts, jumps, leaves and comes
+//! back, and tells the judge what it is shown.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use purview::scene::movement::ServerMs;
+use purview::scene::{EntityId, Pos};
+use purview::wire::client::Joined;
+use purview_client::{ClientError, Event, Messages, Network, Player, Retry, View, join_at};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::rng::Rng;
+
+use super::journal::What;
+use super::judge::Invariant;
+use super::net::{Host, Receiver, Sender};
+use super::process::Ground;
+
+/// Between two words of a client.
+const STEP: Duration = Duration::from_millis(200);
+
+/// How far it walks in that time, centimetres.
+const STEP_CM: i32 = 240;
+
+/// The first host of clients.
+pub const CLIENTS: Host = 1_000;
+
+/// How clients come back: within the time for which players stay.
+const RETRY: Retry = Retry {
+    first: Duration::from_millis(100),
+    most: Duration::from_secs(2),
+    attempt: Duration::from_secs(6),
+    patience: Duration::from_secs(60),
+};
+
+/// What all clients are told to do.
+#[derive(Debug, Default)]
+pub struct Will {
+    /// They stand still, and nobody comes or goes.
+    pub stand: AtomicBool,
+}
+
+/// A client.
+#[derive(Clone)]
+pub struct Walker {
+    /// Its number, from 0.
+    pub number: u32,
+    /// The cluster.
+    pub ground: Ground,
+    /// What it is to do.
+    pub will: Arc<Will>,
+    /// The hosts of gateways.
+    pub gateways: Vec<Host>,
+    /// How large the scene is, and where its borders are closest, centimetres.
+    pub size: (i32, i32),
+}
+
+/// A client's way to gateways.
+struct Line {
+    ground: Ground,
+    number: u32,
+    rng: Mutex<Rng>,
+}
+
+impl Network for Line {
+    fn open(&self, url: &str) -> BoxFuture<'static, std::io::Result<Messages>> {
+        let (ground, number) = (self.ground.clone(), self.number);
+        let host = url.strip_prefix("sim://").and_then(|host| host.parse::<Host>().ok());
+        async move {
+            let refused = || std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+            let host = host.ok_or_else(refused)?;
+            let (sender, receiver) =
+                ground.net.visit(CLIENTS + number, host).await.ok_or_else(refused)?;
+            Ok(messages(sender, receiver, ground, number))
+        }
+        .boxed()
+    }
+
+    fn random(&self) -> u32 {
+        (self.rng.lock().unwrap_or_else(PoisonError::into_inner).unit() * 1e6) as u32
+    }
+}
+
+fn messages(sender: Sender, receiver: Receiver, ground: Ground, number: u32) -> Messages {
+    let say = |sender: Sender, message: Bytes| async move {
+        let broken = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        if sender.send(message).await { Ok(sender) } else { Err(broken()) }
+    };
+    let hear = move |mut receiver: Receiver| {
+        let journal = ground.journal.clone();
+        async move {
+            let message = receiver.recv().await?;
+            journal.heard(number, &message);
+            Some((message, receiver))
+        }
+    };
+    let out = Box::pin(futures::sink::unfold(sender, say));
+    Messages { out, come: futures::stream::unfold(receiver, hear).boxed() }
+}
+
+/// A player of a client, while it has one.
+struct Life {
+    player: Player,
+    id: EntityId,
+    view: View,
+    pos: Pos,
+    goal: Pos,
+    acts: u64,
+    away: bool,
+    leaves: bool,
+}
+
+/// Why a client has its player no more.
+enum End {
+    Left,
+    Lost(ClientError),
+    Broken,
+}
+
+impl Walker {
+    /// Plays until the simulation ends.
+    pub async fn play(self, seed: u64, begins: Duration) {
+        let mut rng = Rng::new(seed);
+        sleep(begins).await;
+        loop {
+            while self.will.stand.load(Relaxed) {
+                sleep(STEP).await;
+            }
+            let Some(mut life) = self.begin(&mut rng).await else {
+                sleep(STEP * 5).await;
+                continue;
+            };
+            let end = self.live(&mut life, &mut rng).await;
+            self.end(life.id, end);
+            drop(life);
+            sleep(STEP.mul_f64(1.0 + 20.0 * rng.unit())).await;
+        }
+    }
+
+    fn end(&self, id: EntityId, end: End) {
+        let (judge, journal) = (&self.ground.judge, &self.ground.journal);
+        judge.gone(id);
+        let text = match end {
+            End::Left => "it has left".to_owned(),
+            End::Broken => "it is shown what cannot be".to_owned(),
+            End::Lost(error) => {
+                let text = format!("{id} has lost its player: {error}");
+                judge.violated(Invariant::ClientStays, vec![id], text.clone());
+                text
+            }
+        };
+        journal.note(What::Gone(id, text));
+    }
+
+    fn place(&self, rng: &mut Rng) -> Pos {
+        let (width, depth) = self.size;
+        // Every third of them is near a border or a corner of regions.
+        let along = |size: i32, rng: &mut Rng| {
+            let free = (f64::from(size - 200) * rng.unit()) as i32 + 100;
+            let border = (f64::from(size / 128_00 - 1) * rng.unit()).round() as i32 * 128_00;
+            match rng.one_in(3) && border > 0 {
+                true => border + (600.0 * rng.unit()) as i32 - 300,
+                false => free,
+            }
+        };
+        Pos::ground(along(width, rng), along(depth, rng))
+    }
+
+    /// Joins; `None` when nobody lets it in now.
+    async fn begin(&self, rng: &mut Rng) -> Option<Life> {
+        let line = Line {
+            ground: self.ground.clone(),
+            number: self.number,
+            rng: Mutex::new(Rng::new(rng.seed())),
+        };
+        let mut urls: Vec<String> =
+            self.gateways.iter().map(|host| format!("sim://{host}")).collect();
+        let first = (rng.unit() * urls.len() as f64) as usize;
+        urls.rotate_left(first);
+        let (pos, name) = (self.place(rng), format!("walker {}", self.number));
+        let joined =
+            Player::join_by(Arc::new(line), &urls, &name, join_at("field", pos), RETRY).await;
+        let (player, joined) = joined.ok()?;
+        let id = joined.id;
+        self.ground.judge.joined(id, joined.pos, joined.ack);
+        self.ground.journal.note(What::Joined(id, joined.pos));
+        let (view, pos) = (View::of(&joined), joined.pos);
+        Some(Life { player, id, view, pos, goal: pos, acts: 0, away: false, leaves: false })
+    }
+
+    async fn live(&self, life: &mut Life, rng: &mut Rng) -> End {
+        let mut next = Instant::now() + STEP.mul_f64(rng.unit());
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = life.player.next() => Some(event),
+                () = sleep_until(next) => None,
+            };
+            let done = match event {
+                None => {
+                    next += STEP;
+                    self.speak(life, rng).await
+                }
+                Some(Ok(event)) => self.hear(life, event),
+                Some(Err(error)) => Err(End::Lost(error)),
+            };
+            let away = life.player.is_coming_back();
+            if std::mem::replace(&mut life.away, away) != away {
+                self.ground.judge.away(life.id, away);
+            }
+            if let Err(end) = done {
+                return end;
+            }
+        }
+    }
+
+    /// Says something, or nothing.
+    async fn speak(&self, life: &mut Life, rng: &mut Rng) -> Result<(), End> {
+        if life.leaves {
+            return Ok(());
+        }
+        if self.will.stand.load(Relaxed) {
+            // A sign of life.
+            if rng.one_in(25) {
+                life.player.ping(0).await.map_err(End::Lost)?;
+            }
+            return Ok(());
+        }
+        if rng.one_in(600) && !life.away {
+            life.leaves = true;
+            return life.player.leave().await.map_err(End::Lost);
+        }
+        let (said, word, leaps) = if rng.one_in(150) {
+            let pos = self.place(rng);
+            (life.player.jump(None, None, pos).await.map(|seq| (seq, pos)), "jump", true)
+        } else if rng.one_in(6) {
+            life.acts += 1;
+            let payload = life.acts.to_be_bytes().to_vec();
+            (life.player.act(payload, None).await.map(|seq| (seq, life.pos)), "act", false)
+        } else {
+            let pos = self.walk(life, rng);
+            (life.player.send_move(pos).await.map(|seq| (seq, pos)), "move", false)
+        };
+        match said {
+            Ok((seq, pos)) => {
+                (life.pos, life.goal) = (pos, if leaps { pos } else { life.goal });
+                self.ground.journal.note(What::Said { id: life.id, seq, word, pos });
+                self.ground.judge.said(life.id, seq, pos, leaps);
+                Ok(())
+            }
+            // It says the rest when it is back.
+            Err(ClientError::Behind(_)) => Ok(()),
+            Err(error) => Err(End::Lost(error)),
+        }
+    }
+
+    /// The next step on its way.
+    fn walk(&self, life: &mut Life, rng: &mut Rng) -> Pos {
+        let (dx, dz) = (life.goal.x - life.pos.x, life.goal.z - life.pos.z);
+        let far = f64::from(dx).hypot(f64::from(dz));
+        if far < f64::from(STEP_CM) {
+            let goal = life.goal;
+            life.goal = self.place(rng);
+            return goal;
+        }
+        let part = f64::from(STEP_CM) / far;
+        let step = |d: i32| (f64::from(d) * part) as i32;
+        Pos::ground(life.pos.x + step(dx), life.pos.z + step(dz))
+    }
+
+    fn hear(&self, life: &mut Life, event: Event) -> Result<(), End> {
+        let (id, judge, journal) = (life.id, &self.ground.judge, &self.ground.journal);
+        match event {
+            Event::Frame(frame) => {
+                if let Err(error) = life.view.apply(&frame) {
+                    judge.violated(Invariant::ViewSound, vec![id], format!("{id}: {error}"));
+                    return Err(End::Broken);
+                }
+                let at = |(id, seen): (EntityId, &purview_client::Seen)| {
+                    (id, seen.position(ServerMs(0)))
+                };
+                let shown: BTreeMap<EntityId, Pos> = life.view.iter().map(at).collect();
+                judge.shown(id, &frame, shown);
+                if !frame.enters.is_empty() || !frame.leaves.is_empty() || frame.resync {
+                    journal.note(What::Shown {
+                        id,
+                        tick: frame.tick,
+                        epoch: frame.epoch,
+                        ack: frame.ack,
+                        resync: frame.resync,
+                        enters: frame.enters.iter().map(|entered| entered.id).collect(),
+                        leaves: frame.leaves,
+                    });
+                }
+                Ok(())
+            }
+            Event::Resumed(joined) => self.back(life, &joined),
+            Event::Left(_) => Err(End::Left),
+            Event::Closed { .. } if life.leaves => Err(End::Left),
+            Event::Closed { code, detail } => Err(End::Lost(ClientError::Closed { code, detail })),
+            Event::Joined(_) | Event::Pong(_) => Ok(()),
+            Event::Refused(refused) => {
+                let text = format!("{id} is refused {:?}: {}", refused.code, refused.detail);
+                judge.violated(Invariant::InputOrder, vec![id], text);
+                Err(End::Broken)
+            }
+        }
+    }
+
+    fn back(&self, life: &Life, joined: &Joined) -> Result<(), End> {
+        let (id, judge) = (life.id, &self.ground.judge);
+        self.ground.journal.note(What::Back(id));
+        if joined.id != id {
+            let text = format!("{id} has come back as {}", joined.id);
+            judge.violated(Invariant::ClientStays, vec![id, joined.id], text);
+            return Err(End::Broken);
+        }
+        if joined.ack < life.view.ack() {
+            let (now, before) = (joined.ack, life.view.ack());
+            let text = format!("{id} is back with {now} applied; {before} was acknowledged");
+            judge.violated(Invariant::AckHolds, vec![id], text);
+        }
+        Ok(())
+    }
+}

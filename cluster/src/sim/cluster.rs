@@ -1,0 +1,246 @@
+//! The processes of a simulated cluster, and who looks after them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use purview::scene::{Epoch, RegionId};
+use tokio::time::{Instant, sleep};
+
+use crate::config::Config;
+use crate::engine::embedded::Embedded;
+use crate::link::LANE_BYTES;
+use crate::node::Roles;
+use crate::rng::Rng;
+
+use super::Options;
+use super::faults::Fault;
+use super::journal::{Journal, What};
+use super::judge::{Invariant, Judge};
+use super::net::{Delays, Host, Net};
+use super::process::{Ground, Process, Reach};
+use super::store::Memory;
+
+/// The first host of gateways.
+const GATEWAYS: Host = 100;
+
+/// Near ones must be shown at less than this, and those beyond the other must not, centimetres.
+const NEAR_FAR_CM: (i32, i32) = (3_900, 4_500);
+
+/// How many regions the scene has, by its sides.
+const REGIONS: (i32, i32) = (3, 2);
+
+/// Side of a region, centimetres.
+const REGION_CM: i32 = 12_800;
+
+/// The scene and the limits of all processes. Places are trusted, so that where somebody is is what its last
+/// input said.
+fn config() -> Result<Config, crate::config::ConfigErrors> {
+    let (width, depth) = (REGIONS.0 * REGION_CM / 100, REGIONS.1 * REGION_CM / 100);
+    let text = format!(
+        "[gateway]\ntcp = \"off\"\nlinger = \"30s\"\nrate_limit = 200\nburst = 400\n\
+         [console]\nlisten = \"off\"\n[cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n\
+         [[scene]]\nname = \"field\"\nwidth = \"{width}m\"\ndepth = \"{depth}m\"\nland = \"64m\"\n\
+         region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
+         leave = \"44m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n\
+         rates = {{ near = \"100ms\", middle = \"100ms\", far = \"100ms\" }}\n"
+    );
+    Config::parse(&text)
+}
+
+/// A cluster.
+pub struct Cluster {
+    ground: Ground,
+    options: Options,
+    rng: Rng,
+    processes: BTreeMap<Host, Process>,
+    lives: u64,
+}
+
+impl Cluster {
+    /// Starts all processes.
+    ///
+    /// # Errors
+    /// The scene's configuration, which is this module's own.
+    pub fn start(options: &Options) -> Result<Cluster, crate::config::ConfigErrors> {
+        let mut rng = Rng::new(options.seed);
+        let journal = Journal::new(options.trace, options.until);
+        let (near, far) = NEAR_FAR_CM;
+        let judge = Arc::new(Judge::new(journal.clone(), near, far));
+        let ground = Ground {
+            config: config()?,
+            net: Net::new(rng.seed(), Delays::QUIET),
+            store: Arc::new(Embedded::new(Epoch(0))),
+            memory: Memory::new(rng.seed()),
+            journal,
+            judge,
+            began: Instant::now(),
+        };
+        let (options, processes) = (options.clone(), BTreeMap::new());
+        let mut cluster = Cluster { ground, options, rng, processes, lives: 0 };
+        let all: Vec<Host> = cluster.nodes().into_iter().chain(cluster.gateways()).collect();
+        all.into_iter().for_each(|host| cluster.begin(host));
+        Ok(cluster)
+    }
+
+    /// What its processes share.
+    pub fn ground(&self) -> &Ground {
+        &self.ground
+    }
+
+    /// The hosts of its nodes.
+    pub fn nodes(&self) -> Vec<Host> {
+        (1..=self.options.nodes).collect()
+    }
+
+    /// The hosts of its gateways.
+    pub fn gateways(&self) -> Vec<Host> {
+        (0..self.options.gateways).map(|i| GATEWAYS + i).collect()
+    }
+
+    /// How many regions there are.
+    pub fn regions(&self) -> usize {
+        (REGIONS.0 * REGIONS.1) as usize
+    }
+
+    /// How large the scene is, centimetres.
+    pub fn size(&self) -> (i32, i32) {
+        (REGIONS.0 * REGION_CM, REGIONS.1 * REGION_CM)
+    }
+
+    /// How many clients there are.
+    pub fn players(&self) -> u32 {
+        self.options.players
+    }
+
+    /// The process of a host.
+    ///
+    /// # Panics
+    /// There is no such host.
+    pub fn process(&self, host: Host) -> &Process {
+        &self.processes[&host]
+    }
+
+    fn begin(&mut self, host: Host) {
+        self.lives += 1;
+        let is_gateway = host >= GATEWAYS;
+        let roles = Roles { regions: !is_gateway, gateway: is_gateway };
+        let skewed = self.options.faults.0.contains(&Fault::Skew);
+        let ahead = Duration::from_millis((self.rng.unit() * 60.0) as u64) * u32::from(skewed);
+        let seed = (self.rng.seed(), ahead);
+        let process = Process::start(&self.ground, host, self.lives, roles, seed);
+        self.processes.insert(host, process);
+    }
+
+    /// A process that has ended begins again.
+    pub fn begin_again(&mut self, host: Host) {
+        if self.process(host).is_over() {
+            self.begin(host);
+        }
+    }
+
+    /// Whatever has ended begins again.
+    pub fn revive(&mut self) {
+        for host in self.processes.keys().copied().collect::<Vec<_>>() {
+            self.begin_again(host);
+        }
+    }
+
+    /// Everything that was done is undone, and what has ended begins again.
+    pub fn heal(&mut self) {
+        self.ground.net.mend();
+        self.ground.net.set_delays(Delays::QUIET);
+        self.ground.memory.set_faults(Default::default());
+        for host in self.processes.keys().copied().collect::<Vec<_>>() {
+            self.process(host).go_on();
+            self.process(host).way.mend();
+            self.process(host).way.lose_answers(0);
+        }
+        self.revive();
+    }
+
+    fn reach(&self, host: Host) -> Option<Reach> {
+        self.processes.get(&host)?.reach.borrow().clone()
+    }
+
+    /// Whether every process knows where every region is.
+    pub fn is_whole(&self) -> bool {
+        let whole = |reach: Option<Reach>| reach.is_some_and(|r| r.status.borrow().is_whole());
+        self.processes.keys().all(|host| whole(self.reach(*host)))
+    }
+
+    /// Gives an order by the first process that is up. A store that does not answer is no fault of the cluster's.
+    async fn order<F: Future<Output = Result<(), crate::node::planner::OrderError>>>(
+        &self,
+        order: impl Fn(crate::node::planner::Orders) -> F,
+    ) {
+        let up = self.processes.values().filter(|process| !process.is_over());
+        let reach = up.filter_map(|process| process.reach.borrow().clone()).next();
+        let Some(reach) = reach else { return };
+        if let Err(error) = order(reach.orders).await {
+            self.ground.journal.note(What::Fault(format!("an order is not given: {error}")));
+        }
+    }
+
+    /// A region is to move to a node.
+    pub async fn order_move(&self, region: RegionId, to: Host) {
+        self.ground.journal.note(What::Fault(format!("region {region} is to move to {to}")));
+        let name = format!("host-{to}");
+        self.order(|orders| {
+            let name = name.clone();
+            async move { orders.move_region(region, &name).await }
+        })
+        .await;
+    }
+
+    /// A node is to give up everything.
+    pub async fn order_drain(&self, node: Host) {
+        self.ground.journal.note(What::Fault(format!("host {node} is to be drained")));
+        let name = format!("host-{node}");
+        self.order(|orders| {
+            let name = name.clone();
+            async move { orders.drain(&name).await }
+        })
+        .await;
+    }
+
+    /// Whether what waits for peers is within its bound.
+    pub fn look_at_bounds(&self) {
+        for (host, process) in self.processes.iter().filter(|(_, process)| !process.is_over()) {
+            let Some(reach) = process.reach.borrow().clone() else { continue };
+            reach.links.each_lane(|peer, kind, _, _, bytes| {
+                if let Err(text) = bounded(bytes) {
+                    let text = format!("{text} from host {host} to process {peer} ({kind:?})");
+                    self.ground.judge.violated(Invariant::Bounded, Vec::new(), text);
+                }
+            });
+        }
+    }
+
+    /// Waits until everything is as it should be, at most so long; what is not.
+    pub async fn settles(
+        &self,
+        most: Duration,
+    ) -> Result<(), (Vec<purview::scene::EntityId>, String)> {
+        let begin = Instant::now();
+        loop {
+            sleep(Duration::from_millis(250)).await;
+            let wrong = match self.is_whole() {
+                true => self.ground.judge.unsettled(),
+                false => Some((Vec::new(), "not every region is known to everybody".into())),
+            };
+            match wrong {
+                None => return Ok(()),
+                Some(_) if self.ground.judge.violation().is_some() => return Ok(()),
+                Some(wrong) if begin.elapsed() > most => return Err(wrong),
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+/// What a lane may hold: its bound, and one message of any length.
+fn bounded(bytes: usize) -> Result<(), String> {
+    let most = LANE_BYTES + (64 << 20);
+    if bytes <= most { Ok(()) } else { Err(format!("{bytes} bytes wait")) }
+}

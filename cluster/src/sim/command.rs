@@ -1,0 +1,155 @@
+//! `purview sim`.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use super::faults::Faults;
+use super::{Options, Outcome, simulate};
+use crate::config::LogSettings;
+
+/// `purview sim`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    purview sim --seed 7 --for 10m --nodes 5 --players 300 --faults all\n  \
+    purview sim --seed 7 --faults crash,move --until 48210 --trace\n\n\
+    Exits with 0 when nothing was found, or with 1, what was found, and the steps that led there.")]
+pub struct SimArgs {
+    /// From which everything follows; the same again is the same run.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How many seeds, one after the other.
+    #[arg(long, default_value_t = 1)]
+    pub seeds: u64,
+    /// For how long, in the clock of the simulation: 90s, 10m, 1h.
+    #[arg(long = "for", value_name = "TIME", default_value = "2m", value_parser = time)]
+    pub lasts: Duration,
+    /// Nodes.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=90))]
+    pub nodes: u32,
+    /// Gateways.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=90))]
+    pub gateways: u32,
+    /// Clients.
+    #[arg(long, default_value_t = 100)]
+    pub players: u32,
+    /// What is done to it: all, none, or a list.
+    #[arg(long, default_value = "all")]
+    pub faults: Faults,
+    /// End before this step.
+    #[arg(long)]
+    pub until: Option<u64>,
+    /// Print every step as it happens.
+    #[arg(long)]
+    pub trace: bool,
+    /// Log what processes say at this level, for example warn; not at all without it.
+    #[arg(long, value_name = "LEVEL")]
+    pub log: Option<String>,
+    /// Print one JSON object for each seed instead.
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no time: write 90s, 10m or 1h");
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    let unit = match &text[digits.len()..] {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(unit).map(Duration::from_secs).ok_or_else(wrong)
+}
+
+impl SimArgs {
+    fn options(&self, seed: u64) -> Options {
+        let (lasts, nodes, gateways, players) =
+            (self.lasts, self.nodes, self.gateways, self.players);
+        let (faults, until, trace) = (self.faults.clone(), self.until, self.trace);
+        Options { seed, lasts, nodes, gateways, players, faults, until, trace }
+    }
+}
+
+/// The command that does the same again.
+pub fn again(options: &Options) -> String {
+    let Options { seed, lasts, nodes, gateways, players, faults, .. } = options;
+    let seconds = lasts.as_secs();
+    format!(
+        "purview sim --seed {seed} --for {seconds}s --nodes {nodes} --gateways {gateways} \
+         --players {players} --faults {faults}"
+    )
+}
+
+/// Runs `purview sim` to its end.
+///
+/// # Errors
+/// The system gives no runtime, or no output.
+pub fn run_sim(args: &SimArgs) -> anyhow::Result<u8> {
+    if let Some(level) = args.log.clone() {
+        crate::logs::init(&LogSettings { level, ..LogSettings::default() })?;
+    }
+    let mut found = false;
+    for seed in args.seed..args.seed.saturating_add(args.seeds) {
+        let options = args.options(seed);
+        let outcome = simulate(&options)?;
+        found |= outcome.violation.is_some();
+        match args.json {
+            true => println!("{}", in_json(&options, &outcome)),
+            false => print!("{}", in_words(&options, &outcome)),
+        }
+    }
+    Ok(u8::from(found))
+}
+
+fn in_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
+    let violation = outcome.violation.as_ref().map(|(violation, steps)| {
+        json!({
+            "invariant": format!("{:?}", violation.invariant),
+            "step": violation.step,
+            "at_s": violation.at.as_secs_f64(),
+            "text": violation.text,
+            "who": violation.who.iter().map(|id| id.0).collect::<Vec<_>>(),
+            "last": steps.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "seed": options.seed,
+        "hash": format!("{:016x}", outcome.hash),
+        "steps": outcome.steps,
+        "virtual_s": outcome.virtual_time.as_secs_f64(),
+        "real_s": outcome.real_time.as_secs_f64(),
+        "frames": outcome.frames,
+        "inputs": outcome.inputs,
+        "bytes": outcome.bytes,
+        "rests": outcome.rests,
+        "violation": violation,
+        "again": again(options),
+    })
+}
+
+/// The outcome, for people.
+pub fn in_words(options: &Options, outcome: &Outcome) -> String {
+    let (real, simulated) = (outcome.real_time.as_secs_f64(), outcome.virtual_time.as_secs_f64());
+    let mut out = format!(
+        "seed {}: {simulated:.0} s in {real:.1} s ({:.0} a second), {} steps, {} inputs, {} frames, {} \
+         rests, hash {:016x}\n",
+        options.seed,
+        simulated / real.max(1e-9),
+        outcome.steps,
+        outcome.inputs,
+        outcome.frames,
+        outcome.rests,
+        outcome.hash,
+    );
+    if let Some((violation, steps)) = &outcome.violation {
+        for step in steps {
+            out += &format!("{step}\n");
+        }
+        out += &format!("VIOLATION of {violation}\nagain: {}\n", again(options));
+        out += &format!("trace: {} --until {} --trace\n", again(options), violation.step);
+    }
+    out
+}

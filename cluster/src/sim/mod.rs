@@ -1,0 +1,212 @@
+//! A whole cluster in one thread, under a clock that leaps from one event to the next: nodes, gateways and clients
+//! as they are, over a network, a store and a shelf that are simulated and broken on purpose. One seed, one run.
+//!
+//! ```text
+//!  Options ──► Cluster ──► Process ──► node or gateway, in a task set that can be stopped and ended
+//!                 │  ▲                    │    ▲            │
+//!     faults ─────┘  └── Net, LeaseWay, Memory              │ Witness: every region, every tick
+//!                              │                            ▼
+//!                 Walkers (the client library) ─────────► Judge ──► Violation: seed, step, invariant, last steps
+//! ```
+//!
+//! *Absent on purpose:* the machine's clock, its network, its randomness; a second thread.
+
+pub mod client;
+pub mod cluster;
+pub mod command;
+pub mod faults;
+pub mod journal;
+pub mod judge;
+pub mod net;
+pub mod process;
+pub mod store;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::sleep;
+
+use crate::rng::Rng;
+
+use self::client::{Walker, Will};
+use self::cluster::Cluster;
+use self::faults::Faults;
+use self::journal::{Step, What};
+use self::judge::{Invariant, Violation};
+
+/// How long everything may take to be as it should be after the last fault: dead processes begin again, leases run
+/// out, clients come back.
+const SETTLES: Duration = Duration::from_secs(40);
+
+/// Steps that are told of a violation.
+const TOLD: usize = 60;
+
+/// What is to be simulated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// From which everything follows.
+    pub seed: u64,
+    /// For how long, in the clock of the simulation.
+    pub lasts: Duration,
+    /// Nodes.
+    pub nodes: u32,
+    /// Gateways.
+    pub gateways: u32,
+    /// Clients.
+    pub players: u32,
+    /// What is done to it.
+    pub faults: Faults,
+    /// Ends before this step.
+    pub until: Option<u64>,
+    /// Prints every step.
+    pub trace: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// A number that two runs have in common if nothing differs between them.
+    pub hash: u64,
+    /// How many steps there were.
+    pub steps: u64,
+    /// How long it took in the clock of the simulation.
+    pub virtual_time: Duration,
+    /// How long it took in the machine's.
+    pub real_time: Duration,
+    /// Frames that clients were shown.
+    pub frames: u64,
+    /// Inputs that they said.
+    pub inputs: u64,
+    /// Bytes that they were told.
+    pub bytes: u64,
+    /// How often everything was found as it should be at rest.
+    pub rests: u32,
+    /// What must not be, and the last steps that concern it.
+    pub violation: Option<(Violation, Vec<Step>)>,
+}
+
+/// Why nothing is simulated.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The scene.
+    #[error(transparent)]
+    Config(#[from] crate::config::ConfigErrors),
+    /// The system.
+    #[error("no runtime for the simulation: {0}")]
+    Runtime(#[from] std::io::Error),
+}
+
+/// Simulates.
+///
+/// # Errors
+/// [`SimError`]; that something is found is none.
+pub fn simulate(options: &Options) -> Result<Outcome, SimError> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_time().start_paused(true).build()?;
+    let began = Instant::now();
+    let tasks = LocalSet::new();
+    let mut outcome = tasks.block_on(&runtime, run(options))?;
+    drop(tasks);
+    outcome.real_time = began.elapsed();
+    Ok(outcome)
+}
+
+async fn run(options: &Options) -> Result<Outcome, SimError> {
+    let mut cluster = Cluster::start(options)?;
+    let mut rng = Rng::new(options.seed ^ 0x5151_5151);
+    let will = Arc::new(Will::default());
+    let (journal, judge) = (cluster.ground().journal.clone(), cluster.ground().judge.clone());
+    let over = {
+        let (journal, judge) = (journal.clone(), judge.clone());
+        move || judge.violation().is_some() || journal.is_over()
+    };
+    let mut rests = 0;
+    let all = async {
+        let mut waited = 0;
+        while !cluster.is_whole() && waited < 300 {
+            sleep(Duration::from_millis(100)).await;
+            waited += 1;
+        }
+        if !cluster.is_whole() {
+            let text = "the cluster does not come up within 30 s".into();
+            judge.violated(Invariant::Quiescence, Vec::new(), text);
+        }
+        // Half of the runs begin with a mass login.
+        let logins = if rng.one_in(2) { 0.5 } else { 10.0 };
+        for number in 0..options.players {
+            let (ground, will) = (cluster.ground().clone(), will.clone());
+            let (gateways, size) = (cluster.gateways(), cluster.size());
+            let walker = Walker { number, ground, will, gateways, size };
+            let begins = Duration::from_secs_f64(logins * rng.unit());
+            spawn_local(walker.play(rng.seed(), begins));
+        }
+        sleep(Duration::from_secs(12)).await;
+        while journal.now() < options.lasts {
+            storm(&mut cluster, options, &mut rng).await;
+            rest(&mut cluster, &will).await;
+            rests += 1;
+        }
+    };
+    let watch = async {
+        while !over() {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = watch => {}
+        () = all => {}
+    }
+    let (frames, inputs) = judge.counts();
+    let violation = judge.violation().map(|violation| {
+        let steps = journal.last_of(&violation.who, TOLD);
+        (violation, steps)
+    });
+    Ok(Outcome {
+        hash: journal.hash(),
+        steps: journal.steps(),
+        virtual_time: journal.now(),
+        real_time: Duration::ZERO,
+        frames,
+        inputs,
+        bytes: journal.bytes(),
+        rests,
+        violation,
+    })
+}
+
+/// Faults for a while.
+async fn storm(cluster: &mut Cluster, options: &Options, rng: &mut Rng) {
+    let journal = cluster.ground().journal.clone();
+    let until = journal.now() + Duration::from_secs_f64(15.0 + 25.0 * rng.unit());
+    while journal.now() < until {
+        sleep(Duration::from_secs_f64(0.2 + 4.0 * rng.unit())).await;
+        let faults = &options.faults.0;
+        let which = (rng.unit() * faults.len() as f64) as usize;
+        if let Some(fault) = faults.get(which) {
+            cluster.inflict(*fault, rng).await;
+        }
+        cluster.revive();
+        cluster.look_at_bounds();
+    }
+}
+
+/// Everybody stands still, and after a while everything is as it should be.
+async fn rest(cluster: &mut Cluster, will: &Will) {
+    let (journal, judge) = (cluster.ground().journal.clone(), cluster.ground().judge.clone());
+    journal.note(What::Fault("all is healed, and everybody stands".into()));
+    judge.excuse(SETTLES);
+    cluster.heal();
+    will.stand.store(true, Relaxed);
+    // Who has just begun to leave or to come does so.
+    sleep(Duration::from_secs(2)).await;
+    cluster.heal();
+    match cluster.settles(SETTLES).await {
+        Ok(()) => judge.acks_hold(),
+        Err((who, text)) => judge.violated(Invariant::Quiescence, who, text),
+    }
+    judge.excuse_no_more();
+    will.stand.store(false, Relaxed);
+}
