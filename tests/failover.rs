@@ -6,10 +6,10 @@
 
 mod support;
 
-use purview::scene::border::Recovered;
-use purview::scene::effects::{Bond, Effect, Input, Notice, Order, Presented};
+use purview::scene::border::{Handoff, Recovered};
+use purview::scene::effects::{Bond, Effect, Input, Notice, Order, Presented, Spawn};
 use purview::scene::movement::{Course, Move, Own, ServerMs, Vector};
-use purview::scene::region::Recovery;
+use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::spec::{MoveSpec, Moves};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, SessionId, Tick,
@@ -405,4 +405,53 @@ fn a_judged_player_stands_where_its_course_had_come_to() {
     // A second of walking at 5 m/s.
     assert_eq!((*pos, own.ruling), (Pos::ground(2_900, 500), 8));
     assert!(own.course.course.is_standing());
+}
+
+/// The handoff by which a player goes from region 0 to region 1 of a world.
+fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
+    let mut from = Region::new(w.scene.clone(), DEAD).unwrap();
+    let (id, kind, plane) = (EntityId(77), Kind::PLAYER, Plane(0));
+    let (pos, range) = (Pos::ground(3_100, 500), RangeSet::FULL);
+    let (look, bonds) = (Default::default(), Vec::new());
+    let session = Some(session);
+    let mut fx = Vec::new();
+    from.handle(Input::Enter(Spawn { id, kind, plane, pos, range, look, session, bonds }), &mut fx);
+    // Nobody answers: each tick is closed by force after so many.
+    for n in 1..8 {
+        from.tick(Tick(n * 11), &mut fx);
+        let order = Order::Move(Pos::ground(3_300, 500));
+        from.handle(Input::Client { id, seq: Seq(1), order }, &mut fx);
+        let found = fx.drain(..).find_map(|effect| match effect {
+            Effect::Handoff(NEXT, handoff) => Some(handoff),
+            _ => None,
+        });
+        if let Some(handoff) = found {
+            return handoff;
+        }
+    }
+    panic!("it does not go");
+}
+
+/// Found by simulation: its session held what came next for old news, or waited for a resync that nobody sent.
+#[test]
+fn who_is_handed_to_a_region_that_rises_is_told_of_under_the_epoch_that_it_has() {
+    let (w, ..) = pair_of_players();
+    let session = SessionId(5);
+    let handoff = a_handoff(&w, session);
+    let (mut fx, epoch) = (Vec::new(), Epoch(9));
+    let nothing = RegionSnapshot::nothing(w.scene.id, NEXT, Epoch(8));
+    let how = Recovery { ask: vec![DEAD, NEXT], grace_ticks: 100 };
+    let mut to = Region::recover(w.scene.clone(), NEXT, epoch, nothing, how, &mut fx).unwrap();
+    to.tick(Tick(100), &mut fx);
+    assert!(to.is_rising(), "it waits for what others know");
+    to.handle(Input::Handoff(handoff), &mut fx);
+    (101..150).for_each(|n| to.tick(Tick(n), &mut fx));
+    assert!(!to.is_rising());
+    let told = fx.iter().filter_map(|effect| match effect {
+        Effect::Notice(to, Notice::Route { epoch, .. }) if *to == session => Some(*epoch),
+        _ => None,
+    });
+    let has = to.acting_players().map(|player| player.epoch).last();
+    assert_eq!(told.last(), has);
+    assert!(has.is_some());
 }

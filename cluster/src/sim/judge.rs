@@ -509,3 +509,6 @@ impl Witness for Eye {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

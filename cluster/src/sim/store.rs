@@ -124,7 +124,9 @@ impl Store for LeaseWay {
     }
 
     fn follow(&self, prefix: &str) -> Follower {
-        let (mut told, chance) = (self.store.follow(prefix), self.chance.clone());
+        // Its own chance: in which order followers hear that a way is mended is not the seed's.
+        let chance = Chance::new(self.chance.rng().seed());
+        let mut told = self.store.follow(prefix);
         let (tell, late) = mpsc::channel(FOLLOWER_QUEUE);
         tokio::spawn(async move {
             while let Some(news) = told.recv().await {

@@ -8,9 +8,10 @@ use crate::scene::effects::Input;
 enum Resync {
     No,
     Due,
-    Asked,
-    // It comes unasked.
-    Coming,
+    // Since then, by the session's clock.
+    Asked(u64),
+    // It comes unasked; expected since then.
+    Coming(u64),
 }
 
 /// Levels, not edges: what the region should be doing and what it was told. The difference is sent
@@ -51,8 +52,8 @@ impl Flow {
         match self.resync {
             Resync::No => true,
             // Without the frames that were lost this one makes no sense to the client.
-            Resync::Due | Resync::Asked | Resync::Coming if !is_resync => false,
-            Resync::Due | Resync::Asked | Resync::Coming => {
+            Resync::Due | Resync::Asked(_) | Resync::Coming(_) if !is_resync => false,
+            Resync::Due | Resync::Asked(_) | Resync::Coming(_) => {
                 self.resync = Resync::No;
                 true
             }
@@ -65,8 +66,17 @@ impl Flow {
     }
 
     /// The next frame that makes sense is one that tells everything anew, which comes unasked.
-    pub(super) fn expect(&mut self) {
-        self.resync = Resync::Coming;
+    pub(super) fn expect(&mut self, now_ms: u64) {
+        self.resync = Resync::Coming(now_ms);
+    }
+
+    /// Asks for what did not come within so long: the question, or the answer, was lost with a region's owner.
+    pub(super) fn ask_again(&mut self, now_ms: u64, after_ms: u64) {
+        if let Resync::Asked(since) | Resync::Coming(since) = self.resync
+            && now_ms.saturating_sub(since) >= after_ms
+        {
+            self.resync = Resync::Due;
+        }
     }
 
     /// `queued` messages wait now.
@@ -82,9 +92,9 @@ impl Flow {
     }
 
     /// What the region has to be told, if anything; it counts as told from now on.
-    pub(super) fn settle(&mut self, id: EntityId) -> [Option<Input>; 2] {
+    pub(super) fn settle(&mut self, now_ms: u64, id: EntityId) -> [Option<Input>; 2] {
         let resync = (self.resync == Resync::Due).then(|| {
-            self.resync = Resync::Asked;
+            self.resync = Resync::Asked(now_ms);
             Input::Resync(id)
         });
         let hold = self.held_since_ms.is_some();
@@ -113,7 +123,7 @@ impl Flow {
         } else if self.held_since_ms.is_some() {
             self.told_hold = false;
         }
-        if self.resync == Resync::Asked {
+        if matches!(self.resync, Resync::Asked(_)) {
             self.resync = Resync::Due;
         }
     }

@@ -464,6 +464,7 @@ impl Player {
         }
         self.resend_if_stalled(now_ms);
         self.present_again_if_unheard(now_ms);
+        self.flow.ask_again(now_ms, self.config.resend_ms);
     }
 }
 

@@ -91,7 +91,7 @@ impl Player {
                 if before.is_some_and(|before| before.is_of_a_life_before(epoch)) {
                     // What the client was told counts no more. Whom the region has just added it does not
                     // tell so by itself.
-                    if arrived { self.flow.lost() } else { self.flow.expect() }
+                    if arrived { self.flow.lost() } else { self.flow.expect(now_ms) }
                 }
                 self.known.route((scene, plane, pos), last_applied, (tick, own.as_deref()));
                 let joining = self.state == State::Joining;
@@ -311,7 +311,7 @@ impl Player {
                 return;
             }
             State::InWorld | State::Leaving => {
-                self.flow.settle(self.id).into_iter().flatten().for_each(&mut tell);
+                self.flow.settle(now_ms, self.id).into_iter().flatten().for_each(&mut tell);
                 let sent = self.unacknowledged.partition_point(|(seq, _)| *seq < self.next_send);
                 for (seq, order) in self.unacknowledged.range(sent..) {
                     self.next_send = Seq(seq.0.saturating_add(1));

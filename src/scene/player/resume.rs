@@ -91,7 +91,7 @@ impl Player {
         (self.last_seq, self.next_send) = (last_applied, last_applied.next());
         self.progress_ms = now_ms;
         self.tick = self.tick.max(tick);
-        self.flow.expect();
+        self.flow.expect(self.progress_ms);
         self.occupy((scene, plane), None, out);
         let ack = last_applied;
         out.push(PlayerEffect::Answer(Answer::Joined { scene, plane, pos, tick, range, own, ack }));

@@ -412,6 +412,20 @@ fn a_half_full_queue_holds_and_a_quarter_releases() {
 }
 
 #[test]
+fn a_resync_that_does_not_come_is_asked_for_again() {
+    let mut b = Bench::in_world();
+    let patience = config().resend_ms;
+    assert_eq!(b.input(PlayerInput::Lost), ["3: resync"]);
+    assert_eq!(b.frame(&frame(12, 1, 0, &[5], &[])), NOTHING);
+    assert_eq!(b.after(patience - 1), NOTHING);
+    assert_eq!(b.after(1), ["3: resync"]);
+    let mut anew = frame(13, 1, 0, &[5], &[]);
+    anew.sessions[0].resync = true;
+    assert_eq!(b.frame(&anew), ["forward"]);
+    assert_eq!(b.after(patience), NOTHING);
+}
+
+#[test]
 fn a_lost_frame_leads_to_a_resync_before_which_no_frame_is_passed_on() {
     let mut b = Bench::in_world();
     b.queued = 8;

@@ -207,7 +207,9 @@ impl Region {
         }
         recovering.rising = false;
         for slot in 0..self.bodies.hot.len() as u32 {
-            if self.is_real(slot) {
+            // A player was handed over since: its session was told of it under the epoch that it has.
+            let is_player = self.bodies.hot[slot as usize].kind == Kind::PLAYER;
+            if self.is_real(slot) && !is_player {
                 let cold = &mut self.bodies.cold[slot as usize];
                 cold.epoch = cold.epoch.next_life(self.lineage);
                 self.bodies.hot[slot as usize].changed = now.0 as u32;

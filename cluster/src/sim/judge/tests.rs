@@ -1,0 +1,200 @@
+//! Each invariant is noticed when it is broken, and lets be what is legal.
+
+use purview::scene::{Plane, SessionId};
+use purview::wire::frame::Acted;
+
+use super::*;
+
+fn player(id: u64, epoch: u64, applied: u32) -> ActingPlayer {
+    ActingPlayer {
+        id: EntityId(id),
+        epoch: Epoch(epoch),
+        plane: Plane(0),
+        pos: Pos::ground(0, 0),
+        last_applied: Seq(applied),
+        session: Some(SessionId(1)),
+    }
+}
+
+fn acting(epoch: u64, region: u32, region_epoch: u64, host: Host) -> Acting {
+    Acting {
+        player: player(1, epoch, 0),
+        region: RegionId(region),
+        region_epoch: Epoch(region_epoch),
+        process: (host, u64::from(host)),
+        tick: Tick(1),
+        at: Duration::ZERO,
+    }
+}
+
+fn frame(tick: u64) -> Frame {
+    Frame {
+        tick: Tick(tick),
+        ack: Seq(0),
+        epoch: Epoch(1),
+        resync: false,
+        enters: Vec::new(),
+        leaves: Vec::new(),
+        moves: Vec::new(),
+        courses: Vec::new(),
+        acts: Vec::new(),
+        refused: Vec::new(),
+        own: None,
+    }
+}
+
+/// A judge of a scene in which two players act near each other and stand.
+fn judge() -> Judge {
+    let judge = Judge::new(Journal::new(false, None), 4_000, 4_400);
+    for id in [1, 2] {
+        judge.joined(EntityId(id), Pos::ground(0, 0), Seq(0));
+        let now = Acting { player: player(id, 1, 0), ..acting(1, 0, 5, 1) };
+        judge.entity_acted(now);
+        judge.inner().regions.insert(
+            RegionId(0),
+            Authority { epoch: Epoch(5), process: (1, 1), tick: Tick(1), at: Duration::ZERO },
+        );
+    }
+    for (id, other) in [(1, 2), (2, 1)] {
+        let shown = [(EntityId(other), Pos::ground(0, 0))].into();
+        judge.shown(EntityId(id), &frame(1), shown);
+    }
+    judge
+}
+
+fn found(judge: &Judge) -> Option<Invariant> {
+    judge.violation().map(|violation| violation.invariant)
+}
+
+#[test]
+fn a_second_real_is_noticed_and_a_handoff_or_a_move_is_none() {
+    let before = acting(7, 0, 5, 1);
+    assert_eq!(one_real(&before, &acting(7, 0, 5, 1)), Ok(()));
+    assert_eq!(one_real(&before, &acting(8, 1, 3, 2)), Ok(()), "a handoff");
+    assert_eq!(one_real(&before, &acting(7, 0, 6, 2)), Ok(()), "its region has moved");
+    let second = [acting(7, 1, 9, 1), acting(7, 0, 5, 2), acting(6, 1, 9, 2), acting(7, 0, 4, 1)];
+    for second in second {
+        assert!(one_real(&before, &second).is_err(), "{second:?}");
+    }
+    let judge = judge();
+    judge.entity_acted(acting(1, 3, 9, 2));
+    assert_eq!(found(&judge), Some(Invariant::OneReal));
+}
+
+#[test]
+fn a_second_authority_and_an_older_one_are_noticed() {
+    let before = Authority { epoch: Epoch(5), process: (1, 1), tick: Tick(9), at: Duration::ZERO };
+    let next = |epoch, process| one_authority(Some(&before), Epoch(epoch), process);
+    assert_eq!(one_authority(None, Epoch(5), (1, 1)), Ok(()));
+    assert_eq!([next(5, (1, 1)), next(6, (2, 1))], [Ok(()), Ok(())]);
+    assert!(next(5, (2, 1)).is_err());
+    assert!(next(5, (1, 2)).is_err(), "the host's next life");
+    assert!(next(4, (1, 1)).is_err());
+}
+
+#[test]
+fn inputs_go_back_only_with_a_death() {
+    let before = player(1, 7, 10);
+    assert_eq!(input_order(&before, &player(1, 7, 10)), Ok(()));
+    assert!(input_order(&before, &player(1, 8, 9)).is_err());
+    let reborn = Epoch(7).next_life(Epoch(1)).0;
+    assert_eq!(input_order(&before, &player(1, reborn, 9)), Ok(()));
+    let judge = judge();
+    judge.entity_acted(Acting { player: player(1, 1, 5), ..acting(1, 0, 5, 1) });
+    judge.entity_acted(Acting { player: player(1, 1, 4), ..acting(1, 0, 5, 1) });
+    assert_eq!(found(&judge), Some(Invariant::InputOrder));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_act_that_is_shown_twice_is_noticed_unless_its_owner_has_died() {
+    let acted = |number: u64| {
+        let payload = number.to_be_bytes().to_vec().into();
+        Frame { acts: vec![Acted { id: EntityId(2), payload }], ..frame(2) }
+    };
+    let me = EntityId(1);
+    let show = |judge: &Judge, number| judge.shown(me, &acted(number), BTreeMap::new());
+    let dead = judge();
+    tokio::time::sleep(LATE * 2).await;
+    show(&dead, 1);
+    show(&dead, 2);
+    assert_eq!(found(&dead), None);
+    let reborn = Epoch(1).next_life(Epoch(1)).0;
+    dead.entity_acted(Acting { player: player(2, reborn, 0), ..acting(reborn, 0, 6, 2) });
+    show(&dead, 2);
+    assert_eq!(found(&dead), None);
+    let judge = judge();
+    tokio::time::sleep(LATE * 2).await;
+    show(&judge, 2);
+    show(&judge, 2);
+    assert_eq!(found(&judge), Some(Invariant::ActOrder));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stays_near_must_not_be_told_to_be_gone() {
+    let leave = Frame { leaves: vec![EntityId(2)], ..frame(2) };
+    let tell = |judge: &Judge, frame: &Frame| judge.shown(EntityId(1), frame, BTreeMap::new());
+    let excused = judge();
+    tell(&excused, &leave);
+    assert_eq!(found(&excused), None, "it has just joined");
+    tokio::time::sleep(EXCUSE * 2).await;
+    tell(&excused, &Frame { resync: true, ..leave.clone() });
+    assert_eq!(found(&excused), None, "everything is told anew");
+    tell(&excused, &leave);
+    assert_eq!(found(&excused), Some(Invariant::ViewContinuity));
+    let far = judge();
+    tokio::time::sleep(EXCUSE * 2).await;
+    far.said(EntityId(2), Seq(1), Pos::ground(9_000, 0), false);
+    tell(&far, &leave);
+    assert_eq!(found(&far), None, "it goes away");
+}
+
+#[test]
+fn at_rest_everybody_is_shown_exactly_to_those_near() {
+    assert_eq!(judge().unsettled(), None);
+    let shows = |at: &[(u64, i32)]| -> BTreeMap<EntityId, Pos> {
+        at.iter().map(|(id, x)| (EntityId(*id), Pos::ground(*x, 0))).collect()
+    };
+    let me = (EntityId(1), Pos::ground(0, 0));
+    let all = shows(&[(1, 0), (2, 3_000), (3, 4_200), (4, 9_000)]);
+    let near = |shown: &[(u64, i32)]| shown_are_near(me, &shows(shown), &all, (4_000, 4_400));
+    assert_eq!([near(&[(2, 3_000)]), near(&[(2, 3_000), (3, 4_200)])], [Ok(()), Ok(())]);
+    assert!(near(&[]).is_err(), "one who is near is not shown");
+    assert!(near(&[(2, 2_999)]).is_err(), "one is shown elsewhere");
+    assert!(near(&[(2, 3_000), (4, 9_000)]).is_err(), "one who is far is shown");
+    assert!(near(&[(2, 3_000), (5, 0)]).is_err(), "one who does not live is shown");
+}
+
+#[test]
+fn at_rest_what_was_said_is_applied_and_acknowledged() {
+    let judge = judge();
+    judge.said(EntityId(1), Seq(1), Pos::ground(0, 0), false);
+    let (who, text) = judge.unsettled().unwrap();
+    assert_eq!(who, [EntityId(1)]);
+    assert!(text.contains("has said 1, 0 is applied"), "{text}");
+    judge.acks_hold();
+    assert_eq!(found(&judge), None);
+    let acked = Frame { ack: Seq(1), ..frame(2) };
+    judge.shown(EntityId(1), &acked, BTreeMap::new());
+    judge.acks_hold();
+    assert_eq!(found(&judge), Some(Invariant::AckHolds));
+}
+
+#[test]
+fn at_rest_nobody_is_left_over_and_nobody_is_missing() {
+    let left_over = judge();
+    left_over.gone(EntityId(2));
+    assert!(left_over.unsettled().is_some_and(|(_, text)| text.contains("has no client")));
+    let missing = judge();
+    missing.joined(EntityId(3), Pos::ground(0, 0), Seq(0));
+    assert!(missing.unsettled().is_some_and(|(_, text)| text.contains("acts nowhere")));
+    let away = judge();
+    away.away(EntityId(1), true);
+    assert!(away.unsettled().is_some_and(|(_, text)| text.contains("no connection")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_rest_every_region_acts() {
+    let judge = judge();
+    tokio::time::sleep(FRESH * 2).await;
+    assert!(judge.unsettled().is_some_and(|(_, text)| text.contains("does not act")));
+}

@@ -1,0 +1,80 @@
+//! A whole cluster, simulated: the same seed is the same run, what has ever failed does so no more, and fresh seeds
+//! find nothing. `PURVIEW_SIM_SECONDS` says how long fresh seeds are tried (8 s of the machine's time by default),
+//! `PURVIEW_SIM_SEED` with which of them it begins.
+
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use purview_cluster::sim::command::in_words;
+use purview_cluster::sim::{Options, Outcome, simulate};
+
+fn options(seed: u64, faults: &str) -> Options {
+    Options {
+        seed,
+        lasts: Duration::from_secs(60),
+        nodes: 3,
+        gateways: 2,
+        players: 24,
+        faults: faults.parse().unwrap(),
+        until: None,
+        trace: false,
+    }
+}
+
+fn run(options: &Options) -> Outcome {
+    simulate(options).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn holds(options: &Options) -> Outcome {
+    let outcome = run(options);
+    assert!(outcome.violation.is_none(), "{}", in_words(options, &outcome));
+    outcome
+}
+
+#[test]
+fn the_same_seed_is_the_same_run_here_and_in_another_process() {
+    let options = Options { lasts: Duration::from_secs(30), ..options(11, "all") };
+    let (one, two) = (run(&options), run(&options));
+    let figures = |o: &Outcome| (o.hash, o.steps, o.inputs, o.frames, o.bytes, o.virtual_time);
+    assert_eq!(figures(&one), figures(&two));
+    let args = ["sim", "--seed", "11", "--for", "30s", "--players", "24", "--json"];
+    let there = Command::new(env!("CARGO_BIN_EXE_purview")).args(args).output().unwrap();
+    let told: serde_json::Value = serde_json::from_slice(&there.stdout).unwrap();
+    assert_eq!(told["hash"], format!("{:016x}", one.hash));
+    assert_eq!(told["steps"], one.steps);
+    let other = run(&Options { seed: 12, ..options });
+    assert_ne!(other.hash, one.hash);
+}
+
+#[test]
+fn without_faults_everything_holds_and_everybody_is_shown() {
+    let outcome = holds(&options(1, "none"));
+    assert!(outcome.rests >= 1 && outcome.frames > 5_000 && outcome.inputs > 2_000, "{outcome:?}");
+}
+
+/// Seeds that have found something, and what with.
+const FOUND: [(u64, &str, &str); 0] = [];
+
+#[test]
+fn what_has_ever_failed_fails_no_more() {
+    for (seed, faults, _) in FOUND {
+        holds(&Options { players: 40, ..options(seed, faults) });
+    }
+}
+
+#[test]
+fn fresh_seeds_find_nothing() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seconds = Duration::from_secs(number("PURVIEW_SIM_SECONDS").unwrap_or(8));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let first = number("PURVIEW_SIM_SEED").unwrap_or(now.as_millis() as u64 % 1_000_000);
+    println!("the first seed is {first}");
+    let begin = Instant::now();
+    for seed in first.. {
+        holds(&options(seed, "all"));
+        if begin.elapsed() >= seconds {
+            println!("{} seeds", seed - first + 1);
+            return;
+        }
+    }
+}
