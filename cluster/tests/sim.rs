@@ -18,6 +18,7 @@ fn options(seed: u64, faults: &str) -> Options {
         faults: faults.parse().unwrap(),
         until: None,
         trace: false,
+        mutant: None,
     }
 }
 

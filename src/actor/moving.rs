@@ -13,6 +13,7 @@ use super::departing::{Depart, Leaving};
 use super::messages::{Departure, ToRegion};
 use super::region::{Client, RegionActor};
 use crate::scene::effects::Input;
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::{Region, RegionId, SessionId};
 use crate::wire::peer::{Baggage, Mark};
 
@@ -29,7 +30,8 @@ pub(super) struct Passer {
 
 impl Passer {
     fn pass_on(&mut self, passing: Passing) {
-        if self.to.is_some() {
+        let lost = mutants::has(Mutant::NothingPassed) && matches!(passing, Passing::Message(_));
+        if self.to.is_some() && !lost {
             self.waiting.push_back(passing);
             self.try_again();
         }

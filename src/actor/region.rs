@@ -31,6 +31,7 @@ use super::moving::Passer;
 use crate::scene::effects::{Effect, Input, Notice};
 use crate::scene::frames::FrameBatch;
 use crate::scene::inspect::{RegionSnapshot, Resident};
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::{NotProposed, PATIENCE};
 use crate::scene::{EntityId, Region, RegionId, Scene, SceneId, SessionId, Tick};
 use crate::wire::EncodedBatch;
@@ -523,7 +524,8 @@ impl RegionActor {
                 Err(NotSent::Nowhere(msg)) => {
                     waiting.push_front(msg);
                     // What regions only say to each other in a tick is said anew to the next owner.
-                    return waiting.retain(|msg| is_kept(&msg.input));
+                    let lost = mutants::has(Mutant::NowhereLost);
+                    return waiting.retain(|msg| is_kept(&msg.input) && !lost);
                 }
             }
         }

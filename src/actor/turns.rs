@@ -12,6 +12,7 @@ use actix_rt::time::Instant;
 
 use super::messages::Delivery;
 use crate::scene::effects::Notice;
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::{Epoch, Tick};
 
 /// For how long a new owner waits at least for the last frame of the old one, which may have made none;
@@ -82,7 +83,8 @@ impl Turns {
             Delivery::Notice(Notice::Route { epoch, tick, .. }) => {
                 // Of an owner that died nothing more is to come.
                 let dead = self.epoch.is_of_a_life_before(*epoch);
-                self.epoch > Epoch(0)
+                !mutants::has(Mutant::NoTurns)
+                    && self.epoch > Epoch(0)
                     && !dead
                     && *epoch > self.epoch
                     && self.last > Tick(0)

@@ -7,6 +7,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use self::layout::{Layout, LayoutError, MAX_NEIGHBOURS, Plot};
+use super::mutants::{self, Mutant};
 use super::{Epoch, Plane, Pos, Rect, RegionId, SceneId, spec::SceneSpec};
 
 /// Names of regions that a configuration gives are below this; those of regions that are made while a
@@ -130,7 +131,13 @@ impl RegionMap {
     pub fn neighbours(&self, id: RegionId, band_cm: i32) -> Vec<RegionEntry> {
         let Some(me) = self.get(id) else { return Vec::new() };
         let grown = me.rect.grown(band_cm.max(1));
-        let near = |r: &&RegionEntry| r.group == me.group && r.rect.intersects(&grown);
+        let near = |r: &&RegionEntry| {
+            let apart = |a0: i32, a1: i32, b0: i32, b1: i32| a1 <= b0 || b1 <= a0;
+            let (a, b) = (me.rect, r.rect);
+            let corner = apart(a.x0, a.x1, b.x0, b.x1) && apart(a.z0, a.z1, b.z0, b.z1);
+            let known = !(corner && mutants::has(Mutant::NoCorners));
+            r.group == me.group && r.rect.intersects(&grown) && known
+        };
         self.regions.iter().filter(|r| r.id != id).filter(near).cloned().collect()
     }
 }

@@ -10,6 +10,7 @@ pub mod inspect;
 pub mod lines;
 pub mod map;
 pub mod movement;
+pub mod mutants;
 pub mod player;
 pub mod range;
 pub mod range_events;

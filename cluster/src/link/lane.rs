@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use purview::scene::mutants::{self, Mutant};
 
 /// Most bytes that may be under way or wait on one lane. A process that is cut off for a second at a
 /// node's whole traffic fits; beyond it senders are told that it is full.
@@ -120,7 +121,12 @@ impl Sending {
     /// A new connection, on which the other end wants message `want` next: what it has is forgotten,
     /// the rest is sent again. How many messages are sent again.
     pub fn reconnected(&mut self, want: u64) -> usize {
-        self.acknowledged(want.saturating_sub(1));
+        let upto = match () {
+            () if mutants::has(Mutant::SentOnce) => self.first + self.sent as u64,
+            () if mutants::has(Mutant::TakenTwice) => 0,
+            () => want,
+        };
+        self.acknowledged(upto.saturating_sub(1));
         std::mem::take(&mut self.sent)
     }
 
@@ -183,7 +189,7 @@ impl Receiving {
                 return Err(LaneError::Torn);
             }
             let message = frame.split_to(len);
-            if number >= self.want {
+            if number >= self.want || mutants::has(Mutant::TakenTwice) {
                 messages.push(message);
             }
             number += 1;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use purview::actor::directory::Directory;
 use purview::actor::messages::ToRegion;
+use purview::scene::mutants::{self, Mutant};
 use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
 use purview::scene::{Epoch, Region, RegionId, Scene};
 use purview::wire::peer::PeerMsg;
@@ -336,6 +337,7 @@ impl Keeper {
             for message in self.links.leave(process) {
                 if let PeerMsg::Region { to, input, .. } = message
                     && follows(&input)
+                    && !mutants::has(Mutant::Unheard)
                 {
                     let client = self.links.session_of(&self.directory, &input);
                     self.directory.keep(to, ToRegion { input, client });
@@ -416,6 +418,7 @@ impl Keeper {
         if let Whereabouts::At(process, epoch) = at
             && self.seen.insert(id, epoch).is_some_and(|before| before < epoch)
             && moved.is_none_or(|moved| moved.to != process)
+            && !mutants::has(Mutant::OwnerUntold)
         {
             self.directory.tell_owner(id, epoch);
         }
@@ -499,7 +502,7 @@ impl Keeper {
     ) -> Result<(), StartError> {
         let Some(scene) = self.maps.scene_of(id) else { return Ok(()) };
         let mut fx = Vec::new();
-        let ran_before = self.ran_before(key).await?;
+        let ran_before = self.ran_before(key).await? && !mutants::has(Mutant::StartsEmpty);
         let record = self.store.get(&remap::key(&scene)).await?;
         let record: remap::Record = planner::read(record.as_ref());
         let is_new = scene.map.get(id).is_none() && !record.retiring.contains(&id.0);

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::faults::Faults;
-use super::{Options, Outcome, simulate};
+use super::{Options, Outcome, mutation, simulate};
 use crate::config::LogSettings;
 
 /// `purview sim`.
@@ -43,6 +43,9 @@ pub struct SimArgs {
     /// Print every step as it happens.
     #[arg(long)]
     pub trace: bool,
+    /// Try deliberate bugs, one after the other, and print which seed finds which; only in builds with debug assertions.
+    #[arg(long)]
+    pub mutants: bool,
     /// Log what processes say at this level, for example warn; not at all without it.
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<String>,
@@ -69,7 +72,8 @@ impl SimArgs {
         let (lasts, nodes, gateways, players) =
             (self.lasts, self.nodes, self.gateways, self.players);
         let (faults, until, trace) = (self.faults.clone(), self.until, self.trace);
-        Options { seed, lasts, nodes, gateways, players, faults, until, trace }
+        let mutant = None;
+        Options { seed, lasts, nodes, gateways, players, faults, until, trace, mutant }
     }
 }
 
@@ -90,6 +94,9 @@ pub fn again(options: &Options) -> String {
 pub fn run_sim(args: &SimArgs) -> anyhow::Result<u8> {
     if let Some(level) = args.log.clone() {
         crate::logs::init(&LogSettings { level, ..LogSettings::default() })?;
+    }
+    if args.mutants {
+        return mutation::run(&args.options(args.seed), args.seeds);
     }
     let mut found = false;
     for seed in args.seed..args.seed.saturating_add(args.seeds) {

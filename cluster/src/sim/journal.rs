@@ -87,6 +87,8 @@ pub enum What {
     Joined(EntityId, Pos),
     /// A client is not in its scene any more.
     Gone(EntityId, String),
+    /// What a player has agreed on with others.
+    Registers(EntityId, String),
 }
 
 impl What {
@@ -98,7 +100,9 @@ impl What {
             What::Shown { id, enters, leaves, .. } => {
                 who.contains(id) || enters.iter().chain(leaves).any(|id| who.contains(id))
             }
-            What::Back(id) | What::Joined(id, _) | What::Gone(id, _) => who.contains(id),
+            What::Back(id) | What::Joined(id, _) | What::Gone(id, _) | What::Registers(id, _) => {
+                who.contains(id)
+            }
         }
     }
 }

@@ -210,6 +210,8 @@ struct Inner {
     reborn: BTreeMap<EntityId, Duration>,
     clients: BTreeMap<EntityId, Client>,
     violations: Vec<Violation>,
+    /// Whose registers are to be told in the journal.
+    asked: Vec<EntityId>,
     /// Until when views may be torn.
     excused: Duration,
     frames: u64,
@@ -296,9 +298,29 @@ impl Judge {
             self.journal.note(What::Authority { region: id, epoch, host: process.0, tick });
         }
         self.inner().regions.insert(id, Authority { epoch, process, tick, at });
+        self.tell_registers(region);
         for player in region.acting_players() {
             let now = Acting { player, region: id, region_epoch: epoch, process, tick, at };
             self.entity_acted(now);
+        }
+    }
+
+    /// From now on the journal tells what some players have agreed on with each other.
+    pub fn ask_registers(&self, who: &[EntityId]) {
+        self.inner().asked = who.to_vec();
+    }
+
+    fn tell_registers(&self, region: &Region) {
+        let asked = self.inner().asked.clone();
+        if asked.is_empty() {
+            return;
+        }
+        for (id, mut peers) in region.inspect_registers() {
+            peers.retain(|peer| asked.contains(&peer.id));
+            if asked.contains(&id) {
+                let text = format!("in region {} {peers:?}", region.id());
+                self.journal.note(What::Registers(id, text));
+            }
         }
     }
 

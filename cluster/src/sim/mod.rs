@@ -17,6 +17,7 @@ pub mod command;
 pub mod faults;
 pub mod journal;
 pub mod judge;
+pub mod mutation;
 pub mod net;
 pub mod process;
 pub mod store;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use purview::scene::mutants::{self, Mutant};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::sleep;
 
@@ -62,6 +64,8 @@ pub struct Options {
     pub until: Option<u64>,
     /// Prints every step.
     pub trace: bool,
+    /// The deliberate bug that is in it.
+    pub mutant: Option<Mutant>,
 }
 
 /// What came of it.
@@ -107,8 +111,11 @@ pub fn simulate(options: &Options) -> Result<Outcome, SimError> {
     let runtime = builder.enable_time().start_paused(true).build()?;
     let began = Instant::now();
     let tasks = LocalSet::new();
-    let mut outcome = tasks.block_on(&runtime, run(options))?;
+    mutants::set(options.mutant);
+    let outcome = tasks.block_on(&runtime, run(options));
     drop(tasks);
+    mutants::set(None);
+    let mut outcome = outcome?;
     outcome.real_time = began.elapsed();
     Ok(outcome)
 }
@@ -205,7 +212,11 @@ async fn rest(cluster: &mut Cluster, will: &Will) {
     cluster.heal();
     match cluster.settles(SETTLES).await {
         Ok(()) => judge.acks_hold(),
-        Err((who, text)) => judge.violated(Invariant::Quiescence, who, text),
+        Err((who, text)) => {
+            judge.ask_registers(&who);
+            sleep(Duration::from_millis(150)).await;
+            judge.violated(Invariant::Quiescence, who, text);
+        }
     }
     judge.excuse_no_more();
     will.stand.store(false, Relaxed);

@@ -74,6 +74,7 @@ use self::known::Known;
 use self::resume::Search;
 use super::effects::{FIRST_SESSION, Order, Spawn};
 use super::movement::ServerMs;
+use super::mutants::{self, Mutant};
 use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick};
 
 /// Where a session stands; see the chart above.
@@ -220,6 +221,7 @@ impl Player {
                 self.frame(now_ms, batch, index, queued, out);
             }
             // What comes next is told to one who knows what was lost.
+            PlayerInput::Lost if mutants::has(Mutant::GapShown) => {}
             PlayerInput::Lost => self.flow.lost(),
             PlayerInput::Notice(notice) => self.notice(now_ms, notice, out),
             PlayerInput::Undelivered(input) => self.undelivered(&input),
@@ -464,7 +466,9 @@ impl Player {
         }
         self.resend_if_stalled(now_ms);
         self.present_again_if_unheard(now_ms);
-        self.flow.ask_again(now_ms, self.config.resend_ms);
+        if !mutants::has(Mutant::ResyncOnce) {
+            self.flow.ask_again(now_ms, self.config.resend_ms);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Answer, End, Place, Player, PlayerEffect, Problem, Route, State, refuse};
 use crate::scene::effects::{Input, Notice};
 use crate::scene::frames::{FrameBatch, SessionFrame};
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::{Epoch, RegionId, Seq, Tick};
 
 impl Player {
@@ -237,7 +238,8 @@ impl Player {
     }
 
     pub(super) fn resend_if_stalled(&mut self, now_ms: u64) {
-        if now_ms.saturating_sub(self.progress_ms) < self.config.resend_ms {
+        let waits = now_ms.saturating_sub(self.progress_ms) < self.config.resend_ms;
+        if waits || mutants::has(Mutant::SaysOnce) {
             return;
         }
         if let Some((oldest, _)) = self.unacknowledged.front() {

@@ -24,6 +24,7 @@
 use super::{PATIENCE, Region};
 use crate::scene::border::Handoff;
 use crate::scene::effects::{Effect, Input, Motion, Notice, Presented, Resume, Resumed};
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, RegionId, SessionId, Tick};
 
 impl Region {
@@ -38,6 +39,7 @@ impl Region {
     /// A player's client is away.
     pub(super) fn make_absent(&mut self, input: Input, fx: &mut Vec<Effect>) {
         let Input::Absent { id, session, ms } = input else { return };
+        let ms = if mutants::has(Mutant::NoLinger) { 1 } else { ms };
         let Some(slot) = self.real_slot(id) else {
             // One that sleeps waits for its client as it is.
             if !self.is_dormant(id) {

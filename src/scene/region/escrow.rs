@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 
 use crate::scene::border::Handoff;
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
 /// For how many ticks an entity's state is kept after it was handed on: no checkpoint that a region goes
@@ -34,6 +35,9 @@ impl Escrow {
 
     /// An entity was handed to another region.
     pub fn lend(&mut self, now: Tick, to: RegionId, handoff: &Handoff) {
+        if mutants::has(Mutant::NoEscrow) {
+            return;
+        }
         while self.lent.len() >= MAX_LENT || is_old(now, self.lent.front().map(|l| l.0)) {
             self.lent.pop_front();
         }

@@ -9,6 +9,7 @@ use crate::scene::Tick;
 use crate::scene::effects::Effect;
 use crate::scene::frames::{Entering, FrameBatch, SessionFrame};
 use crate::scene::movement::{ServerMs, Steps};
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::spec::Rates;
 
 /// Most bytes that one entity's move takes in a frame: array, id, three coordinates.
@@ -247,7 +248,7 @@ impl Assembly {
             viewer.registers.peers_mut().iter_mut().for_each(|p| p.set_shown(false));
             viewer.seen.iter_mut().for_each(|s| s.shown = false);
         }
-        let since = viewer.frames_from;
+        let since = if mutants::has(Mutant::ActsAgain) { Tick(0) } else { viewer.frames_from };
         self.batch.refused.append(&mut viewer.refused);
         let leaving = viewer.gone.len().min(MAX_LEAVES);
         self.batch.leaves.extend(viewer.gone.drain(..leaving));

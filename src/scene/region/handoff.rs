@@ -14,6 +14,7 @@ use super::{Kind, Moved, Phase, scan};
 use crate::scene::border::{Handoff, SeenState};
 use crate::scene::effects::{Effect, Notice, Spawn};
 use crate::scene::movement::Course;
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::views::{PeerState, Registers};
 use crate::scene::{EntityId, Epoch, Pos, RegionId, Seq, Tick};
 
@@ -124,7 +125,10 @@ impl Region {
         let mut handoff = self.describe(slot, Past::ToTell);
         let bound = self.bodies.real_mut(slot).and_then(|real| real.bound_for);
         handoff.jumped = bound.is_some();
-        handoff.epoch = handoff.epoch.next();
+        if !mutants::has(Mutant::SameEpoch) {
+            handoff.epoch = handoff.epoch.next();
+        }
+        forget(&mut handoff);
         if let Some(bound) = bound {
             handoff.state.plane = bound.plane;
         }
@@ -371,7 +375,8 @@ impl Region {
         viewer.gone.clone_from(&handoff.gone);
         viewer.refused.clone_from(&handoff.refused);
         viewer.last_applied = handoff.last_applied;
-        viewer.frames_from = handoff.tick.next();
+        let told = if mutants::has(Mutant::TwoFrames) { Tick(0) } else { handoff.tick.next() };
+        viewer.frames_from = told;
         viewer.came_from = Some(handoff.from);
         viewer.reach_ends = handoff.ties.reach.is_some();
         (viewer.held, viewer.resync) = (handoff.held, handoff.resync);
@@ -380,5 +385,18 @@ impl Region {
         viewer.absent_until = handoff.absent_until;
         viewer.since_ms = handoff.since_ms;
         self.absent.extend(handoff.absent_until.map(|until| (until, handoff.state.id)));
+    }
+}
+
+/// What a handoff may not forget.
+fn forget(handoff: &mut Handoff) {
+    if mutants::has(Mutant::NumberLost) {
+        handoff.last_applied = Seq(0);
+    }
+    if mutants::has(Mutant::PeersLost) {
+        handoff.peers.clear();
+    }
+    if mutants::has(Mutant::ShownLost) {
+        handoff.peers.iter_mut().for_each(|peer| peer.shown = false);
     }
 }

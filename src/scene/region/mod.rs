@@ -66,6 +66,7 @@ use super::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Resu
 use super::frames::{FrameBatch, InputRefused, Refusal};
 use super::map::RegionEntry;
 use super::movement::Reason;
+use super::mutants::{self, Mutant};
 use super::terrain::Ground;
 use super::views::ViewRules;
 use super::{EntityId, Epoch, Kind, Plane, Pos, Rect, RegionId, Scene, Seq, Tick};
@@ -544,8 +545,13 @@ impl Region {
         let viewer = self.bodies.hot[slot as usize].viewer as usize;
         match self.viewers.get_mut(viewer) {
             Some(v) if v.refused.len() >= MAX_REFUSED => return,
-            Some(v) if seq == v.last_applied.next() => v.last_applied = seq,
+            Some(v) if seq == v.last_applied.next() || mutants::has(Mutant::AnyNumber) => {
+                v.last_applied = seq;
+            }
             _ => return,
+        }
+        if mutants::has(Mutant::AckUnapplied) && seq.0.is_multiple_of(16) {
+            return;
         }
         let done = match order {
             Order::Move(_) if self.scene.judged.is_some() => Err(Refusal::WrongForm),

@@ -17,6 +17,7 @@ use super::Region;
 use crate::scene::border::{Claim, Handoff};
 use crate::scene::effects::{Effect, Input, Notice, Presented, Spawn};
 use crate::scene::movement::{Mover, Own, ServerMs};
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::views::Ties;
 use crate::scene::{Epoch, Kind, Plane, Pos, Seq};
 
@@ -133,7 +134,8 @@ impl Region {
         let ix = self.bodies.hot[slot as usize].viewer as usize;
         if let Some(viewer) = self.viewers.get_mut(ix) {
             let applied = known.as_ref().map_or(Seq(0), |known| known.last_applied);
-            viewer.last_applied = applied.max(presented.acked);
+            let acked = if mutants::has(Mutant::OldPlace) { Seq(0) } else { presented.acked };
+            viewer.last_applied = applied.max(acked);
             viewer.since_ms = since_ms;
             let last = known.as_ref().map_or(0, |known| known.view_counter);
             viewer.registers.counter = counter(epoch, last);
@@ -164,7 +166,8 @@ impl Region {
 
     /// Where a player was last.
     fn last_place(&self, presented: &Presented, known: Option<&Handoff>) -> (Plane, Pos) {
-        let older = known.filter(|known| !Region::knows_more(presented, known));
+        let old = mutants::has(Mutant::OldPlace);
+        let older = known.filter(|known| old || !Region::knows_more(presented, known));
         let at = older.map_or(presented.tick, |known| known.tick.max(presented.tick));
         let at = ServerMs(at.0.saturating_mul(self.scene.tick_ms.into()));
         let (plane, pos) = match older {

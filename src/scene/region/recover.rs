@@ -23,6 +23,7 @@ use super::snapshot::RegionSnapshot;
 use super::{Moved, PATIENCE, Phase, Region, RestoreError};
 use crate::scene::border::{Claim, Claims, Handoff, Recovered};
 use crate::scene::effects::{Effect, Input, Notice};
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Epoch, Kind, RegionId, Scene, Tick};
 
 /// Ticks for which a recovered region waits, with its first tick, for its players' sessions.
@@ -209,7 +210,7 @@ impl Region {
         for slot in 0..self.bodies.hot.len() as u32 {
             // A player was handed over since: its session was told of it under the epoch that it has.
             let is_player = self.bodies.hot[slot as usize].kind == Kind::PLAYER;
-            if self.is_real(slot) && !is_player {
+            if self.is_real(slot) && (!is_player || mutants::has(Mutant::SilentEpoch)) {
                 let cold = &mut self.bodies.cold[slot as usize];
                 cold.epoch = cold.epoch.next_life(self.lineage);
                 self.bodies.hot[slot as usize].changed = now.0 as u32;
@@ -348,7 +349,7 @@ impl Region {
     pub(super) fn outdo(&mut self, claim: Claim) -> bool {
         let Claim { id, epoch, region } = claim;
         let known = self.epoch_here(id).is_some_and(|known| known < epoch);
-        if !known || region == self.id {
+        if !known || region == self.id || mutants::has(Mutant::KeepsOld) {
             return false;
         }
         tracing::info!(region = %self.id, entity = %id, %epoch, owner = %region, "an entity lives elsewhere under a higher epoch");

@@ -350,6 +350,8 @@ impl Registers {
                 }
             }
         }
+        // It has forgotten this side's YES, and its own before: its region has lost sight of this player.
+        let anew = self.peers[ix].linked() && self.words[ix].seen != number;
         self.words[ix].seen = number;
         self.peers[ix].set_wanted(true);
         self.peers[ix].set_owed(false);
@@ -368,6 +370,9 @@ impl Registers {
         }
         if !self.peers[ix].said() {
             self.ask(ix, &mut say);
+        } else if anew {
+            let (p, w) = (&self.peers[ix], &self.words[ix]);
+            say(Addressee { id: w.id, slot: p.slot }, Say::Yes(w.mine));
         }
         if asked > 0 && links + asked + 1 > rules.cap {
             self.withdraw_hopeless(rules, ix, say);

@@ -279,3 +279,23 @@ fn the_threshold_is_the_key_of_the_last_place_even_when_too_many_ask() {
 fn four_peers_share_a_cache_line() {
     assert_eq!((size_of::<Peer>(), size_of::<Words>()), (16, 16));
 }
+
+/// Found by simulation: a region that had lost sight of a neighbour's players for a while asked them again, and they
+/// held for answered what they had said before.
+#[test]
+fn one_who_asks_again_though_it_is_linked_is_told_the_yes_again_and_not_more() {
+    let mut t = Table::new(4, &[(2, 100)]);
+    t.ask(2);
+    t.hear_yes(2, 7);
+    assert_eq!(t.said(), [(2, Say::Yes(1))]);
+    t.hear_yes(2, 9);
+    assert_eq!(t.said(), [(2, Say::Yes(1))]);
+    assert_eq!(t.registers(2), (1, 9, 9, false));
+    t.hear_yes(2, 9);
+    assert_eq!(t.said(), []);
+    // Its side of it.
+    let mut other = Table::new(4, &[(2, 100)]);
+    other.ask(2);
+    other.hear_yes(2, 1);
+    assert_eq!((other.links(), other.said()), (vec![2], vec![(2, Say::Yes(1))]));
+}

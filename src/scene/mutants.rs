@@ -1,0 +1,119 @@
+//! Deliberate bugs, by which a judge proves that it notices them: see `docs/simulation.md`.
+//!
+//! They exist only in builds with debug assertions, and there only on a thread that has asked for one. Everywhere
+//! else each question after one is `false` before the program runs.
+
+use std::cell::Cell;
+
+/// A deliberate bug.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mutant {
+    /// An input is applied whatever its number is.
+    AnyNumber,
+    /// One of sixteen inputs is acknowledged and not applied.
+    AckUnapplied,
+    /// A handoff does not raise the entity's epoch.
+    SameEpoch,
+    /// A region does not know of neighbours that share no more than a corner with it.
+    NoCorners,
+    /// A handoff forgets the last input that was applied.
+    NumberLost,
+    /// A handoff forgets what the player has agreed on with others.
+    PeersLost,
+    /// A handoff forgets whom the client is shown.
+    ShownLost,
+    /// The new owner makes a frame of a tick of which the old one has made one.
+    TwoFrames,
+    /// Who has come is told of acts of a tick that it was told of where it lived before.
+    ActsAgain,
+    /// A player that is handed to a region that rises gets an epoch of which nobody is told.
+    SilentEpoch,
+    /// A player that comes back, or is presented, is taken as the checkpoint has it.
+    OldPlace,
+    /// Who hears that an entity lives elsewhere under a higher epoch keeps it.
+    KeepsOld,
+    /// What is handed over is not kept until it is safe.
+    NoEscrow,
+    /// A player whose client is away leaves at once.
+    NoLinger,
+    /// A session does not say again what was not acknowledged.
+    SaysOnce,
+    /// A session passes frames on without those that were lost before.
+    GapShown,
+    /// A session waits for a resync that was lost.
+    ResyncOnce,
+    /// A session does not wait for the old owner's last frame.
+    NoTurns,
+    /// A region that has moved does not pass on what comes by the old way.
+    NothingPassed,
+    /// What is for a region whose address is not known is lost.
+    NowhereLost,
+    /// A former owner is believed.
+    AnyEpoch,
+    /// A lane does not send again what was lost with a connection.
+    SentOnce,
+    /// A lane takes what it has taken before.
+    TakenTwice,
+    /// A node acts beyond its lease.
+    NoFence,
+    /// A region that moves goes on before all marks are there.
+    NoMarks,
+    /// A region goes on empty after its owner's death.
+    StartsEmpty,
+    /// What a peer that is gone has not heard is forgotten.
+    Unheard,
+    /// Sessions are not told that a region has a new owner.
+    OwnerUntold,
+}
+
+/// All of them.
+pub const ALL: [Mutant; 28] = [
+    Mutant::AnyNumber,
+    Mutant::AckUnapplied,
+    Mutant::SameEpoch,
+    Mutant::NoCorners,
+    Mutant::NumberLost,
+    Mutant::PeersLost,
+    Mutant::ShownLost,
+    Mutant::TwoFrames,
+    Mutant::ActsAgain,
+    Mutant::SilentEpoch,
+    Mutant::OldPlace,
+    Mutant::KeepsOld,
+    Mutant::NoEscrow,
+    Mutant::NoLinger,
+    Mutant::SaysOnce,
+    Mutant::GapShown,
+    Mutant::ResyncOnce,
+    Mutant::NoTurns,
+    Mutant::NothingPassed,
+    Mutant::NowhereLost,
+    Mutant::AnyEpoch,
+    Mutant::SentOnce,
+    Mutant::TakenTwice,
+    Mutant::NoFence,
+    Mutant::NoMarks,
+    Mutant::StartsEmpty,
+    Mutant::Unheard,
+    Mutant::OwnerUntold,
+];
+
+thread_local! {
+    static PRESENT: Cell<Option<Mutant>> = const { Cell::new(None) };
+}
+
+/// Whether this build has any.
+pub const fn exist() -> bool {
+    cfg!(debug_assertions)
+}
+
+/// From now on this thread has a bug, or none.
+pub fn set(mutant: Option<Mutant>) {
+    PRESENT.set(mutant);
+}
+
+/// Whether this thread has a bug.
+#[inline]
+pub fn has(mutant: Mutant) -> bool {
+    exist() && PRESENT.get() == Some(mutant)
+}
