@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use actix::Recipient;
 use actix::dev::SendError;
@@ -176,4 +177,6 @@ pub struct SessionEntry {
     pub entity: EntityId,
     /// Its mailbox; shared, as [`RegionAddress::Here`] is.
     pub to: Arc<Recipient<Delivery>>,
+    /// To be set by whoever had a frame for it and found no room: what comes next makes no sense without it.
+    pub lost: Arc<AtomicBool>,
 }

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use actix::{
@@ -19,6 +20,7 @@ use super::sink::{ClientSink, QueueFull};
 use super::turns::Turns;
 use crate::scene::effects::{Deed, Destination, Input, Order};
 use crate::scene::movement::{Go, MoveOrder};
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::player::{
     Answer, Arrival, Comeback, End, Leap, Place, Player, PlayerConfig, PlayerEffect, PlayerInput,
     Problem, Said, State,
@@ -125,6 +127,8 @@ pub struct PlayerActor {
     kept: Option<(Instant, LastPlace)>,
     /// The entity under which other processes find the session.
     registered: EntityId,
+    /// A frame from another process found no room here.
+    lost: Arc<AtomicBool>,
     config: PlayerConfig,
     check_every: Duration,
     effects: Vec<PlayerEffect>,
@@ -141,6 +145,7 @@ impl PlayerActor {
             Player::new(now_ms, directory.new_session(), directory.new_entity(), config.clone());
         let turns = (directory.process() > 0).then(Turns::default);
         let (subject, registered, effects) = (String::new(), player.id(), Vec::new());
+        let lost = Arc::default();
         PlayerActor {
             player,
             directory,
@@ -151,6 +156,7 @@ impl PlayerActor {
             last: None,
             kept: None,
             registered,
+            lost,
             config,
             check_every,
             effects,
@@ -317,8 +323,8 @@ impl PlayerActor {
     /// Makes the session known to regions of other processes.
     fn register(&mut self, ctx: &Context<Self>) {
         self.registered = self.player.id();
-        let entry =
-            SessionEntry { entity: self.registered, to: Arc::new(ctx.address().recipient()) };
+        let (entity, lost) = (self.registered, self.lost.clone());
+        let entry = SessionEntry { entity, to: Arc::new(ctx.address().recipient()), lost };
         self.directory.register(self.player.session(), entry);
     }
 
@@ -595,6 +601,9 @@ impl PlayerActor {
     fn deliver(&mut self, msg: Delivery, ctx: &mut Context<Self>) {
         match msg {
             Delivery::Frame(encoded, index) => {
+                if self.lost.swap(false, Relaxed) && !mutants::has(Mutant::GapShown) {
+                    self.handle(PlayerInput::Lost, None, ctx);
+                }
                 let index = index as usize;
                 let queued = self.sink.queued();
                 let input = PlayerInput::Frame { batch: encoded.batch(), index, queued };

@@ -39,6 +39,9 @@ const RETRY: Retry = Retry {
     patience: Duration::from_secs(60),
 };
 
+/// After a checkpoint interval and a little more others know of a player.
+const UNKNOWN: Duration = Duration::from_secs(3);
+
 /// What all clients are told to do.
 #[derive(Debug, Default)]
 pub struct Will {
@@ -114,6 +117,9 @@ struct Life {
     acts: u64,
     away: bool,
     leaves: bool,
+    /// When it has joined, and when its connection broke last.
+    joined: Instant,
+    broke: Instant,
 }
 
 /// Why a client has its player no more.
@@ -137,18 +143,21 @@ impl Walker {
                 continue;
             };
             let end = self.live(&mut life, &mut rng).await;
-            self.end(life.id, end);
+            self.end(&life, end);
             drop(life);
             sleep(STEP.mul_f64(1.0 + 20.0 * rng.unit())).await;
         }
     }
 
-    fn end(&self, id: EntityId, end: End) {
+    fn end(&self, life: &Life, end: End) {
+        let id = life.id;
         let (judge, journal) = (&self.ground.judge, &self.ground.journal);
         judge.gone(id);
         let text = match end {
             End::Left => "it has left".to_owned(),
             End::Broken => "it is shown what cannot be".to_owned(),
+            // Of one who has just joined nobody else knows when its gateway and its region die together.
+            End::Lost(_) if life.broke < life.joined + UNKNOWN => "it was not known yet".to_owned(),
             End::Lost(error) => {
                 let text = format!("{id} has lost its player: {error}");
                 judge.violated(Invariant::ClientStays, vec![id], text.clone());
@@ -190,8 +199,9 @@ impl Walker {
         let id = joined.id;
         self.ground.judge.joined(id, joined.pos, joined.ack);
         self.ground.journal.note(What::Joined(id, joined.pos));
-        let (view, pos) = (View::of(&joined), joined.pos);
-        Some(Life { player, id, view, pos, goal: pos, acts: 0, away: false, leaves: false })
+        let (view, pos, now) = (View::of(&joined), joined.pos, Instant::now());
+        let (away, leaves, joined, broke) = (false, false, now, now + UNKNOWN);
+        Some(Life { player, id, view, pos, goal: pos, acts: 0, away, leaves, joined, broke })
     }
 
     async fn live(&self, life: &mut Life, rng: &mut Rng) -> End {
@@ -212,6 +222,9 @@ impl Walker {
             };
             let away = life.player.is_coming_back();
             if std::mem::replace(&mut life.away, away) != away {
+                if away {
+                    life.broke = Instant::now();
+                }
                 self.ground.judge.away(life.id, away);
             }
             if let Err(end) = done {

@@ -266,8 +266,14 @@ impl Region {
         Some(batch)
     }
 
-    fn apply_batch(&mut self, batch: BorderBatch) {
+    fn apply_batch(&mut self, mut batch: BorderBatch) {
         let from = batch.from;
+        // Whoever has gone on since is heard by way of its new owner, and its acts in the order in which it did them.
+        batch.acts.retain(|(id, _)| {
+            let slot = self.bodies.slot(*id);
+            let role = slot.map(|slot| &self.bodies.cold[slot as usize].role);
+            !matches!(role, Some(Role::Ghost(ghost)) if ghost.owner != from)
+        });
         for leave in &batch.leaves {
             self.ghost_leaves(from, leave);
         }
