@@ -455,3 +455,36 @@ fn who_is_handed_to_a_region_that_rises_is_told_of_under_the_epoch_that_it_has()
     assert_eq!(told.last(), has);
     assert!(has.is_some());
 }
+
+/// Found by simulation: of two that went on from checkpoints, a third one had an old copy of a player that neither told it
+/// about, since the one that had handed it on knew it as a ghost, and checkpoints have no ghosts.
+#[test]
+fn a_region_that_goes_on_knows_whom_it_has_handed_on_before_its_checkpoint() {
+    let (mut w, a, _) = pair_of_players();
+    let id = w.clients[&a].entity;
+    for i in 1..8 {
+        w.walk(a, Pos::ground(3_000 + i * 60, 500));
+        w.step();
+    }
+    assert_eq!(home(&w, id), Some(NEXT));
+    let snapshot = w.regions[DEAD.0 as usize].checkpoint().expect("between two ticks");
+    let (mut fx, third) = (Vec::new(), RegionId(7));
+    let how = Recovery { ask: Vec::new(), grace_ticks: 100 };
+    let mut dead =
+        Region::recover(w.scene.clone(), DEAD, Epoch(9), snapshot, how, &mut fx).unwrap();
+    fx.clear();
+    let old = Recovered { region: third, epoch: Epoch(8), holds: vec![(id, Epoch(1))] };
+    dead.handle(Input::Recovered(Box::new(old)), &mut fx);
+    let lives = fx.iter().find_map(|effect| match effect {
+        Effect::Forward(to, input) if *to == third => match &**input {
+            Input::Claims(claims) => Some(claims.lives.clone()),
+            _ => None,
+        },
+        _ => None,
+    });
+    let lives = lives.expect("an answer");
+    assert_eq!(
+        lives.iter().map(|claim| (claim.id, claim.region)).collect::<Vec<_>>(),
+        [(id, NEXT)]
+    );
+}

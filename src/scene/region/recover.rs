@@ -302,8 +302,13 @@ impl Region {
         if let Some(dormant) = self.recovering.as_ref().and_then(|r| r.dormant.get(&id)) {
             return Some(here(dormant.epoch));
         }
-        let moved = self.moved.get(&id)?;
-        Some(Claim { id, epoch: moved.epoch, region: moved.region })
+        if let Some(moved) = self.moved.get(&id) {
+            return Some(Claim { id, epoch: moved.epoch, region: moved.region });
+        }
+        // It went on as a ghost, which a checkpoint does not know.
+        let lent = self.escrow.lent().filter(|(.., handoff)| handoff.state.id == id);
+        let (_, region, handoff) = lent.max_by_key(|(.., handoff)| handoff.epoch)?;
+        Some(Claim { id, epoch: handoff.epoch, region: *region })
     }
 
     /// The epoch of who lives here, sleeping or not.
