@@ -415,7 +415,8 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
     let (look, bonds) = (Default::default(), Vec::new());
     let session = Some(session);
     let mut fx = Vec::new();
-    from.handle(Input::Enter(Spawn { id, kind, plane, pos, range, look, session, bonds }), &mut fx);
+    let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds };
+    from.handle(Input::Enter(Box::new(spawn)), &mut fx);
     // Nobody answers: each tick is closed by force after so many.
     for n in 1..8 {
         from.tick(Tick(n * 11), &mut fx);
