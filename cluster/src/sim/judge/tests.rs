@@ -119,7 +119,8 @@ async fn an_act_that_is_shown_twice_is_noticed_unless_its_owner_has_died() {
     show(&dead, 2);
     assert_eq!(found(&dead), None);
     let reborn = Epoch(1).next_life(Epoch(1)).0;
-    dead.entity_acted(Acting { player: player(2, reborn, 0), ..acting(reborn, 0, 6, 2) });
+    let at = dead.journal.now();
+    dead.entity_acted(Acting { player: player(2, reborn, 0), at, ..acting(reborn, 0, 6, 2) });
     show(&dead, 2);
     assert_eq!(found(&dead), None);
     let judge = judge();
