@@ -135,7 +135,7 @@ impl Durable {
         let archive = Some(shelf.clone() as Arc<dyn Archive>);
         let process = Process { number, clock, fence: None, archive };
         let home = tokio::runtime::Handle::current();
-        let places = Arc::new(PlaceBook::new(every, store.clone(), home));
+        let places = Arc::new(PlaceBook::new(every, store.clone(), home.into()));
         let durable = Durable { store, shelf, places, regions };
         Ok((durable, Start { beginnings, process }))
     }

@@ -29,7 +29,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
 use purview::actor::address::{AwayGateway, AwayRegion, RegionAddress};
@@ -40,6 +40,7 @@ use purview::wire::peer::{MoveMsg, PeerMsg};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 use tonic::transport::Server;
 
 pub use self::dial::LaneMetrics;

@@ -289,7 +289,7 @@ impl Node {
             let (store, checkpoints) = (store.clone(), checkpoints.clone());
             let (tick_ms, now) = (config.tick_ms, background.home.time_of_day());
             on(&background, async move {
-                count_on(&*store, checkpoints.as_deref(), tick_ms).await?;
+                count_on(&*store, checkpoints.as_deref(), (tick_ms, now)).await?;
                 Ok::<_, NodeError>((take_number(&*store).await?, clock(&*store, now).await?))
             })
             .await?
@@ -689,12 +689,11 @@ fn node_info(config: &Config, roles: Roles, number: u64, listens: SocketAddr) ->
 async fn count_on(
     store: &dyn Leases,
     checkpoints: Option<&dyn Checkpoints>,
-    tick_ms: u32,
+    (tick_ms, now): (u32, Duration),
 ) -> Result<(), NodeError> {
     let knows = store.get(PROCESSES).await?.is_some() && store.get(CLOCK).await?.is_some();
     let Some(checkpoints) = checkpoints.filter(|_| !knows) else { return Ok(()) };
     let past = Past::of(checkpoints, tick_ms).await?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let began = now.saturating_sub(past.clock).as_millis();
     // Whoever asks first decides.
     store.get_or_create(PROCESSES, Bytes::from(past.number.to_string())).await?;
