@@ -480,6 +480,11 @@ impl Keeper {
             if view.owners.get(&key).is_some_and(|owner| owner.incarnation != mine) {
                 continue;
             }
+            match self.is_due(id).await {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(error) => return tracing::warn!(%error, region = %id, "not claimed now"),
+            }
             match self.store.claim(&self.me, &key).await {
                 Ok(Claim::Granted(grant)) => {
                     if let Err(error) = self.start(id, &key, grant.epoch).await {
@@ -491,6 +496,19 @@ impl Keeper {
                 Err(error) => return tracing::warn!(%error, region = %id, "not claimed now"),
             }
         }
+    }
+
+    /// Whether a region is to have an owner. One without ground is only while it is about to be made, or has not
+    /// handed everybody on; of that the store itself is asked, since a plan may be older.
+    async fn is_due(&self, id: RegionId) -> Result<bool, LeaseError> {
+        let Some(scene) = self.maps.scene_of(id) else { return Ok(false) };
+        if scene.map.get(id).is_some() {
+            return Ok(true);
+        }
+        let record = self.store.get(&remap::key(&scene)).await?;
+        let record: remap::Record = planner::read(record.as_ref());
+        let comes = record.next.is_some_and(|next| next.layout.plot(id).is_some());
+        Ok(comes || record.retiring.contains(&id.0))
     }
 
     /// Starts a region that was granted: empty if it never ran, else from its last checkpoint.
