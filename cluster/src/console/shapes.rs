@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(
             shape["regions"][0],
             json!({
-                "id": 0, "name": "R0", "owner": "n1", "epoch": 5,
+                "id": 0, "name": "R0", "group": 0, "owner": "n1", "epoch": 5,
                 "rect": {"x0": 0, "z0": 0, "x1": 102_400, "z1": 102_400},
             })
         );

@@ -131,10 +131,11 @@ impl Region {
         Region::of(scene, &entry, &[])
     }
 
-    /// A region that the scene had by an earlier map: it hands on everybody whom it still has.
-    pub(super) fn given_up(scene: &Arc<Scene>, id: RegionId, tick: Tick) -> Option<Region> {
+    /// A region that the scene had by an earlier map: it hands on everybody whom it still has. Its time begins
+    /// with its first tick, however old the checkpoint is from which it goes on.
+    pub(super) fn given_up(scene: &Arc<Scene>, id: RegionId) -> Option<Region> {
         let mut region = (scene.map.version > 1).then(|| Region::unborn(scene.clone(), id))?;
-        region.remapped.retired = Some(tick);
+        region.remapped.retired = Some(Tick(u64::MAX));
         Some(region)
     }
 
@@ -202,7 +203,7 @@ impl Region {
 
     /// Whether nothing is left to do for a region that was given up.
     pub fn is_over(&self) -> bool {
-        let long_ago = |since: Tick| self.tick.0 > since.0 + MOVED_TICKS;
+        let long_ago = |since: Tick| self.tick.0 > since.0.saturating_add(MOVED_TICKS);
         self.remapped.retired.is_some_and(long_ago)
             && self.counts.reals == 0
             && self.incoming.is_empty()
@@ -216,6 +217,7 @@ impl Region {
 
     /// Whether tick `now` may be opened, as far as the map is concerned. The last one is closed.
     pub(super) fn may_open(&mut self, now: Tick, fx: &mut Vec<Effect>) -> bool {
+        self.remapped.retired = self.remapped.retired.map(|since| since.min(now));
         let Some(remap) = &mut self.remap else { return true };
         if now <= remap.after {
             return true;

@@ -131,7 +131,7 @@ impl Region {
             (Some(terrain), None) => Some(Ground::new(terrain.clone())),
             (None, _) => None,
         };
-        let gone = Region::given_up(&scene, id, snapshot.tick);
+        let gone = Region::given_up(&scene, id);
         let region = Region::new(scene, id).or(gone);
         let mut region = region.ok_or(RestoreError::NoSuchRegion(id))?;
         (region.epoch, region.lineage) = (epoch, epoch);
