@@ -1,6 +1,6 @@
 //! The network between the processes of a simulated cluster, and to their clients.
 //!
-//! A [`Wire`] is a connection: what is said on it arrives in order, each message after a delay, as long as there is
+//! A `Wire` is a connection: what is said on it arrives in order, each message after a delay, as long as there is
 //! a way from one end to the other. Where there is none nothing is lost at first: it waits, as what TCP sends
 //! again does. Who hears nothing of the other end for about 3 s gives the connection up; then all that is under way on it
 //! is lost.
