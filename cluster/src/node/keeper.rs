@@ -456,7 +456,7 @@ impl Keeper {
             let (Some(scene), Some(key)) = (self.maps.scene_of(id), self.key(id)) else { continue };
             let record = remap::record_of(view, &scene);
             let comes = record.next.is_some_and(|next| next.layout.plot(id).is_some())
-                || record.retiring.contains(&id.0);
+                || record.retiring.contains_key(&id.0);
             let lives = view.owners.contains_key(&key) || self.residents().epoch(id).is_some();
             if scene.map.get(id).is_none() && !comes && !lives {
                 self.maps.forget(id);
@@ -508,7 +508,7 @@ impl Keeper {
         let record = self.store.get(&remap::key(&scene)).await?;
         let record: remap::Record = planner::read(record.as_ref());
         let comes = record.next.is_some_and(|next| next.layout.plot(id).is_some());
-        Ok(comes || record.retiring.contains(&id.0))
+        Ok(comes || record.retiring.contains_key(&id.0))
     }
 
     /// Starts a region that was granted: empty if it never ran, else from its last checkpoint.
@@ -523,7 +523,7 @@ impl Keeper {
         let ran_before = self.ran_before(key).await? && !mutants::has(Mutant::StartsEmpty);
         let record = self.store.get(&remap::key(&scene)).await?;
         let record: remap::Record = planner::read(record.as_ref());
-        let is_new = scene.map.get(id).is_none() && !record.retiring.contains(&id.0);
+        let is_new = scene.map.get(id).is_none() && !record.retiring.contains_key(&id.0);
         let region = match ran_before {
             // It owns nothing before the map changes.
             _ if is_new => Some(Region::unborn(scene.clone(), id).with_epoch(epoch)),

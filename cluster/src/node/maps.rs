@@ -1,7 +1,7 @@
 //! The scenes as this process knows them, each with its present map, and whatever regions there are: also
 //! those that are about to be made, and those that were given up and have not ended yet.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use purview::scene::map::{Layout, PlaneGroup};
@@ -102,12 +102,12 @@ impl Maps {
         }
     }
 
-    /// Regions that were given up and have not ended are there still. Their planes are not told apart.
-    pub(super) fn expect_retiring(&self, scene: &Scene, retiring: &BTreeSet<u32>) {
+    /// Regions that were given up and have not ended are there still.
+    pub(super) fn expect_retiring(&self, scene: &Scene, retiring: &BTreeMap<u32, PlaneGroup>) {
         let mut known = self.known_mut();
         if let Some(at) = known.scenes.iter().position(|old| old.id == scene.id) {
-            for id in retiring {
-                known.regions.entry(RegionId(*id)).or_insert((at, PlaneGroup::default()));
+            for (id, group) in retiring {
+                known.regions.entry(RegionId(*id)).or_insert((at, *group));
             }
         }
     }

@@ -223,7 +223,7 @@ impl Planner {
             all.extend(plots(&scene.map));
             let record = record_of(view, &scene);
             // They need no neighbours any more, only somebody who lets them end.
-            let retiring = record.retiring.iter().map(|id| Plot {
+            let retiring = record.retiring.keys().map(|id| Plot {
                 region: RegionId(*id),
                 middle: (0, 0),
                 neighbours: Vec::new(),

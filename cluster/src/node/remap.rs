@@ -13,7 +13,7 @@
 //!
 //! So whoever comes later, also the next leader, sees how far it is, and it is decided in one place.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{DecideMap, ProposeMap};
-use purview::scene::map::{Layout, LayoutError};
+use purview::scene::map::{Layout, LayoutError, PlaneGroup, Plot};
 use purview::scene::{RegionId, Scene, SceneId, Tick};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -51,9 +51,10 @@ pub(super) struct Record {
     pub(super) next: Option<Proposal>,
     /// Names of regions below this one were given.
     pub(super) names: u32,
-    /// Regions that were given up and have not handed everybody on yet, or pass on what still comes.
+    /// Regions that were given up and have not handed everybody on yet, or pass on what still comes; with
+    /// their planes.
     #[serde(default)]
-    pub(super) retiring: BTreeSet<u32>,
+    pub(super) retiring: BTreeMap<u32, PlaneGroup>,
 }
 
 /// A map that may come to be.
@@ -240,9 +241,9 @@ impl Change {
                 Some(after) if all().all(has_promised) => {
                     change(store, &key, |record: &mut Record| {
                         if let Some(next) = record.next.take_if(|n| n.layout.version == version) {
-                            let goes = |id: &RegionId| next.layout.plot(*id).is_none();
-                            let gone = old.plots.iter().map(|plot| plot.id).filter(goes);
-                            record.retiring.extend(gone.map(|id| id.0));
+                            let goes = |plot: &&Plot| next.layout.plot(plot.id).is_none();
+                            let gone = old.plots.iter().filter(goes);
+                            record.retiring.extend(gone.map(|plot| (plot.id.0, plot.group)));
                             record.layout = Some(next.layout);
                             record.after = after;
                         }
