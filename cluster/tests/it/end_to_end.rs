@@ -1,0 +1,16 @@
+//! The real command and real servers, as their users meet them: processes, sockets, signals.
+
+mod process;
+mod proxy;
+mod trace;
+
+mod cluster;
+mod ctl;
+mod durable;
+mod newcomer;
+mod operations;
+mod picture;
+mod recordings;
+mod runs;
+mod sabotage;
+mod vandals;

@@ -1,0 +1,111 @@
+//! What operators rely on: health, metrics, and an orderly end.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use purview::scene::Pos;
+use purview::wire::CloseCode;
+use purview_client::{Client, Event, join_at};
+use serde_json::Value;
+
+use super::process::{Served, assert_clean, figure, run};
+
+/// Status and body of an answer of the console.
+pub fn get(console: &str, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(console).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: console\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+/// A metric, summed over its labels.
+pub fn metric(text: &str, name: &str) -> f64 {
+    let of_name =
+        |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']));
+    let values: Vec<f64> = text
+        .lines()
+        .filter(of_name)
+        .map(|line| line.rsplit(' ').next().unwrap().parse().unwrap())
+        .collect();
+    assert!(!values.is_empty(), "no metric {name}");
+    values.iter().sum()
+}
+
+#[test]
+fn metrics_and_health_say_what_the_report_says() {
+    let server = Served::start(&[]);
+    let console = server.console.clone();
+    let url = server.ws.clone();
+    let bots = std::thread::spawn(move || {
+        run(&["bots", "--connect", &url, "--count", "40", "--for", "8s", "--json"])
+    });
+    let begin = Instant::now();
+    let metrics = || get(&console, "/metrics").1;
+    while metric(&metrics(), "purview_players") < 40.0 {
+        assert!(begin.elapsed() < Duration::from_secs(10), "40 bots never are 40 players");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    for path in ["/alive", "/ready"] {
+        assert_eq!(get(&console, path).0, 200, "{path}");
+    }
+    assert!(metric(&metrics(), "purview_sessions_open") >= 40.0);
+    let report = assert_clean(&bots.join().unwrap());
+    let text = metrics();
+    // A frame may be on its way when its client hangs up, so the server counts no fewer.
+    assert!(metric(&text, "purview_frames_total") >= figure(&report, "/frames"), "{text}");
+    assert!(metric(&text, "purview_handoffs_total") >= figure(&report, "/handoffs"), "{text}");
+    assert!(metric(&text, "purview_updates_total") > 0.0);
+    // One more asked at the door.
+    assert_eq!(metric(&text, "purview_sessions_total"), 41.0);
+    assert_eq!(metric(&text, "purview_frames_lost_total"), 0.0);
+    let (_, stats) = get(&console, "/api/stats");
+    let stats: Value = serde_json::from_str(&stats).unwrap();
+    assert_eq!(stats["players"], 0, "all have left");
+}
+
+/// A signal ends the server in order; clients are told.
+fn ends_in_order(signal: &str) {
+    let server = Served::start(&[]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut client = Client::connect(&server.ws, &server.token).await.unwrap();
+        client.join(join_at("meadow", Pos::ground(1_000, 1_000))).await.unwrap();
+        server.signal(signal);
+        let begin = Instant::now();
+        let code = loop {
+            let told = tokio::time::timeout(Duration::from_secs(10), client.next()).await;
+            if let Event::Closed { code, .. } = told.unwrap().unwrap() {
+                break code;
+            }
+        };
+        assert_eq!(code, Some(CloseCode::GoingAway));
+        assert_eq!(u16::from(CloseCode::GoingAway), 1001);
+        drop(client);
+        assert_eq!(server.ended().code(), Some(0));
+        assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
+    });
+}
+
+#[test]
+fn ctrl_c_ends_the_server_in_order() {
+    ends_in_order("INT");
+}
+
+#[test]
+fn a_request_to_terminate_ends_the_server_in_order() {
+    ends_in_order("TERM");
+}
+
+#[test]
+fn a_server_with_bots_of_its_own_ends_when_asked() {
+    let server = Served::with_bots("30", &[]);
+    std::thread::sleep(Duration::from_millis(500));
+    server.signal("TERM");
+    let begin = Instant::now();
+    assert_eq!(server.ended().code(), Some(0));
+    assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
+}

@@ -1,0 +1,118 @@
+//! Scenes are cut into other regions while clients walk on them: nobody is disconnected, no input is lost, and
+//! nobody who is seen is told to be gone, not for a tick.
+
+use std::collections::BTreeSet;
+
+use super::trial::{Trial, ctl, order, refused, survey};
+
+#[test]
+fn regions_are_cut_and_joined_and_the_scene_is_scaled_under_everybody() {
+    let trial = Trial::start();
+    let before = trial.leaves();
+    let gateway = &trial.cluster.gateways()[0];
+    // A region that is just about to move does so first.
+    let moves = survey(gateway).regions.remove(0);
+    let at = trial.cluster.nodes().iter().position(|node| node.name == moves.node).unwrap();
+    let next = &trial.cluster.nodes()[(at + 1) % 3].name;
+    order(gateway, &["move", &format!("R{}", moves.region), next, "--within", "0s"]);
+    let split = ctl(gateway, &["split", "R1"]);
+    assert_eq!(split["done"], true);
+    let map = survey(gateway).maps.remove(0);
+    assert_eq!((map.version, map.regions, map.next), (2, 7, None));
+    trial.settles("after a split");
+    assert_eq!(ctl(gateway, &["merge", "R1", "R1000000"])["done"], true);
+    trial.settles("after a merge");
+    assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "6x4"])["done"], true);
+    trial.settles("with 24 regions");
+    assert_eq!(survey(gateway).maps[0].regions, 24);
+    assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "1x1"])["done"], true);
+    trial.settles("with one region");
+    assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "3x2"])["done"], true);
+    trial.settles("with six again");
+    assert_eq!(trial.leaves(), before, "nobody was told to be gone");
+    assert!(!trial.has_taken_over(), "no region went on from a checkpoint");
+    // Those that were given up are gone, once nobody can need them any more.
+    let begin = std::time::Instant::now();
+    while survey(gateway).regions.len() != 6 {
+        assert!(begin.elapsed().as_secs() < 60, "{:?}", survey(gateway).regions);
+        trial.walk(1);
+    }
+    trial.settles("in the end");
+    assert_eq!(trial.leaves(), before, "nobody was told to be gone");
+}
+
+#[test]
+fn what_is_cut_off_moves_to_other_nodes_and_survives_them() {
+    let mut trial = Trial::start();
+    let before = trial.leaves();
+    let gateway = &trial.cluster.gateways()[0];
+    assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "4x2"])["done"], true);
+    let regions = survey(gateway).regions;
+    let new = regions.iter().find(|r| r.region >= 1_000_000).expect("a new one").clone();
+    let at = trial.cluster.nodes().iter().position(|node| node.name == new.node).unwrap();
+    let next = trial.cluster.nodes()[(at + 1) % 3].name.clone();
+    let done = ctl(gateway, &["move", &format!("R{}", new.region), &next]);
+    assert_eq!(done["done"], true, "{new:?} to {next}");
+    trial.settles("after the new one has moved");
+    assert_eq!(trial.leaves(), before, "nobody was told to be gone");
+    // A node that comes later knows the map, too, and one that dies is replaced by it.
+    trial.cluster.add_node("late".to_owned()).unwrap();
+    trial.walk(2);
+    let dies = trial.cluster.nodes().iter().position(|node| node.name == next).unwrap();
+    trial.cluster.nodes()[dies].kill();
+    trial.walk(2);
+    trial.settles("after the death of a node with a new region");
+    let gateway = &trial.cluster.gateways()[1];
+    let owners: BTreeSet<String> = survey(gateway).regions.into_iter().map(|r| r.node).collect();
+    assert!(owners.contains("late") && !owners.contains(&next), "{owners:?}");
+    assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "3x2"])["done"], true);
+    trial.settles("with six again");
+}
+
+#[test]
+fn a_map_that_cannot_be_is_refused_with_what_would_be_right() {
+    let trial = Trial::start();
+    let gateway = &trial.cluster.gateways()[0];
+    let said = refused(gateway, &["split", "R77"]);
+    assert!(said.contains("no scene has a region 77"), "{said}");
+    let said = refused(gateway, &["merge", "R0", "R5"]);
+    assert!(said.contains("do not share a whole side"), "{said}");
+    let said = refused(gateway, &["scene", "scale", "nowhere", "--regions", "2x2"]);
+    assert!(said.contains("no scene \"nowhere\"") && said.contains("field"), "{said}");
+    let said = refused(gateway, &["scene", "scale", "field", "--regions", "7x1"]);
+    assert!(said.contains("7 x 1 regions cannot be made of 6 x 4 lands"), "{said}");
+    trial.settles("nothing has changed");
+    assert_eq!(survey(gateway).maps[0].version, 1);
+}
+
+/// Two lines of a city, each with regions of its own: they live on different nodes, move by themselves, and are
+/// cut as one map.
+#[test]
+fn planes_in_groups_live_on_different_nodes() {
+    let trial = Trial::on_planes(2);
+    let before = trial.leaves();
+    let gateway = &trial.cluster.gateways()[0];
+    let regions = survey(gateway).regions;
+    let groups = |planes: u16| regions.iter().filter(move |r| r.planes == planes);
+    assert_eq!((groups(0).count(), groups(1).count()), (6, 6));
+    // All of the second line to one node, which the first one leaves.
+    let node = &trial.cluster.nodes()[2].name;
+    let other = &trial.cluster.nodes()[1].name;
+    for region in &regions {
+        let to = match region.planes {
+            1 => node,
+            _ if region.node == *node => other,
+            _ => continue,
+        };
+        let done = ctl(gateway, &["move", &format!("R{}", region.region), to]);
+        assert_eq!(done["done"], true, "{region:?} to {to}");
+    }
+    trial.settles("with each line on nodes of its own");
+    let regions = survey(gateway).regions;
+    assert!(regions.iter().all(|r| (r.planes == 1) == (r.node == *node)), "{regions:?}");
+    assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "2x2"])["done"], true);
+    trial.settles("with four regions for each line");
+    assert_eq!(survey(gateway).maps[0].regions, 8);
+    assert_eq!(trial.leaves(), before, "nobody was told to be gone");
+    assert!(!trial.has_taken_over(), "no region went on from a checkpoint");
+}

@@ -1,0 +1,19 @@
+//! The server as its users meet it: the real command, real processes, sockets, browsers, etcd and PostgreSQL. One program,
+//! because each would link the server anew.
+
+mod cheat;
+mod command;
+mod console;
+mod end_to_end;
+mod engine;
+mod failover;
+mod gateway;
+mod judged;
+mod links;
+mod movement;
+mod nodes;
+mod people;
+mod recordings;
+mod resume;
+mod sim;
+mod tls;

@@ -1,0 +1,479 @@
+//! The real actors on real arbiters: sessions, regions, borders and handoffs as clients see them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::stage::{Client, Stage, Who, calm, nine_regions, play};
+use purview::actor::messages::Delivery;
+use purview::actor::player::FromSocket;
+use purview::scene::frames::{FrameBatch, SessionFrame};
+use purview::scene::player::PlayerConfig;
+use purview::scene::{EntityId, Epoch, Plane, SceneSpec, Seq, Tick, Visibility};
+use purview::wire::client::{Hello, Resume};
+use purview::wire::{CloseCode, EncodedBatch, ErrorCode, PROTOCOL_VERSION};
+
+fn meadow() -> SceneSpec {
+    nine_regions("meadow")
+}
+
+/// A second scene, of one region.
+fn cave() -> SceneSpec {
+    SceneSpec { width_cm: 1_600, depth_cm: 1_600, ..nine_regions("cave") }
+}
+
+#[test]
+fn hello_and_join_bring_a_player_into_the_region_of_its_place() {
+    play(async || {
+        let mut s = Stage::new(vec![cave(), meadow()]);
+        let a = s.enter("meadow", None, 2_000, 2_100).await;
+        s.settle().await;
+        s.read();
+        assert!(s.clients[a].session.is_some() && s.clients[a].joined.is_empty());
+        s.steady_tick().await;
+        let c = &s.clients[a];
+        let here = c.here();
+        assert_eq!((here.scene.as_str(), here.plane, here.tick), ("meadow", Plane(0), s.tick));
+        assert_eq!((here.pos.x, here.pos.z), (2_000, 2_100));
+        assert_eq!((here.rules.patch_cm, here.rules.size_cm), (400, [4_800, 4_800]));
+        // The cave is region 0, and the middle one of the meadow's is its fifth.
+        assert_eq!(s.whereabouts(c.id()).await.0, [5]);
+        assert_eq!((s.places(0), s.places(1)), (vec![], vec![(0, 1)]));
+    });
+}
+
+#[test]
+fn a_player_in_the_middle_sees_into_all_eight_neighbours() {
+    play(async || {
+        // To the corners it is 12 m less a little.
+        let visibility = Visibility::Circle { enter_cm: 1_200, leave_cm: 1_280 };
+        let mut s = Stage::new(vec![SceneSpec { visibility, ..meadow() }]);
+        let middle = s.enter("meadow", Some(0), 2_400, 2_400).await;
+        let mut around = Vec::new();
+        for (dx, dz) in [(-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)] {
+            around.push(s.enter("meadow", Some(0), 2_400 + dx * 840, 2_400 + dz * 840).await);
+        }
+        // Of another plane, and nobody's business.
+        let elsewhere = s.enter("meadow", Some(1), 2_400, 2_300).await;
+        s.rest().await;
+        let shown: Vec<EntityId> = s.clients[middle].shown.keys().copied().collect();
+        assert_eq!(shown, s.ids(&around).into_iter().collect::<Vec<_>>());
+        assert!(s.clients[elsewhere].shown.is_empty());
+        let middle_id = s.clients[middle].id();
+        for (i, who) in around.iter().enumerate() {
+            let region = if i < 4 { i } else { i + 1 } as u32;
+            let id = s.clients[*who].id();
+            assert_eq!(s.whereabouts(id).await.0, [region]);
+            assert!(s.clients[*who].shown.contains_key(&middle_id), "from region {region}");
+        }
+        s.act(middle, "hello, everybody").await;
+        s.steady_tick().await;
+        for who in around {
+            assert_eq!(s.clients[who].heard_of(middle_id), ["hello, everybody"]);
+        }
+        assert!(s.clients[elsewhere].acts().is_empty());
+    });
+}
+
+/// Two walk side by side through three regions on two arbiters, past people who stand about.
+#[test]
+fn nobody_notices_that_a_player_is_handed_from_region_to_region() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow()]);
+        let a = s.enter("meadow", Some(0), 100, 100).await;
+        let b = s.enter("meadow", Some(0), 350, 200).await;
+        for (x, z) in [(2_400, 2_400), (1_500, 1_700), (3_300, 3_000), (4_700, 100)] {
+            s.enter("meadow", Some(0), x, z).await;
+        }
+        s.rest().await;
+        let (a_id, b_id) = (s.clients[a].id(), s.clients[b].id());
+        for i in 1..=44 {
+            let at = 100 + i * 100;
+            s.walk(a, at, at).await;
+            s.walk(b, at + 250, at + 100).await;
+            let wave = format!("wave {i}");
+            s.act(a, &wave).await;
+            s.steady_tick().await;
+            for c in s.clients.iter().filter(|c| c.id() != a_id) {
+                let want = if c.shown.contains_key(&a_id) { vec![wave.clone()] } else { vec![] };
+                assert_eq!(c.heard_of(a_id), want, "{} at step {i}", c.id());
+            }
+            for c in [&s.clients[a], &s.clients[b]] {
+                assert_eq!(c.ack(), c.seq, "{}: an input waits for another tick", c.id());
+            }
+        }
+        assert!(s.handoffs() >= 4, "{} handoffs", s.handoffs());
+        s.rest().await;
+        for c in &s.clients {
+            assert_eq!(c.resyncs(), 0);
+            for walker in [a_id, b_id] {
+                let count = |ids: &[EntityId]| ids.iter().filter(|id| **id == walker).count();
+                // Whoever is passed on a straight way is met once.
+                let met = (count(&c.entered), count(&c.left));
+                assert!(matches!(met, (0, 0) | (1, 0) | (1, 1)), "{} of {walker}: {met:?}", c.id());
+            }
+        }
+        assert_eq!(
+            (s.clients[a].left.contains(&b_id), s.clients[b].left.contains(&a_id)),
+            (false, false)
+        );
+        assert_eq!(s.clients[b].acts().len(), 44);
+        assert_eq!(s.whereabouts(a_id).await.0, [8]);
+    });
+}
+
+/// The new owner's door is shut while the entity is on its way: its inputs go to the old owner, who
+/// has it no more.
+#[test]
+fn a_move_in_the_middle_of_a_handoff_is_not_lost() {
+    play(async || {
+        let mut s = Stage::gated(vec![meadow()]);
+        let a = s.enter("meadow", Some(0), 3_100, 2_400).await;
+        let b = s.enter("meadow", Some(0), 2_900, 2_400).await;
+        s.rest().await;
+        s.shut(5, 1_000).await;
+        s.walk(a, 3_301, 2_400).await;
+        let from = s.regions[4].clone();
+        // Its neighbour is waited for; then the tick is closed without it.
+        s.open_ticks_until("it is handed off", || handed_off(&from)).await;
+        let id = s.clients[a].id();
+        assert_eq!(s.whereabouts(id).await.0, [], "it is on its way");
+        s.walk(a, 3_350, 2_400).await;
+        s.act(a, "on my way").await;
+        s.walk(a, 3_400, 2_400).await;
+        s.settle().await;
+        s.open(5);
+        s.settle().await;
+        s.rest().await;
+        assert_eq!((s.clients[a].ack(), s.clients[a].seq), (4, 4));
+        assert_eq!(s.whereabouts(id).await.0, [5]);
+        s.rest().await;
+        assert_eq!(s.clients[b].acts(), [(id, "on my way".to_string())]);
+        assert_eq!((s.clients[b].entered.len(), s.clients[b].left.len()), (1, 0));
+        assert_eq!((s.clients[a].entered.len(), s.clients[a].left.len()), (1, 0));
+    });
+}
+
+/// Of a tick that the client has not had, so that nothing but the epoch tells.
+#[test]
+fn a_late_frame_of_an_old_owner_is_not_passed_on_and_is_made_good() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow()]);
+        let a = s.enter("meadow", Some(0), 3_100, 2_400).await;
+        s.enter("meadow", Some(0), 2_900, 2_400).await;
+        s.rest().await;
+        s.walk(a, 3_301, 2_400).await;
+        s.steady_tick().await;
+        let session = s.clients[a].session.expect("it was welcomed");
+        let late =
+            SessionFrame { session, epoch: Epoch(1), resync: true, ..SessionFrame::default() };
+        let batch = FrameBatch {
+            tick: Tick(s.tick.0 + 1_000),
+            sessions: vec![late],
+            ..FrameBatch::default()
+        };
+        let frame = Delivery::Frame(Arc::new(EncodedBatch::new(batch)), 0);
+        s.clients[a].addr.send(frame).await.expect("the session is there");
+        s.steady_tick().await;
+        let c = &s.clients[a];
+        assert_eq!(c.frames.last().map(|f| (f.epoch, f.resync)), Some((Epoch(2), true)));
+        assert_eq!(c.resyncs(), 1);
+        s.rest().await;
+    });
+}
+
+fn handed_off(region: &purview::actor::region::RegionRef) -> bool {
+    region.metrics.handoffs.load(std::sync::atomic::Ordering::Relaxed) == 1
+}
+
+#[test]
+fn a_jump_inside_a_scene_says_joined_again_and_is_seen_as_leave_and_enter() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow()]);
+        let a = s.enter("meadow", Some(0), 200, 200).await;
+        let old = s.enter("meadow", Some(0), 300, 200).await;
+        let new = s.enter("meadow", Some(0), 4_500, 4_500).await;
+        s.rest().await;
+        s.jump(a, None, None, (4_400, 4_400)).await;
+        s.steady_tick().await;
+        s.rest().await;
+        let id = s.clients[a].id();
+        assert_eq!(s.clients[a].joined.len(), 2);
+        assert_eq!(s.clients[a].here().pos.x, 4_400);
+        assert_eq!(
+            (s.clients[old].entered.clone(), s.clients[old].left.clone()),
+            (vec![id], vec![id])
+        );
+        assert_eq!((s.clients[new].entered.clone(), s.clients[new].left.len()), (vec![id], 0));
+        s.jump(a, None, None, (4_300, 4_300)).await;
+        s.steady_tick().await;
+        s.rest().await;
+        assert_eq!(s.clients[a].joined.len(), 3, "also inside one region");
+        assert_eq!(s.clients[new].left.len(), 0, "it stays in view");
+        assert_eq!(s.places(0), [(0, 3)]);
+    });
+}
+
+#[test]
+fn jumps_between_planes_and_scenes_are_seen_and_accounted() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow(), cave()]);
+        let a = s.enter("meadow", Some(0), 1_500, 1_500).await;
+        let zero = s.enter("meadow", Some(0), 1_700, 1_500).await;
+        let one = s.enter("meadow", Some(1), 1_500, 1_700).await;
+        let deep = s.enter("cave", Some(0), 800, 800).await;
+        s.rest().await;
+        let id = s.clients[a].id();
+        assert_eq!((s.places(0), s.places(1)), (vec![(0, 2), (1, 1)], vec![(0, 1)]));
+        s.jump(a, None, Some(1), (1_500, 1_500)).await;
+        s.steady_tick().await;
+        s.rest().await;
+        assert_eq!((s.clients[a].joined.len(), s.clients[a].here().plane), (2, Plane(1)));
+        assert_eq!((&s.clients[zero].left, &s.clients[one].entered), (&vec![id], &vec![id]));
+        assert_eq!((s.places(0), s.places(1)), (vec![(0, 1), (1, 2)], vec![(0, 1)]));
+        s.jump(a, Some("cave"), None, (900, 900)).await;
+        s.steady_tick().await;
+        s.rest().await;
+        let here = s.clients[a].here();
+        assert_eq!((s.clients[a].joined.len(), here.scene.as_str()), (3, "cave"));
+        assert_eq!((&s.clients[one].left, &s.clients[deep].entered), (&vec![id], &vec![id]));
+        assert_eq!(s.whereabouts(id).await, (vec![9], vec![]));
+        assert_eq!((s.places(0), s.places(1)), (vec![(0, 1), (1, 1)], vec![(0, 2)]));
+        // On in the other scene, and back.
+        s.walk(a, 950, 900).await;
+        s.jump(a, Some("meadow"), Some(0), (1_600, 1_500)).await;
+        s.steady_tick().await;
+        s.rest().await;
+        assert_eq!(s.clients[zero].entered, [id, id]);
+        assert_eq!((s.places(0), s.places(1)), (vec![(0, 2), (1, 1)], vec![(0, 1)]));
+    });
+}
+
+#[test]
+fn automatic_joins_fill_one_line_after_the_other() {
+    play(async || {
+        let mut s = Stage::new(vec![SceneSpec { lines: 2, line_capacity: 2, ..meadow() }]);
+        let mut all = Vec::new();
+        for _ in 0..5 {
+            all.push(s.enter("meadow", None, 1_500, 1_500).await);
+            s.tick().await;
+        }
+        let planes: Vec<i32> = all[..4].iter().map(|c| s.clients[*c].here().plane.0).collect();
+        assert_eq!(planes, [0, 0, 1, 1]);
+        let fifth = &s.clients[all[4]];
+        assert_eq!((fifth.joined.len(), fifth.refused[0].code), (0, ErrorCode::NoRoom));
+        s.rest().await;
+        s.leave(all[1]).await;
+        s.tick().await;
+        assert_eq!(s.places(0), [(0, 1), (1, 2)]);
+        s.greet(all[4], "meadow", None, 1_500, 1_500).await;
+        s.rest().await;
+        assert_eq!(s.clients[all[4]].here().plane, Plane(0));
+        assert_eq!(s.places(0), [(0, 2), (1, 2)]);
+    });
+}
+
+#[test]
+fn whoever_leaves_or_is_cut_off_is_gone_everywhere() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow()]);
+        // In four regions around a corner.
+        let stays = s.enter("meadow", Some(0), 1_500, 1_500).await;
+        let leaves = s.enter("meadow", Some(0), 1_700, 1_500).await;
+        let cut = s.enter("meadow", Some(0), 1_500, 1_700).await;
+        let dropped = s.connect_alone(calm());
+        s.greet(dropped.who, "meadow", Some(0), 1_700, 1_700).await;
+        s.rest().await;
+        assert_eq!(s.clients[stays].shown.len(), 3);
+        let gone = [leaves, cut, dropped.who].map(|who| s.clients[who].id());
+        s.leave(leaves).await;
+        s.tell(cut, purview::actor::player::FromSocket::Gone).await;
+        s.clients[cut].reads = false;
+        s.lose(dropped).await;
+        s.tick().await;
+        assert_eq!(
+            (s.clients[leaves].parted, s.clients[leaves].closed),
+            (true, Some(CloseCode::Normal))
+        );
+        for _ in 0..3 {
+            s.tick().await;
+        }
+        assert!(s.clients[stays].shown.is_empty());
+        let mut left = s.clients[stays].left.clone();
+        left.sort();
+        assert_eq!(left, gone);
+        for id in gone {
+            assert_eq!(s.whereabouts(id).await, (vec![], vec![]), "{id} is still somewhere");
+        }
+        let players =
+            s.regions.iter().map(|r| r.metrics.players.load(std::sync::atomic::Ordering::Relaxed));
+        assert_eq!(players.sum::<u64>(), 1);
+    });
+}
+
+/// Frames set the pace, on regions whose ticks nobody holds together.
+#[test]
+fn in_real_time_two_walk_through_three_regions() {
+    play(async || {
+        let mut s = Stage::in_real_time(vec![meadow()]);
+        let a = s.enter("meadow", Some(0), 800, 2_400).await;
+        let b = s.enter("meadow", Some(0), 900, 2_300).await;
+        for who in [a, b] {
+            s.clients[who].read_until("the other", |c| c.shown.len() == 1).await;
+        }
+        for i in 1..=20 {
+            for (who, ahead) in [(a, 0), (b, 100)] {
+                s.walk(who, 800 + ahead + i * 160, 2_400 - ahead).await;
+                s.act(who, &format!("step {i}")).await;
+                let seq = s.clients[who].seq;
+                s.clients[who].read_until("the acknowledgement", |c| c.ack() == seq).await;
+            }
+        }
+        let steps: Vec<String> = (1..=20).map(|i| format!("step {i}")).collect();
+        for (who, other) in [(a, b), (b, a)] {
+            let (id, pos) = (s.clients[other].id(), s.clients[other].pos);
+            let there = |c: &Client| c.shown.get(&id) == Some(&pos) && c.acts().len() == 20;
+            s.clients[who].read_until("the other's last step", there).await;
+            let c = &s.clients[who];
+            let heard: Vec<String> = c.acts().into_iter().map(|(_, what)| what).collect();
+            assert_eq!(heard, steps);
+            assert_eq!((c.entered.len(), c.left.len(), c.resyncs()), (1, 0, 0));
+        }
+        assert!(s.handoffs() >= 4, "{} handoffs", s.handoffs());
+    });
+}
+
+/// Limits of sessions whose players stay when connections break.
+fn patient() -> PlayerConfig {
+    PlayerConfig { linger_ms: 60_000, ..calm() }
+}
+
+/// Two players who see each other; the first one may come back.
+async fn two(s: &mut Stage) -> (Who, Who) {
+    let a = s.connect(patient());
+    s.greet(a, "meadow", Some(0), 1_590, 800).await;
+    let b = s.enter("meadow", Some(0), 1_700, 800).await;
+    s.tick().await;
+    s.walk(a, 1_580, 800).await;
+    s.rest().await;
+    (a, b)
+}
+
+#[test]
+fn a_client_whose_connection_breaks_comes_back_and_others_notice_nothing() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow(), cave()]);
+        let (a, b) = two(&mut s).await;
+        let id = s.clients[a].id();
+        let seen = (s.clients[b].entered.clone(), s.clients[b].left.clone());
+        s.tell(a, FromSocket::Gone).await;
+        s.clients[a].parted = true;
+        for _ in 0..5 {
+            s.tick().await;
+        }
+        assert!(!s.clients[a].addr.connected(), "its session is over");
+        assert_eq!(s.places(0), [(0, 1)], "it holds no place");
+        assert!(s.clients[b].shown.contains_key(&id));
+        let back = s.come_back(a, patient()).await;
+        s.tick().await;
+        let c = &s.clients[back];
+        assert_eq!((c.id(), c.here().ack), (id, Seq(1)));
+        assert_eq!((c.here().pos, c.here().plane), (c.pos, Plane(0)));
+        assert_eq!(c.resyncs(), 1);
+        s.walk(back, 1_570, 800).await;
+        s.rest().await;
+        assert_eq!((s.clients[b].entered.clone(), s.clients[b].left.clone()), seen);
+        assert_eq!(s.places(0), [(0, 2)]);
+    });
+}
+
+#[test]
+fn a_session_that_is_dropped_without_a_word_is_looked_for_and_its_client_comes_back() {
+    play(async || {
+        let mut s = Stage::lingering(vec![meadow()], Duration::from_secs(6));
+        let alone = s.connect_alone(patient());
+        let a = alone.who;
+        s.greet(a, "meadow", Some(0), 1_590, 800).await;
+        let b = s.enter("meadow", Some(0), 1_700, 800).await;
+        s.rest().await;
+        let id = s.clients[a].id();
+        s.lose(alone).await;
+        s.clients[a].parted = true;
+        for _ in 0..50 {
+            s.tick().await;
+        }
+        assert!(s.clients[b].shown.contains_key(&id), "it is waited for");
+        let back = s.come_back(a, patient()).await;
+        s.rest().await;
+        assert_eq!(s.clients[back].id(), id);
+        // And once more, without coming back.
+        s.tell(back, FromSocket::Gone).await;
+        s.clients[back].parted = true;
+        for _ in 0..605 {
+            s.tick().await;
+        }
+        assert!(!s.clients[b].shown.contains_key(&id), "its time was over");
+        let late = s.come_back(back, patient()).await;
+        // A neighbour that remembers it has to ask on.
+        s.tick().await;
+        s.tick().await;
+        let refused = &s.clients[late].refused;
+        assert_eq!(refused.iter().map(|r| r.code).collect::<Vec<_>>(), [ErrorCode::Gone]);
+        s.greet(late, "meadow", Some(0), 1_590, 800).await;
+        s.rest().await;
+        assert_ne!(s.clients[late].id(), id, "it has joined as another");
+    });
+}
+
+#[test]
+fn the_newer_of_two_connections_counts_and_the_older_is_told() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow()]);
+        let (a, _) = two(&mut s).await;
+        let back = s.come_back(a, patient()).await;
+        s.tick().await;
+        assert_eq!(s.clients[a].closed, Some(CloseCode::Replaced));
+        assert_eq!(s.clients[back].id(), s.clients[a].id());
+        s.walk(back, 1_560, 800).await;
+        s.rest().await;
+    });
+}
+
+#[test]
+fn a_ticket_that_does_not_hold_is_refused_and_the_client_may_join() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow()]);
+        let who = s.connect(patient());
+        s.say(who, Hello { version: PROTOCOL_VERSION, token: "somebody".into() }).await;
+        for token in ["", "5 another meadow"] {
+            s.say(who, Resume { token: token.into(), ack: Seq(0) }).await;
+        }
+        s.say(who, Resume { token: "5 somebody meadow".into(), ack: Seq(0) }).await;
+        s.tick().await;
+        let codes: Vec<_> = s.clients[who].refused.iter().map(|r| r.code).collect();
+        assert_eq!(codes, [ErrorCode::BadTicket, ErrorCode::BadTicket, ErrorCode::Gone]);
+        s.greet(who, "meadow", None, 500, 500).await;
+        // A second hello is premature, and the join counts.
+        s.rest().await;
+        assert!(s.clients[who].in_world());
+    });
+}
+
+#[test]
+fn a_client_finds_its_player_in_the_scene_to_which_it_has_jumped() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow(), cave()]);
+        let (a, _) = two(&mut s).await;
+        s.jump(a, Some("cave"), None, (400, 400)).await;
+        // It is on its way, and has not heard of it.
+        s.clients[a].reads = false;
+        s.tick().await;
+        s.tell(a, FromSocket::Gone).await;
+        s.clients[a].parted = true;
+        s.tick().await;
+        let back = s.come_back(a, patient()).await;
+        s.tick().await;
+        s.tick().await;
+        let here = s.clients[back].here();
+        assert_eq!((here.scene.as_str(), here.ack), ("cave", Seq(2)));
+    });
+}

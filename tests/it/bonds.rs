@@ -1,0 +1,232 @@
+//! Bonds: parties, couples and fights before all others, as far and as many as a scene says, in one
+//! region and across borders.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::support::brute::{self, Pair};
+use crate::support::world::World;
+use crate::support::{Rng, seeds};
+use purview::scene::effects::{Bond, Deed, Input, Order};
+use purview::scene::spec::{BondSpec, Rates};
+use purview::scene::{
+    EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
+};
+
+const CIRCLE: Visibility = Visibility::Circle { enter_cm: 1_500, leave_cm: 1_700 };
+const FADE_TICKS: u64 = 6;
+
+/// A square of 2 x 2 regions of 64 m, or one region in all.
+fn scene(regions: i32, visibility: Visibility, view_cap: usize, bonds: BondSpec) -> SceneSpec {
+    SceneSpec {
+        width_cm: 12_800,
+        depth_cm: 12_800,
+        land_cm: 6_400,
+        region_lands_x: 3 - regions,
+        region_lands_z: 3 - regions,
+        layers: vec![purview::scene::spec::LayerSpec { name: "common".into(), patch_cm: 400 }],
+        visibility,
+        view_cap,
+        view_margin_cm: 0,
+        bonds,
+        rates: Rates { near: 1, middle: 1, far: 1 },
+        handoff_margin_cm: 100,
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    }
+}
+
+fn bonds(cap: usize, enter_cm: i32, leave_cm: i32) -> BondSpec {
+    let fight_ms = FADE_TICKS as u32 * 100;
+    BondSpec { cap, enter_cm, leave_cm, fight_ms, ..BondSpec::default() }
+}
+
+fn join(w: &mut World, x: i32, z: i32) -> (SessionId, EntityId) {
+    let session = w.join(Plane(0), Pos::ground(x, z), RangeSet::FULL);
+    (session, w.clients[&session].entity)
+}
+
+fn strike(w: &mut World, who: SessionId, aim: EntityId) {
+    w.order(who, Order::Act(Deed { payload: "strike".into(), aim: Some(aim) }));
+}
+
+/// Three in a row with lists of one; the two at the ends fight, each at its side of a border or not.
+fn a_fight(regions: i32, middle: i32) {
+    let mut w = World::new(scene(regions, CIRCLE, 1, bonds(20, 0, 0)), 1);
+    let (a, a_id) = join(&mut w, middle - 500, 3_000);
+    let (_, near_id) = join(&mut w, middle - 300, 3_000);
+    let (_, b_id) = join(&mut w, middle + 400, 3_000);
+    (0..3).for_each(|_| w.step());
+    let near = BTreeSet::from([brute::pair(a_id, near_id)]);
+    let fight = BTreeSet::from([brute::pair(a_id, b_id)]);
+    assert_eq!(w.links(), near, "the nearest");
+    strike(&mut w, a, b_id);
+    for tick in 0..FADE_TICKS {
+        w.step();
+        assert_eq!(w.links(), fight, "tick {tick} after the act");
+    }
+    w.step();
+    assert_eq!(w.links(), near, "the fight is over");
+    strike(&mut w, a, b_id);
+    (1..FADE_TICKS).for_each(|_| w.step());
+    strike(&mut w, a, b_id);
+    for tick in 0..FADE_TICKS {
+        w.step();
+        assert_eq!(w.links(), fight, "tick {tick} after the second act");
+    }
+    w.step();
+    assert_eq!(w.links(), near);
+}
+
+#[test]
+fn an_act_aimed_at_another_is_a_bond_that_fades() {
+    a_fight(1, 3_000);
+}
+
+#[test]
+fn across_a_border_a_fight_begins_and_ends_in_the_same_tick_on_both_sides() {
+    a_fight(2, 6_400);
+}
+
+#[test]
+fn an_act_aimed_at_who_is_out_of_range_or_of_another_plane_makes_no_bond() {
+    let mut w = World::new(scene(1, CIRCLE, 1, bonds(20, 0, 0)), 1);
+    let (a, a_id) = join(&mut w, 1_000, 1_000);
+    let (_, near_id) = join(&mut w, 1_200, 1_000);
+    let (_, far_id) = join(&mut w, 4_000, 1_000);
+    let elsewhere = w.join(Plane(1), Pos::ground(1_100, 1_000), RangeSet::FULL);
+    let elsewhere_id = w.clients[&elsewhere].entity;
+    (0..3).for_each(|_| w.step());
+    for aim in [far_id, elsewhere_id, EntityId(999), a_id] {
+        strike(&mut w, a, aim);
+        w.step();
+        assert_eq!(w.links(), BTreeSet::from([brute::pair(a_id, near_id)]), "{aim}");
+    }
+    // It was no bond that waited for them to come near.
+    let far = w.clients.iter().find(|(_, c)| c.entity == far_id).map(|(s, _)| *s).unwrap();
+    w.walk(far, Pos::ground(1_300, 1_000));
+    w.step();
+    assert_eq!(w.links(), BTreeSet::from([brute::pair(near_id, far_id)]));
+}
+
+#[test]
+fn a_fight_goes_along_when_one_of_the_two_is_handed_off() {
+    let mut w = World::new(scene(2, CIRCLE, 1, bonds(20, 0, 0)), 1);
+    let (a, a_id) = join(&mut w, 5_900, 3_000);
+    let (_, b_id) = join(&mut w, 5_500, 3_000);
+    let (_, near_id) = join(&mut w, 6_600, 3_000);
+    (0..3).for_each(|_| w.step());
+    strike(&mut w, a, b_id);
+    for x in [6_100, 6_300, 6_480, 6_550] {
+        w.walk(a, Pos::ground(x, 3_000));
+        w.step();
+        assert_eq!(w.links(), BTreeSet::from([brute::pair(a_id, b_id)]), "at {x}");
+    }
+    assert_eq!(w.handoffs, 1);
+    (0..FADE_TICKS).for_each(|_| w.step());
+    assert_eq!(w.links(), BTreeSet::from([brute::pair(a_id, near_id)]));
+}
+
+#[test]
+fn companions_across_a_border_see_each_other_farther_than_strangers_do() {
+    let mut w = World::new(scene(2, CIRCLE, 5, bonds(20, 3_000, 3_500)), 1);
+    let (a, a_id) = join(&mut w, 4_000, 3_000);
+    let (b, b_id) = join(&mut w, 9_200, 3_000);
+    join(&mut w, 9_200, 3_100);
+    for (s, id) in [(a, a_id), (b, b_id)] {
+        let party = vec![Bond { class: 1, group: 7 }];
+        w.truth.get_mut(&id).unwrap().bonds = party.clone();
+        let region = w.clients[&s].region;
+        w.tell(region, Input::Bonds { id, bonds: party });
+    }
+    let ends = brute::pair(a_id, b_id);
+    // Farther from the border than strangers are mirrored.
+    for (x, seen) in [(4_000, false), (6_100, false), (6_200, true), (5_701, true), (5_699, false)]
+    {
+        w.walk(a, Pos::ground(x, 3_000));
+        // Band and evaluation are of the tick; who lives elsewhere follows with its next ghost.
+        w.step();
+        w.step();
+        assert_eq!(w.links().contains(&ends), seen, "{} m apart", (9_200 - x) / 100);
+    }
+}
+
+/// A random history of walks, bonds and fights in one region: after every tick exactly the greedy
+/// lists.
+fn history(spec: SceneSpec, seed: u64, players: usize) {
+    let mut w = World::new(spec, seed);
+    let mut rng = Rng(seed ^ 0xb0d5);
+    let place = |rng: &mut Rng| Pos::ground(rng.range(0, 60) * 50, rng.range(0, 60) * 50);
+    for _ in 0..players {
+        let at = place(&mut rng);
+        w.join(Plane(0), at, RangeSet::FULL);
+    }
+    let mut links: BTreeSet<Pair> = BTreeSet::new();
+    let mut fights: BTreeMap<Pair, u64> = BTreeMap::new();
+    for tick in 1..30_u64 {
+        let ready = |c: &&SessionId| w.clients[*c].epoch > Epoch(0);
+        let sessions: Vec<SessionId> = w.clients.keys().filter(ready).copied().collect();
+        let mut struck: Vec<Pair> = Vec::new();
+        for s in sessions {
+            let id = w.clients[&s].entity;
+            let ids: Vec<EntityId> = w.truth.keys().copied().collect();
+            let other = ids[rng.below(ids.len())];
+            match rng.below(8) {
+                0 => w.jump(s, Plane(0), place(&mut rng)),
+                1 | 2 => {
+                    let at = place(&mut rng);
+                    w.walk(s, at);
+                }
+                3 if other != id => {
+                    strike(&mut w, s, other);
+                    struck.push(brute::pair(id, other));
+                }
+                4 => {
+                    let bond = |rng: &mut Rng| Bond { class: rng.range(0, 2) as u8, group: 1 };
+                    let bonds: Vec<_> = (0..rng.below(3)).map(|_| bond(&mut rng)).collect();
+                    w.truth.get_mut(&id).unwrap().bonds = bonds.clone();
+                    w.tell(RegionId(0), Input::Bonds { id, bonds });
+                }
+                _ => {}
+            }
+        }
+        w.step();
+        fights.retain(|_, until| *until > tick);
+        for (a, b) in struck {
+            if brute::in_range(&w.scene, &w.truth[&a], &w.truth[&b], true) {
+                fights.insert((a, b), tick + FADE_TICKS);
+            }
+        }
+        w.truth.values_mut().for_each(|t| t.fights.clear());
+        for (a, b) in fights.keys() {
+            w.truth.get_mut(a).unwrap().fights.insert(*b);
+            w.truth.get_mut(b).unwrap().fights.insert(*a);
+        }
+        // Fights give way when somebody has too many; such histories are none of these.
+        let ties = |t: &brute::Truth| t.fights.len() + t.bonds.len();
+        if w.truth.values().any(|t| ties(t) > purview::scene::effects::MAX_BONDS) {
+            return;
+        }
+        let want = brute::greedy(&w.scene, &w.truth, &links);
+        links = w.links();
+        assert_eq!(links, want, "seed {seed} tick {tick}");
+        brute::set_reaches(&w.scene.clone(), &mut w.truth);
+    }
+}
+
+#[test]
+fn whatever_bonds_and_fights_come_and_go_lists_are_the_greedy_ones() {
+    for visibility in [Visibility::Patches, CIRCLE] {
+        seeds(60).for_each(|seed| history(scene(1, visibility, 3, bonds(20, 0, 0)), seed, 14));
+    }
+}
+
+#[test]
+fn of_many_companions_the_strongest_and_nearest_count() {
+    seeds(60).for_each(|seed| history(scene(1, CIRCLE, 4, bonds(2, 0, 0)), seed, 16));
+}
+
+#[test]
+fn companions_are_in_range_as_far_as_the_scene_says() {
+    seeds(60).for_each(|seed| history(scene(1, CIRCLE, 4, bonds(3, 2_000, 2_400)), seed, 16));
+}

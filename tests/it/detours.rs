@@ -1,0 +1,264 @@
+//! What is said to somebody who is on its way, and what is lost with a region that crashes.
+
+use std::sync::Arc;
+
+use crate::support::brute::{self, pair};
+use crate::support::crash::Crash;
+use crate::support::world::World;
+use purview::scene::border::{BorderBatch, GhostState, Handoff, SeenState, SettleBatch};
+use purview::scene::effects::{Effect, Input, Spawn};
+use purview::scene::spec::{KindSpec, LayerSpec};
+use purview::scene::views::{Say, Ties, ViewMsg};
+use purview::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
+    SessionId, Tick, Visibility,
+};
+
+const SIDE: i32 = 1_600;
+const HERE: RegionId = RegionId(0);
+const THERE: RegionId = RegionId(1);
+/// Who speaks, from there, and to whom.
+const SPEAKER: EntityId = EntityId(1);
+const HEARER: EntityId = EntityId(2);
+/// Something else that lives there.
+const NPC: EntityId = EntityId(3);
+
+fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
+    SceneSpec {
+        width_cm: columns * SIDE,
+        depth_cm: rows * SIDE,
+        land_cm: SIDE,
+        region_lands_x: 1,
+        region_lands_z: 1,
+        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        kinds: ["player", "npc"].map(|name| KindSpec::new(name, 0)).into(),
+        visibility: Visibility::Patches,
+        view_cap: cap,
+        view_margin_cm: 0,
+        handoff_margin_cm: 50,
+        top_speed_cm_s: 2_000,
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    }
+}
+
+/// Somebody who lives there, near the border.
+fn ghost(id: EntityId, kind: Kind) -> GhostState {
+    GhostState {
+        id,
+        epoch: Epoch(1),
+        kind,
+        plane: Plane(0),
+        pos: Pos::ground(SIDE + 100, 800),
+        course: None,
+        range: RangeSet::FULL,
+        look: "".into(),
+        ties: Ties::default(),
+        thr: u64::MAX,
+    }
+}
+
+/// One of two regions, whose neighbour is played by the test.
+struct Half {
+    region: Region,
+    tick: Tick,
+}
+
+impl Half {
+    /// A region that has heard from its neighbour of somebody near the border.
+    fn new() -> Half {
+        let scene = Scene::new(SceneId(0), scene(2, 1, 5), 100, HERE).expect("a legal scene");
+        let region = Region::new(Arc::new(scene), HERE).expect("a region of it");
+        let mut half = Half { region, tick: Tick(100) };
+        half.tick(vec![ghost(SPEAKER, Kind::PLAYER), ghost(NPC, Kind(1))]);
+        half.tick(Vec::new());
+        half
+    }
+
+    fn hear(&mut self, input: Input) -> Vec<Effect> {
+        let mut fx = Vec::new();
+        self.region.handle(input, &mut fx);
+        fx
+    }
+
+    /// A whole tick in which the neighbour mirrors these and says nothing.
+    fn tick(&mut self, enters: Vec<GhostState>) -> Vec<Effect> {
+        let mut fx = self.begin(enters);
+        fx.extend(self.end());
+        fx
+    }
+
+    /// A tick up to where it is settled with the neighbour, who mirrors these.
+    fn begin(&mut self, enters: Vec<GhostState>) -> Vec<Effect> {
+        let (prev, tick) = (self.tick, self.tick.next());
+        let prev = if prev == Tick(100) { Tick(0) } else { prev };
+        self.tick = tick;
+        let mut fx = Vec::new();
+        self.region.tick(tick, &mut fx);
+        let (from, epoch, lineage, full) = (THERE, Epoch(1), Epoch(1), prev == Tick(0));
+        let (changes, leaves, acts) = Default::default();
+        let batch =
+            BorderBatch { from, epoch, lineage, tick, prev, full, enters, changes, leaves, acts };
+        fx.extend(self.hear(Input::Border(Box::new(batch))));
+        fx
+    }
+
+    /// The neighbour has nothing to say in this tick.
+    fn end(&mut self) -> Vec<Effect> {
+        let (from, epoch, tick) = (THERE, Epoch(1), self.tick);
+        let (letters, thrs) = Default::default();
+        let done =
+            SettleBatch { from, epoch, tick, round: 0, done: true, letters, thrs, rises: false };
+        let fx = self.hear(Input::Settle(Box::new(done)));
+        assert!(self.region.is_closed());
+        fx
+    }
+
+    /// A player is handed over whose last tick there was `tick`, and who sees the npc.
+    fn hand_over(&mut self, id: EntityId, tick: Tick) -> Vec<Effect> {
+        let state = Spawn {
+            id,
+            kind: Kind::PLAYER,
+            plane: Plane(0),
+            pos: Pos::ground(SIDE - 100, 800),
+            range: RangeSet::FULL,
+            look: "".into(),
+            session: Some(SessionId(9)),
+            bonds: Vec::new(),
+        };
+        let (peers, gone, refused) = Default::default();
+        let seen = vec![SeenState { id: NPC, sent: tick }];
+        self.hear(Input::Handoff(Box::new(Handoff {
+            from: THERE,
+            from_epoch: Epoch(1),
+            state,
+            ties: Ties::default(),
+            epoch: Epoch(2),
+            last_applied: Seq(0),
+            tick,
+            peers,
+            view_counter: 0,
+            seen,
+            gone,
+            refused,
+            mover: None,
+            held: false,
+            resync: false,
+            jumped: true,
+            absent_until: None,
+            scene: None,
+            by_map: false,
+            since_ms: 0,
+        })))
+    }
+}
+
+/// What is said to players of the other region outside of settling.
+fn said(fx: &[Effect]) -> Vec<(EntityId, EntityId, Say)> {
+    let view = |e: &Effect| match e {
+        Effect::View(THERE, msg) => Some((msg.from, msg.to, msg.say)),
+        _ => None,
+    };
+    fx.iter().filter_map(view).collect()
+}
+
+fn yes() -> Input {
+    let (from, from_region, from_epoch) = (SPEAKER, THERE, Epoch(1));
+    Input::View(ViewMsg { from, from_region, from_epoch, to: HEARER, say: Say::Yes(7) })
+}
+
+#[test]
+fn a_yes_to_somebody_who_is_on_its_way_waits_for_it() {
+    let mut half = Half::new();
+    assert_eq!(said(&half.hear(yes())), [], "nobody answers in its name");
+    assert_eq!(half.region.inspect_mail().len(), 1);
+    let fx = half.hand_over(HEARER, half.tick);
+    assert_eq!(said(&fx), [(HEARER, SPEAKER, Say::Yes(1))]);
+    assert_eq!(half.region.inspect_mail(), []);
+    assert_eq!(half.region.inspect_player(HEARER).expect("it lives here").view.len(), 1);
+}
+
+#[test]
+fn what_is_said_to_nobody_is_forgotten_after_a_while_and_never_answered() {
+    let mut half = Half::new();
+    assert_eq!(said(&half.hear(yes())), []);
+    let mut ticks = 0;
+    while !half.region.inspect_mail().is_empty() {
+        assert_eq!(said(&half.tick(Vec::new())), []);
+        ticks += 1;
+        assert!(ticks <= 30, "it is kept for ever");
+    }
+    assert!(ticks > 10, "one that comes after {ticks} ticks would have missed it");
+}
+
+#[test]
+fn a_yes_to_somebody_who_has_left_is_answered_by_no() {
+    let mut half = Half::new();
+    half.hand_over(HEARER, half.tick);
+    half.tick(Vec::new());
+    half.hear(Input::Leave(HEARER));
+    half.tick(Vec::new());
+    let no = Say::No { echo: 7, at: u32::MAX };
+    assert_eq!(said(&half.hear(yes())), [(HEARER, SPEAKER, no)]);
+}
+
+#[test]
+fn one_whose_last_region_was_a_tick_behind_gets_its_frame_of_the_tick_that_is_settled() {
+    let mut half = Half::new();
+    let behind = half.tick;
+    half.begin(Vec::new());
+    half.hand_over(HEARER, behind);
+    let fx = half.end();
+    let frames = fx.iter().find_map(|e| match e {
+        Effect::Frames(batch) => Some(batch),
+        _ => None,
+    });
+    let frames = frames.expect("a frame");
+    assert_eq!(frames.sessions.len(), 1);
+    let told = (frames.refs_of(&frames.sessions[0])[0], frames.leaves_of(&frames.sessions[0]));
+    assert_eq!(told, (&[][..], &[][..]), "it goes on seeing what it saw");
+}
+
+/// A NO is lost with the region by way of which it went: only one of two has a link. When the
+/// neighbours hear that the region has crashed they begin anew, and nobody else notices.
+#[test]
+fn neighbours_of_a_region_that_has_crashed_begin_anew() {
+    let mut w = World::new(scene(2, 2, 1), 1);
+    let at = |x, z| Pos::ground(x, z);
+    let join = |w: &mut World, pos| {
+        let session = w.join(Plane(0), pos, RangeSet::FULL);
+        (session, w.clients[&session].entity)
+    };
+    let (north, south) = (RegionId(0), RegionId(2));
+    let (_, a) = join(&mut w, at(800, 1_550));
+    let (_, b) = join(&mut w, at(800, 1_650));
+    let (_, c) = join(&mut w, at(800, 1_750));
+    let (far, _) = join(&mut w, at(100, 1_550));
+    let (away, _) = join(&mut w, at(100, 1_650));
+    (0..3).for_each(|_| w.step());
+    assert!(w.links().contains(&pair(a, b)));
+    // Somebody nearer comes, and what the one says to the other is lost.
+    let (_, d) = join(&mut w, at(800, 1_500));
+    for step in w.steps..w.steps + 200 {
+        w.strikes.entry(step).or_default().push(Box::new(move |w: &mut World| {
+            for input in w.queues.entry((north, south)).or_default() {
+                if let Input::Settle(batch) = input {
+                    batch.letters.retain(|m| (m.from, m.to) != (a, b));
+                }
+            }
+        }));
+    }
+    (0..10).for_each(|_| w.step());
+    let (links, odd) = w.links_and_odd();
+    assert!(links.contains(&pair(a, d)) && odd.contains(&pair(a, b)), "{links:?} {odd:?}");
+    w.crash(RegionId(3), Crash { back_in: Some(0), loses_sent: true });
+    (0..3).for_each(|_| w.step());
+    let links = w.links();
+    assert!(links.contains(&pair(b, c)));
+    assert_eq!(links, brute::greedy(&w.scene, &w.truth, &links));
+    for session in [far, away] {
+        let client = &w.clients[&session];
+        assert_eq!((client.entered.len(), client.left.len()), (1, 0), "{}", client.entity);
+    }
+}

@@ -1,0 +1,116 @@
+//! Holds `docs/protocol.md` and the code against each other: the tables of the document are read,
+//! and what they say of messages, fields, codes and bytes must be what the code does.
+
+pub mod notation;
+mod samples;
+
+use std::collections::BTreeMap;
+
+use purview::scene::Plane;
+use purview::wire::codec::{MAX_ACT, MAX_CLIENT_FRAME, MAX_LOOK, MAX_SERVER_FRAME};
+use purview::wire::{ClientMsg, CloseCode, ErrorCode, PROTOCOL_VERSION, ServerMsg};
+use samples::{Message, Sample};
+
+const DOC: &str = include_str!("../../docs/protocol.md");
+
+/// The table rows between a heading and the next one, without their heads; the ticks of code spans
+/// are taken off.
+fn rows(heading: &str) -> Vec<Vec<String>> {
+    let mut lines = DOC.lines().skip_while(|l| *l != heading);
+    assert!(lines.next().is_some(), "docs/protocol.md has no section {heading:?}");
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for line in lines.take_while(|l| !l.starts_with('#')) {
+        let Some(line) = line.strip_prefix('|').and_then(|l| l.strip_suffix('|')) else { continue };
+        if line.starts_with("---") {
+            // The row above the rule is the head.
+            rows.pop();
+            continue;
+        }
+        rows.push(line.split('|').map(|cell| cell.trim().replace('`', "")).collect());
+    }
+    assert!(!rows.is_empty(), "section {heading:?} has no table");
+    rows
+}
+
+/// The first two columns of a section's tables as number and name.
+fn numbered(heading: &str) -> BTreeMap<u16, String> {
+    let number = |cell: &str| cell.parse().unwrap_or_else(|_| panic!("{heading}: {cell:?}"));
+    rows(heading).into_iter().map(|r| (number(&r[0]), r[1].clone())).collect()
+}
+
+#[test]
+fn every_message_type_stands_in_the_tables() {
+    let types = |all: &[(u8, &str)]| -> BTreeMap<u16, String> {
+        all.iter().map(|(n, name)| (u16::from(*n), name.to_string())).collect()
+    };
+    assert_eq!(numbered("### From the client"), types(ClientMsg::TYPES));
+    assert_eq!(numbered("### From the server"), types(ServerMsg::TYPES));
+}
+
+#[test]
+fn every_code_stands_in_the_tables() {
+    let errors = ErrorCode::ALL.iter().map(|c| (u16::from(*c), c.word().to_string()));
+    assert_eq!(numbered("## Errors"), errors.collect());
+    let closes = CloseCode::ALL.iter().map(|c| (u16::from(*c), c.word().to_string()));
+    assert_eq!(numbered("## Close codes"), closes.collect());
+}
+
+#[test]
+fn the_limits_are_those_of_the_code() {
+    let said: BTreeMap<_, _> =
+        rows("## Limits").into_iter().map(|r| (r[0].clone(), r[1].replace(',', ""))).collect();
+    let limits = [
+        ("MAX_CLIENT_FRAME", MAX_CLIENT_FRAME.to_string()),
+        ("MAX_SERVER_FRAME", MAX_SERVER_FRAME.to_string()),
+        ("MAX_LOOK", MAX_LOOK.to_string()),
+        ("MAX_ACT", MAX_ACT.to_string()),
+        ("LIMBO", Plane::LIMBO.to_string()),
+        ("PROTOCOL_VERSION", PROTOCOL_VERSION.to_string()),
+    ];
+    assert_eq!(said, limits.map(|(k, v)| (k.to_string(), v)).into());
+}
+
+#[test]
+fn the_fields_of_every_message_are_those_of_the_code_in_their_order() {
+    for (heading, fields) in samples::fields() {
+        let said: Vec<_> = rows(&heading).into_iter().map(|r| r[0].clone()).collect();
+        assert_eq!(said, fields, "section {heading:?}");
+    }
+}
+
+#[test]
+fn golden_vectors_are_written_and_read_as_the_document_says() {
+    let mut said = rows("### Taken").into_iter();
+    for Sample { name, message, text } in samples::all() {
+        let hex = notation::hex(&message.encode());
+        let row = format!("| {name} | `{text}` | `{hex}` |");
+        let got = said.next().unwrap_or_else(|| panic!("the document lacks\n{row}"));
+        assert_eq!(got, [name, text, &hex], "the document should say\n{row}");
+        // A second, independent way from the notation to the bytes.
+        assert_eq!(notation::hex(&notation::encode(text)), hex, "{row}");
+        let bytes = notation::unhex(&hex);
+        let read = match message {
+            Message::Client(_) => Message::Client(ClientMsg::decode(&bytes).unwrap()),
+            Message::Server(_) => Message::Server(ServerMsg::decode(&bytes).unwrap()),
+        };
+        assert_eq!(read, message, "{row}");
+    }
+    assert_eq!(said.next(), None, "the document has a vector that no test knows");
+}
+
+#[test]
+fn every_message_type_has_a_golden_vector() {
+    let samples = samples::all();
+    let has = |kind: u8| samples.iter().any(|s| s.message.encode()[1] == kind);
+    for (kind, name) in ClientMsg::TYPES.iter().chain(ServerMsg::TYPES) {
+        assert!(has(*kind), "{name}");
+    }
+}
+
+#[test]
+fn refused_vectors_are_refused_with_their_code() {
+    for row in rows("### Refused") {
+        let error = ClientMsg::decode(&notation::unhex(&row[1])).unwrap_err();
+        assert_eq!(error.code().word(), row[2], "{}: {error}", row[0]);
+    }
+}

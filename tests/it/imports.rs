@@ -1,0 +1,137 @@
+//! The directions of import (DESIGN, "The house"), checked by reading the sources: `scene` imports
+//! nothing of ours, `wire` imports `scene`, `actor` imports both, `cluster` imports the library, and
+//! nothing imports `cluster`. The scene has no actor, socket, clock, thread or global randomness.
+
+use crate::house::{files, root, short};
+
+/// What the code of a folder must not name, and why.
+struct Rule {
+    folder: &'static str,
+    forbidden: &'static [&'static str],
+    why: &'static str,
+}
+
+const RULES: [Rule; 6] = [
+    Rule {
+        folder: "src/scene",
+        forbidden: &["crate::wire", "crate::actor", "crate::{", "use crate::*"],
+        why: "the scene imports nothing of ours",
+    },
+    Rule {
+        folder: "src/scene",
+        forbidden: &[
+            "actix",
+            "tokio",
+            "futures",
+            "std::time",
+            "Instant",
+            "SystemTime",
+            "std::thread",
+            "std::net",
+            "std::fs",
+            "std::io",
+            "std::env",
+            "std::process",
+            "std::sync::Mutex",
+            "rand::",
+            "rand_",
+            "RandomState",
+            "std::collections::HashMap",
+            "std::collections::HashSet",
+        ],
+        why: "the scene has no actor, socket, clock, thread, lock or global randomness",
+    },
+    Rule {
+        folder: "src/wire",
+        forbidden: &["crate::actor", "crate::{", "use crate::*", "actix", "tokio", "std::net"],
+        why: "wire imports scene and does no IO",
+    },
+    Rule {
+        folder: "src",
+        forbidden: &["purview_cluster", "purview_client"],
+        why: "nothing imports cluster, and the library does not import its client",
+    },
+    Rule {
+        folder: "clients/rust/src",
+        forbidden: &["purview_cluster", "purview::actor", "actix"],
+        why: "a client needs the scene's words and the wire, no more",
+    },
+    Rule { folder: "cluster/src", forbidden: &["fantoccini"], why: "browsers are for tests" },
+];
+
+/// The forbidden words that the code names, with line numbers. Comments and the tests at the end
+/// of a file do not count.
+fn offences(source: &str, forbidden: &[&'static str]) -> Vec<(usize, &'static str)> {
+    let mut found = Vec::new();
+    for (i, line) in source.lines().enumerate() {
+        if line.trim() == "#[cfg(test)]" {
+            break;
+        }
+        let code = line.split("//").next().unwrap_or_default();
+        found.extend(forbidden.iter().filter(|word| names(code, word)).map(|word| (i + 1, *word)));
+    }
+    found
+}
+
+/// Whether the code has the word not as a part of a longer one.
+fn names(code: &str, word: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    let open_end = word.ends_with(|c| !part(c) || c == '_');
+    code.match_indices(word).any(|(at, _)| {
+        let before = code[..at].chars().next_back().is_some_and(part);
+        let after = code[at + word.len()..].chars().next().is_some_and(part);
+        !before && (open_end || !after)
+    })
+}
+
+#[test]
+fn imports_go_only_in_the_directions_of_the_design() {
+    let mut found = Vec::new();
+    for rule in &RULES {
+        for file in files(rule.folder, ".rs") {
+            let source = std::fs::read_to_string(&file).unwrap();
+            for (line, word) in offences(&source, rule.forbidden) {
+                found.push(format!("{}:{line}: {word}: {}", short(&file), rule.why));
+            }
+        }
+    }
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+#[test]
+fn a_manifest_takes_no_dependency_against_the_direction() {
+    let manifest = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    assert!(!manifest("clients/rust/Cargo.toml").contains("purview-cluster"));
+    let library = manifest("Cargo.toml");
+    let library = &library[library.find("[dependencies]").unwrap()..];
+    assert!(!library[..library.find("[profile").unwrap()].contains("purview-c"));
+}
+
+#[test]
+fn a_forbidden_line_is_detected() {
+    let scene = RULES[1].forbidden;
+    for line in [
+        "use std::time::Duration;",
+        "use tokio::sync::mpsc;",
+        "    let now = Instant::now();",
+        "use rand::Rng;",
+        "use actix::prelude::*;",
+    ] {
+        assert_eq!(offences(line, scene).len(), 1, "{line}");
+    }
+    assert_eq!(offences("use crate::actor::messages;", RULES[0].forbidden), [(1, "crate::actor")]);
+    assert_eq!(offences("use crate::{actor, wire};", RULES[0].forbidden), [(1, "crate::{")]);
+}
+
+#[test]
+fn comments_tests_and_longer_words_are_let_pass() {
+    let scene = RULES[1].forbidden;
+    for text in [
+        "// tokio would be wrong here",
+        "let instantly = 1;",
+        "fn operand::x()",
+        "#[cfg(test)]\nmod tests { use std::time::Instant; }",
+    ] {
+        assert!(offences(text, scene).is_empty(), "{text}");
+    }
+}

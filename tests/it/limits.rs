@@ -1,0 +1,236 @@
+//! What a region does with too much, with what comes twice, and with what makes no sense.
+
+use crate::support::world::World;
+use bytes::Bytes;
+use purview::scene::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Spawn};
+use purview::scene::spec::{KindSpec, LayerSpec, Rates};
+use purview::scene::{
+    EntityId, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec, Seq, Tick, Visibility,
+};
+use purview::wire::{EncodedBatch, MAX_SERVER_FRAME};
+
+fn scene(width_cm: i32, visibility: Visibility) -> SceneSpec {
+    SceneSpec {
+        width_cm,
+        depth_cm: 3_200,
+        land_cm: 3_200,
+        region_lands_x: 1,
+        region_lands_z: 1,
+        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        kinds: ["player", "npc"].map(|n| KindSpec::new(n, 0)).into(),
+        visibility,
+        view_cap: 1_000,
+        rates: Rates { near: 1, middle: 1, far: 1 },
+        handoff_margin_cm: 100,
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    }
+}
+
+fn alone() -> World {
+    World::new(scene(3_200, Visibility::All), 1)
+}
+
+fn npc(id: u64, look: usize) -> Spawn {
+    Spawn {
+        id: EntityId(id),
+        kind: Kind(1),
+        plane: Plane(0),
+        pos: Pos::ground(100, 100),
+        range: RangeSet::FULL,
+        look: Bytes::from(vec![7; look]),
+        session: None,
+        bonds: Vec::new(),
+    }
+}
+
+/// A tick of the only region; per frame its bytes, enters, leaves and acts.
+fn tick(w: &mut World) -> Vec<(usize, u32, u32, u32)> {
+    w.tick = w.tick.next();
+    let mut fx = Vec::new();
+    w.regions[0].tick(w.tick, &mut fx);
+    let mut frames = Vec::new();
+    for effect in fx {
+        let Effect::Frames(batch) = effect else { continue };
+        let mut encoded = EncodedBatch::default();
+        encoded.replace(batch);
+        for (i, s) in encoded.batch().sessions.iter().enumerate() {
+            let mut bytes = Vec::new();
+            encoded.write_frame(i, &mut bytes);
+            assert!(bytes.len() < MAX_SERVER_FRAME, "a frame of {} bytes", bytes.len());
+            frames.push((bytes.len(), s.enters, s.leaves, s.acts));
+        }
+    }
+    frames
+}
+
+#[test]
+fn thousands_who_enter_at_once_are_told_over_several_ticks() {
+    let mut w = alone();
+    w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
+    (0..20_000).for_each(|i| w.tell(RegionId(0), Input::Enter(Box::new(npc(i + 100, 256)))));
+    let enters: Vec<u32> = (0..40).map(|_| tick(&mut w)[0].1).collect();
+    assert_eq!(enters.iter().sum::<u32>(), 20_000);
+    assert_eq!(enters[39], 0);
+    (0..20_000).for_each(|i| w.tell(RegionId(0), Input::Leave(EntityId(i + 100))));
+    let leaves: Vec<u32> = (0..4).map(|_| tick(&mut w)[0].2).collect();
+    assert_eq!(leaves, [10_000, 10_000, 0, 0]);
+}
+
+#[test]
+fn thousands_of_acts_in_a_tick_fill_a_frame_and_the_rest_is_counted() {
+    let mut w = alone();
+    w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
+    w.tell(RegionId(0), Input::Enter(Box::new(npc(100, 0))));
+    tick(&mut w);
+    let order = Order::Act(Deed::new(vec![1; 1_024]));
+    let act = Input::Logic { id: EntityId(100), order };
+    (0..3_000).for_each(|_| w.tell(RegionId(0), act.clone()));
+    let told = tick(&mut w)[0].3;
+    assert!(told > 100);
+    assert_eq!(w.regions[0].counts().acts_dropped, u64::from(3_000 - told));
+}
+
+#[test]
+fn a_held_client_whose_inputs_are_refused_is_not_remembered_without_end() {
+    let mut w = alone();
+    let s = w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
+    w.step();
+    let id = w.clients[&s].entity;
+    w.tell(RegionId(0), Input::Hold(id));
+    (0..1_000).for_each(|_| w.order(s, Order::Move(Pos::ground(-1, 0))));
+    w.step();
+    w.tell(RegionId(0), Input::Release(id));
+    w.step();
+    assert_eq!((w.clients[&s].refused, w.clients[&s].ack), (256, Seq(256)));
+}
+
+#[test]
+fn orders_to_places_that_do_not_exist_change_nothing() {
+    let mut w = alone();
+    let id = EntityId(100);
+    w.tell(RegionId(0), Input::Enter(Box::new(npc(100, 0))));
+    w.step();
+    let far = Pos { x: i32::MIN, y: i32::MAX, z: i32::MAX };
+    let jump = |plane, pos| Destination { scene: SceneId(0), region: RegionId(0), plane, pos };
+    for order in [
+        Order::Move(far),
+        Order::Move(Pos::ground(3_200, 0)),
+        Order::Jump(jump(Plane(0), far)),
+        Order::Jump(jump(Plane::LIMBO, Pos::ground(0, 0))),
+        Order::Act(Deed::new(vec![0; 1_025])),
+    ] {
+        w.tell(RegionId(0), Input::Logic { id, order });
+        w.step();
+        assert_eq!(w.regions[0].find(id).unwrap().pos, Pos::ground(100, 100));
+    }
+    assert_eq!(w.regions[0].within(Plane(0), Kind(1), far, i32::MAX).len(), 0);
+    let edge = Pos::ground(3_199, 3_199);
+    w.tell(RegionId(0), Input::Logic { id, order: Order::Move(edge) });
+    w.step();
+    assert_eq!(w.regions[0].in_patch(Plane(0), Kind(1), edge).len(), 1);
+}
+
+#[test]
+fn one_who_is_told_to_enter_twice_enters_once_and_keeps_its_session() {
+    let mut w = alone();
+    let s = w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
+    w.step();
+    let player = Spawn { session: Some(s), kind: Kind::PLAYER, ..npc(1, 0) };
+    w.tell(RegionId(0), Input::Enter(Box::new(player)));
+    w.tick = w.tick.next();
+    let mut fx = Vec::new();
+    w.regions[0].tick(w.tick, &mut fx);
+    assert!(!fx.iter().any(|e| matches!(e, Effect::Notice(_, Notice::Refused(_)))));
+    assert_eq!(w.regions[0].counts().reals, 1);
+}
+
+#[test]
+fn what_is_told_of_one_who_has_just_entered_waits_for_it() {
+    let mut w = alone();
+    let mut players = Vec::new();
+    for _ in 0..2 {
+        let s = w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
+        let id = w.clients[&s].entity;
+        w.tell(RegionId(0), Input::Bonds { id, bonds: vec![Bond { class: 1, group: 5 }] });
+        let order = Order::Move(Pos::ground(500, 500));
+        w.tell(RegionId(0), Input::Logic { id, order });
+        players.push(id);
+    }
+    w.step();
+    w.step();
+    for id in players {
+        assert_eq!(w.regions[0].find(id).unwrap().pos, Pos::ground(500, 500));
+    }
+}
+
+#[test]
+fn between_two_scenes_nothing_is_steered() {
+    let mut w = alone();
+    let s = w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
+    w.step();
+    let pos = Pos::ground(9_999, 9_999);
+    let to = Destination { scene: SceneId(1), region: RegionId(77), plane: Plane(0), pos };
+    let id = w.clients[&s].entity;
+    let mut fx = Vec::new();
+    for (seq, order) in [(1, Order::Jump(to)), (2, Order::Move(Pos::ground(5, 5)))] {
+        w.regions[0].handle(Input::Client { id, seq: Seq(seq), order }, &mut fx);
+    }
+    w.regions[0].tick(Tick(w.tick.0 + 1), &mut fx);
+    let handoffs = fx.iter().filter_map(|e| match e {
+        Effect::Handoff(to, h) => Some((*to, h.state.pos, h.last_applied)),
+        _ => None,
+    });
+    assert_eq!(handoffs.collect::<Vec<_>>(), [(RegionId(77), pos, Seq(1))]);
+}
+
+#[test]
+fn planes_come_and_go_without_a_trace() {
+    let mut w = alone();
+    let s = w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
+    let t = w.join(Plane(0), Pos::ground(200, 100), RangeSet::FULL);
+    w.step();
+    for plane in 1..300 {
+        w.jump(s, Plane(plane), Pos::ground(100, 100));
+        w.step();
+        assert_eq!(w.links().len(), 0);
+        w.jump(t, Plane(plane), Pos::ground(300, 100));
+        w.step();
+        assert_eq!(w.links().len(), 1);
+    }
+}
+
+/// A region that stood still for long comes back, and its neighbour, which has forgotten its ghosts,
+/// asks for all of them although it missed no batch.
+#[test]
+fn a_region_that_stood_still_is_mirrored_again() {
+    let mut w = World::new(scene(6_400, Visibility::Patches), 1);
+    w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
+    w.join(Plane(0), Pos::ground(3_300, 500), RangeSet::FULL);
+    (0..3).for_each(|_| w.step());
+    assert_eq!(w.links().len(), 1);
+    w.stopped = Some(RegionId(1));
+    (0..45).for_each(|_| w.step());
+    w.stopped = None;
+    (0..6).for_each(|_| w.step());
+    assert_eq!(w.links().len(), 1);
+}
+
+/// An entity that leaves as soon as it has been handed off is gone for all at once, whichever of the
+/// two owners' words is read first.
+#[test]
+fn one_who_leaves_right_after_a_handoff_leaves_no_ghost() {
+    for (from, to) in [(3_100, 3_400), (6_500, 6_250)] {
+        let mut w = World::new(scene(9_600, Visibility::Patches), 1);
+        let s = w.join(Plane(0), Pos::ground(from, 500), RangeSet::FULL);
+        (0..2).for_each(|_| w.step());
+        let id = w.clients[&s].entity;
+        w.walk(s, Pos::ground(to, 500));
+        w.step();
+        assert_eq!(w.handoffs, 1);
+        w.leave(s);
+        (0..2).for_each(|_| w.step());
+        assert!(w.regions.iter().all(|r| r.find(id).is_none()), "a ghost of {id} stays");
+    }
+}

@@ -1,0 +1,423 @@
+//! Cheaters, each with its trick, against an honest walker at top speed on the same network.
+
+use std::collections::BTreeMap;
+
+use purview::scene::movement::{
+    Blend, ClientMs, Go, Move, MoveOrder, Path, Predictor, Ruling, ServerMs, Vector, Wish,
+};
+use purview::scene::{Pos, Seq};
+
+use super::link::{USUAL, Weather};
+use super::server::{Down, Map, PLANE, Server, TICK_MS, rules};
+
+const SPEED: u32 = 500;
+/// Everybody stands for a while, which a cheater may use as it likes, and then walks east for a minute.
+const IDLE_MS: u64 = 20_000;
+const MINUTE_MS: u64 = 60_000;
+const START: Pos = Pos { x: 150, y: 0, z: 20_050 };
+
+/// What a cheater knows: a perfect account of what the server believes, as long as nothing is refused.
+struct Client {
+    ruling: u32,
+    /// The clock that it states.
+    clock: f64,
+    /// Where its present move began, and when by that clock.
+    course: Move,
+    since: f64,
+    said: f64,
+}
+
+impl Client {
+    fn here(&self) -> Pos {
+        let passed = (self.clock as u64).saturating_sub(self.since as u64);
+        self.course.position(passed as u32)
+    }
+
+    fn order(&mut self, go: Go) -> MoveOrder {
+        self.said = self.clock;
+        if let Go::Walk(course) = go {
+            (self.course, self.since) = (course, self.clock);
+        }
+        MoveOrder { ruling: self.ruling, at: ClientMs(self.clock as u64), go }
+    }
+
+    /// East from `ahead` centimetres before itself, with a stated speed.
+    fn east(&mut self, ahead: i32, speed_cm_s: f64) -> MoveOrder {
+        let here = self.here();
+        let start = Pos { x: here.x + ahead, ..here };
+        let vx_mm_s = (speed_cm_s * 10.0) as i32;
+        self.order(Go::Walk(Vector { vx_mm_s, ..Vector::stand(start) }.into()))
+    }
+
+    fn ruled(&mut self, ruling: &Ruling) {
+        self.ruling = ruling.number;
+        (self.course, self.since) = (ruling.course, self.clock);
+    }
+
+    fn is_walking(&self) -> bool {
+        !self.course.is_standing()
+    }
+}
+
+/// What a cheater does in a frame (every 20 ms): its clock goes on, and it may say things.
+type Trick = Box<dyn Fn(&mut Client, u64) -> Vec<MoveOrder>>;
+
+/// How it went.
+#[derive(Debug)]
+struct Outcome {
+    way_cm: i32,
+    refused: BTreeMap<&'static str, u32>,
+}
+
+fn cheat(trick: &Trick, weather: Weather, seed: u64, wall: Option<i32>) -> (Outcome, Server) {
+    let mut map = Map::new(0, 0);
+    if let Some(x) = wall {
+        map.wall((0..400).map(|z| (x, z)));
+    }
+    let mut server = Server::new(map, START, SPEED, weather, seed);
+    let (course, clock) = (Move::stand(START), 1_000.0);
+    let mut client = Client { ruling: 0, clock, course, since: clock, said: clock };
+    let mut seq = 0;
+    let mut began = START.x;
+    let mut farthest = 0;
+    for now in (0..=IDLE_MS + MINUTE_MS).step_by(20) {
+        while let Some(news) = server.outbox.receive(now) {
+            if let Down::Ruling(ruling) = news {
+                client.ruled(&ruling);
+            }
+        }
+        for order in trick(&mut client, now) {
+            seq += 1;
+            server.inbox.send(now, (Seq(seq), order));
+        }
+        if now % TICK_MS == 0 {
+            let pos = server.tick(now);
+            if now == IDLE_MS {
+                began = pos.x;
+            }
+            farthest = farthest.max(pos.x);
+        }
+    }
+    let mut refused = BTreeMap::new();
+    for r in &server.refused {
+        *refused.entry(r.why.word()).or_default() += 1;
+    }
+    // The place at the end, or the best one that it was ever shown at.
+    (Outcome { way_cm: farthest - began, refused }, server)
+}
+
+fn honest(weather: Weather, seed: u64) -> i32 {
+    let mut server = Server::new(Map::new(0, 0), START, SPEED, weather, seed);
+    let map = Map::new(0, 0);
+    let mut walker = Predictor::new(ClientMs(0), START, 0, rules(), Blend::default());
+    let mut seq = 0;
+    let mut pos = START;
+    for now in (0..=IDLE_MS + MINUTE_MS).step_by(20) {
+        let at = ClientMs(now + 1_000);
+        while let Some(news) = server.outbox.receive(now) {
+            if let Down::Ack(seq) = news {
+                walker.acked(at, seq);
+            }
+        }
+        if now == IDLE_MS {
+            walker.wish(Wish::heading(1, 0, SPEED));
+        }
+        while let Some(order) = walker.poll(at, Seq(seq + 1), &map, PLANE) {
+            seq += 1;
+            server.inbox.send(now, (Seq(seq), order));
+        }
+        if now % TICK_MS == 0 {
+            pos = server.tick(now);
+        }
+    }
+    assert!(server.refused.is_empty());
+    pos.x - START.x
+}
+
+/// Runs a trick with several seeds. Prints and checks its greatest gain; returns what was refused.
+fn trial(name: &str, trick: impl Fn(&mut Client, u64) -> Vec<MoveOrder> + 'static) -> u32 {
+    let trick: Trick = Box::new(trick);
+    let mut best = f64::MIN;
+    let mut refused: BTreeMap<&'static str, u32> = BTreeMap::new();
+    for (seed, weather) in weathers() {
+        let (outcome, _) = cheat(&trick, weather, seed, None);
+        let gain = f64::from(outcome.way_cm) / f64::from(honest(weather, seed)) - 1.0;
+        best = best.max(gain);
+        outcome.refused.iter().for_each(|(word, n)| *refused.entry(word).or_default() += n);
+    }
+    println!("{name}: at best {:+.2} %, refused {refused:?}", best * 100.0);
+    assert!(best <= 0.03, "{name}: {best}");
+    refused.values().sum()
+}
+
+fn weathers() -> Vec<(u64, Weather)> {
+    let perfect = Weather { delay_ms: 0, jitter_ms: 0, lost_per_mille: 0 };
+    (0..10).map(|seed| (seed, USUAL)).chain([(77, perfect)]).collect()
+}
+
+/// An honest frame of its clock.
+fn tick_on(c: &mut Client, rate: f64) {
+    c.clock += 20.0 * rate;
+}
+
+/// Says something every half second of its clock, at first a move and then "on"; again after a ruling.
+fn walk_on(c: &mut Client, now: u64, speed: f64) -> Vec<MoveOrder> {
+    if now < IDLE_MS {
+        return Vec::new();
+    }
+    if !c.is_walking() {
+        return vec![c.east(0, speed)];
+    }
+    if c.clock - c.said >= 480.0 { vec![c.order(Go::On)] } else { Vec::new() }
+}
+
+#[test]
+fn to_begin_further_on_gains_nothing() {
+    for step in [30, 1_000, 5_000] {
+        let refused = trial(&format!("teleport by {step} cm"), move |c, now| {
+            tick_on(c, 1.0);
+            match now >= IDLE_MS && now % 1_000 == 0 {
+                true => vec![c.east(step, 500.0)],
+                false => walk_on(c, now, 500.0),
+            }
+        });
+        assert!(refused > 100);
+    }
+}
+
+#[test]
+fn a_greater_speed_gains_nothing() {
+    for factor in [1.05, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0] {
+        let refused = trial(&format!("speed x {factor}, stated"), move |c, now| {
+            tick_on(c, 1.0);
+            walk_on(c, now, 500.0 * factor)
+        });
+        assert!(refused > 100);
+        let refused = trial(&format!("speed x {factor}, by paths"), move |c, now| {
+            tick_on(c, 1.0);
+            if now < IDLE_MS || (c.is_walking() && c.clock - c.said < 400.0) {
+                return Vec::new();
+            }
+            let speed = (500.0 * factor) as u32;
+            let steps = "77777777".parse().expect("steps");
+            let path = Path::new(c.here(), steps, speed, 100);
+            vec![c.order(Go::Walk(path.into()))]
+        });
+        assert!(refused > 100);
+        let refused = trial(&format!("speed x {factor}, unstated"), move |c, now| {
+            tick_on(c, 1.0);
+            if now < IDLE_MS || (c.is_walking() && c.clock - c.said < 400.0) {
+                return Vec::new();
+            }
+            // 200 cm in 400 ms are right.
+            let ahead = if c.is_walking() { (200.0 * (factor - 1.0)) as i32 } else { 0 };
+            vec![c.east(ahead, 500.0)]
+        });
+        assert!(refused > 20);
+    }
+}
+
+#[test]
+fn another_clock_gains_next_to_nothing() {
+    for rate in [1.05, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0] {
+        let refused = trial(&format!("clock x {rate}"), move |c, now| {
+            tick_on(c, if now < IDLE_MS { 1.0 } else { rate });
+            walk_on(c, now, 500.0)
+        });
+        assert!(refused > 10);
+    }
+    for rate in [0.95, 0.8, 0.5, 0.1] {
+        trial(&format!("clock x {rate}"), move |c, now| {
+            tick_on(c, rate);
+            walk_on(c, now, 500.0)
+        });
+    }
+    trial("clock stands, then runs double", |c, now| {
+        tick_on(c, if now < IDLE_MS { 0.0 } else { 2.0 });
+        walk_on(c, now, 500.0)
+    });
+    trial("clock stands and is stated, then runs double", |c, now| {
+        tick_on(c, if now < IDLE_MS { 0.0 } else { 2.0 });
+        match now < IDLE_MS && now % 500 == 0 {
+            true => vec![c.order(Go::Walk(Move::stand(START)))],
+            false => walk_on(c, now, 500.0),
+        }
+    });
+    let refused = trial("clock back by a second, every three seconds", |c, now| {
+        tick_on(c, 1.0);
+        if now > IDLE_MS && now % 3_000 == 0 && c.is_walking() {
+            c.clock -= 1_000.0;
+            return vec![c.order(Go::On)];
+        }
+        walk_on(c, now, 500.0)
+    });
+    assert!(refused > 50);
+    trial("silence, then all at once", |c, now| {
+        tick_on(c, 1.0);
+        if now < IDLE_MS || now % 3_000 != 0 {
+            return Vec::new();
+        }
+        // Three seconds that it says it has walked.
+        let then = c.clock;
+        c.clock = c.said.max(then - 3_000.0);
+        let mut all = vec![c.east(0, 500.0)];
+        while c.clock + 400.0 < then {
+            c.clock += 400.0;
+            all.push(c.order(Go::On));
+        }
+        c.clock = then;
+        all.push(c.order(Go::On));
+        all
+    });
+}
+
+#[test]
+fn a_flood_of_small_moves_gains_next_to_nothing() {
+    for ahead in [1, 2, 5, 24] {
+        let refused = trial(&format!("micro-moves, {ahead} cm each"), move |c, now| {
+            tick_on(c, 1.0);
+            if now < IDLE_MS { Vec::new() } else { vec![c.east(ahead, 500.0)] }
+        });
+        assert!(refused > 10);
+    }
+    trial("micro-moves, a millisecond each", |c, now| {
+        tick_on(c, 1.0);
+        if now < IDLE_MS {
+            return Vec::new();
+        }
+        c.clock += 1.0;
+        vec![c.east(0, 500.0)]
+    });
+    for leap in [200.0, 260.0, 330.0] {
+        trial(&format!("everything at once, leaps of {leap} ms"), move |c, now| {
+            // A thousandth more time, most of the allowance, the differences and what time pays of them.
+            tick_on(c, if now < IDLE_MS { 1.0 } else { 1.001 });
+            let passed = now as i64 - IDLE_MS as i64;
+            if passed < 0 || passed % 400 != 0 {
+                return Vec::new();
+            }
+            if (2_000..=6_000).contains(&passed) && passed % 2_000 == 0 {
+                c.clock += leap;
+            }
+            let ahead = match passed {
+                1_200 | 3_200 => 20,
+                _ if passed % 1_600 == 0 => 1,
+                _ => 0,
+            };
+            vec![c.east(ahead, 500.0)]
+        });
+    }
+}
+
+#[test]
+fn what_was_said_before_gains_nothing() {
+    let trick = |c: &mut Client, now: u64| {
+        tick_on(c, 1.0);
+        walk_on(c, now, 500.0)
+    };
+    let (alone, _) = cheat(&(Box::new(trick) as Trick), USUAL, 5, None);
+    // The same with every message three times.
+    let mut server = Server::new(Map::new(0, 0), START, SPEED, USUAL, 5);
+    let (course, clock) = (Move::stand(START), 1_000.0);
+    let mut client = Client { ruling: 0, clock, course, since: clock, said: clock };
+    let mut sent = Vec::new();
+    let mut pos = START;
+    for now in (0..=IDLE_MS + MINUTE_MS).step_by(20) {
+        for order in trick(&mut client, now) {
+            let seq = Seq(sent.len() as u32 + 1);
+            sent.push((seq, order));
+            server.inbox.send(now, (seq, order));
+            // And some of long ago.
+            for again in sent.iter().rev().take(3) {
+                server.inbox.send(now, *again);
+            }
+        }
+        if now % TICK_MS == 0 {
+            pos = server.tick(now);
+        }
+    }
+    assert!(server.dropped as usize >= 3 * sent.len() - 10);
+    assert!(server.refused.is_empty());
+    assert!((pos.x - START.x) as f64 <= f64::from(alone.way_cm) * 1.01);
+}
+
+#[test]
+fn to_be_refused_gains_nothing() {
+    let refused = trial("walks, and is refused every 0.4 s", |c, now| {
+        tick_on(c, 1.0);
+        if now < IDLE_MS {
+            return Vec::new();
+        }
+        match now % 400 {
+            0 => vec![c.east(0, 500.0)],
+            200 => vec![c.east(9_999, 500.0)],
+            _ => Vec::new(),
+        }
+    });
+    assert!(refused > 100);
+    trial("a clock that stood, and refusals", |c, now| {
+        tick_on(c, if now < IDLE_MS { 0.0 } else { 1.0 });
+        if now < IDLE_MS {
+            return Vec::new();
+        }
+        if !c.is_walking() { vec![c.east(0, 500.0), c.east(9_999, 500.0)] } else { Vec::new() }
+    });
+    trial("deaf to rulings", |c, now| {
+        tick_on(c, 1.0);
+        c.ruling = 0;
+        match now >= IDLE_MS && now % 400 == 0 {
+            true => vec![c.east(30, 500.0)],
+            false => Vec::new(),
+        }
+    });
+}
+
+#[test]
+fn nobody_walks_through_a_wall() {
+    let tricks: [(&str, Trick); 4] = [
+        (
+            "straight on",
+            Box::new(|c, now| {
+                tick_on(c, 1.0);
+                match now % 2_000 {
+                    0 if c.is_walking() => vec![c.east(0, 500.0)],
+                    _ => walk_on(c, now, 500.0),
+                }
+            }),
+        ),
+        (
+            "path",
+            Box::new(|c, now| {
+                tick_on(c, 1.0);
+                if now % 200 != 0 {
+                    return Vec::new();
+                }
+                let path = Path::new(c.here(), "77777".parse().expect("steps"), SPEED, 100);
+                vec![c.order(Go::Walk(path.into()))]
+            }),
+        ),
+        (
+            "a hop",
+            Box::new(|c, now| {
+                tick_on(c, 1.0);
+                if now % 200 == 0 { vec![c.east(24, 500.0)] } else { Vec::new() }
+            }),
+        ),
+        (
+            "a teleport",
+            Box::new(|c, now| {
+                tick_on(c, 1.0);
+                if now % 1_000 == 0 { vec![c.east(300, 0.0)] } else { walk_on(c, now, 500.0) }
+            }),
+        ),
+    ];
+    for (name, trick) in tricks {
+        let (outcome, server) = cheat(&trick, USUAL, 9, Some(10));
+        println!("wall, {name}: refused {:?}", outcome.refused);
+        assert!(START.x + outcome.way_cm < 1_000, "{name}");
+        assert!(server.refused.len() > 10, "{name}");
+        let on = Server::on(&server.map, &server.rules);
+        let end = server.mover.position(ServerMs(IDLE_MS + MINUTE_MS), &on);
+        assert!(end.x < 1_000, "{name}");
+    }
+}

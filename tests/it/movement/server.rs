@@ -1,0 +1,158 @@
+//! The server's end: one entity on a map, in ticks of 100 ms.
+
+use purview::scene::movement::{
+    Accepted, Blend, Course, Extrapolator, Footing, MoveOrder, Mover, Refused, Rules, Ruling,
+    ServerMs, Tile, Tiles,
+};
+use purview::scene::{Plane, Pos, Rect, Seq};
+
+use super::link::{Link, Weather};
+use crate::support::Rng;
+
+pub const TICK_MS: u64 = 100;
+pub const PLANE: Plane = Plane(0);
+
+/// Tiles of a metre, one in `scarcity` blocked; none when that is 0. 400 x 400 of them are the map.
+#[derive(Debug, Clone)]
+pub struct Map {
+    blocked: Vec<bool>,
+}
+
+pub const SIDE: i32 = 400;
+
+impl Map {
+    pub fn new(seed: u64, scarcity: usize) -> Map {
+        let mut rng = Rng(seed);
+        let tiles = SIDE as usize * SIDE as usize;
+        Map { blocked: (0..tiles).map(|_| scarcity > 0 && rng.below(scarcity) == 0).collect() }
+    }
+
+    pub fn wall(&mut self, tiles: impl IntoIterator<Item = (i32, i32)>) {
+        tiles.into_iter().for_each(|(x, z)| self.blocked[(z * SIDE + x) as usize] = true);
+    }
+
+    /// A place on a free tile.
+    pub fn free_place(&self, rng: &mut Rng) -> Pos {
+        loop {
+            let pos = Pos::ground(rng.range(0, 40_000), rng.range(0, 40_000));
+            if self.is_free(PLANE, Tile::of(pos, 100)) {
+                return pos;
+            }
+        }
+    }
+}
+
+impl Tiles for Map {
+    fn tile_cm(&self) -> i32 {
+        100
+    }
+
+    fn is_free(&self, _: Plane, tile: Tile) -> bool {
+        let on = |n: i32| (0..SIDE).contains(&n);
+        on(tile.x) && on(tile.z) && !self.blocked[(tile.z * SIDE + tile.x) as usize]
+    }
+
+    fn height_cm(&self, _: Tile) -> Option<i32> {
+        None
+    }
+}
+
+pub fn rules() -> Rules {
+    Rules::within(Rect { x0: 0, z0: 0, x1: SIDE * 100, z1: SIDE * 100 })
+}
+
+/// What the server tells the client.
+#[derive(Debug, Clone, Copy)]
+pub enum Down {
+    Ack(Seq),
+    Ruling(Ruling),
+    /// Whether the entity may move.
+    MayMove(bool),
+    /// The top speed is another, for so many milliseconds of walking or for good.
+    Speed(u32, Option<u32>),
+}
+
+/// The server, and somebody who watches the entity.
+pub struct Server {
+    pub map: Map,
+    pub rules: Rules,
+    pub mover: Mover,
+    pub inbox: Link<(Seq, MoveOrder)>,
+    pub outbox: Link<Down>,
+    pub refused: Vec<Refused>,
+    pub dropped: u32,
+    /// The farthest that a move began from where it should have, centimetres.
+    pub off_cm: u32,
+    pub words: u64,
+    /// Words of which viewers were told.
+    pub told: u64,
+    acked: Seq,
+    viewer: Extrapolator,
+}
+
+impl Server {
+    pub fn new(map: Map, pos: Pos, speed_cm_s: u32, weather: Weather, seed: u64) -> Server {
+        let mover = Mover::new(ServerMs(0), pos, speed_cm_s);
+        Server {
+            map,
+            rules: rules(),
+            viewer: Extrapolator::new(mover.course(), Blend::default()),
+            mover,
+            inbox: Link::new(weather, seed),
+            outbox: Link::new(weather, !seed),
+            refused: Vec::new(),
+            dropped: 0,
+            off_cm: 0,
+            words: 0,
+            told: 0,
+            acked: Seq(0),
+        }
+    }
+
+    pub fn on<'a>(map: &'a Map, rules: &'a Rules) -> Footing<'a, Map> {
+        Footing { tiles: map, plane: PLANE, rules }
+    }
+
+    /// A tick: what has arrived is applied, and everybody is told. Returns where the entity is.
+    pub fn tick(&mut self, now: u64) -> Pos {
+        let at = ServerMs(now);
+        while let Some((seq, order)) = self.inbox.receive(now) {
+            self.words += 1;
+            let on = Server::on(&self.map, &self.rules);
+            match self.mover.accept(at, seq, &order, &on) {
+                Ok(Accepted::Changed) => self.tell(at),
+                Ok(Accepted::Kept) => {}
+                Ok(Accepted::Dropped) => self.dropped += 1,
+                Err(refused) => {
+                    self.refused.push(refused);
+                    self.outbox.send(now, Down::Ruling(refused.ruling));
+                    self.tell(at);
+                }
+            }
+            self.acked = self.acked.max(seq);
+            self.off_cm = self.off_cm.max(self.mover.off_cm());
+        }
+        let on = Server::on(&self.map, &self.rules);
+        let advanced = self.mover.advance(at, &on);
+        if advanced.halted {
+            self.tell(at);
+        }
+        self.outbox.send(now, Down::Ack(self.acked));
+        // A viewer that was told each change once computes what the server does.
+        assert_eq!(self.viewer.position(at), advanced.pos, "a viewer at {now} ms");
+        advanced.pos
+    }
+
+    /// Tells viewers what the entity does.
+    fn tell(&mut self, now: ServerMs) {
+        self.told += 1;
+        let course: Course = self.mover.course();
+        self.viewer.told(now, course);
+    }
+
+    /// The server overrules the client.
+    pub fn rule(&mut self, now: u64, ruling: Ruling) {
+        self.outbox.send(now, Down::Ruling(ruling));
+        self.tell(ServerMs(now));
+    }
+}

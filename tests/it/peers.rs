@@ -1,0 +1,215 @@
+//! What the processes of a cluster say to each other, through releases: the bytes of every kind of message and of a
+//! checkpoint are committed as each version wrote them. This release writes its own so, reads all of them, and
+//! reads or leaves out what a next release may say.
+//!
+//! `PURVIEW_GOLDEN=write cargo test -p purview --test it peers` writes those of the present versions anew: only for messages
+//! that no release has spoken yet.
+
+mod samples;
+
+use std::path::PathBuf;
+
+use crate::golden::notation;
+use crate::support::trial::scene;
+use crate::support::world::World;
+use purview::scene::region::{Recovery, RegionSnapshot};
+use purview::scene::{EntityId, Epoch, Plane, Pos, RangeSet, Region, RegionId, Visibility};
+use purview::wire::peer::{self, PEER_VERSION, PEER_VERSION_MIN, PeerError, PeerMsg};
+use purview::wire::{SNAPSHOT_VERSION, SNAPSHOT_VERSION_MIN};
+
+fn golden(what: &str, version: u16) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{what}-{version}.txt"))
+}
+
+/// The lines of a golden file, name and bytes.
+fn lines(what: &str, version: u16) -> Vec<(String, Vec<u8>)> {
+    let path = golden(what, version);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let line = |line: &str| {
+        let (name, hex) = line.split_once(": ").expect("a name and its bytes");
+        (name.to_owned(), notation::unhex(hex))
+    };
+    text.lines().map(line).collect()
+}
+
+/// Writes a golden file, if that is asked for.
+fn rewrite(what: &str, version: u16, all: &[(String, Vec<u8>)]) {
+    if std::env::var_os("PURVIEW_GOLDEN").is_some_and(|how| how == "write") {
+        let line =
+            |(name, bytes): &(String, Vec<u8>)| format!("{name}: {}\n", notation::hex(bytes));
+        std::fs::write(golden(what, version), all.iter().map(line).collect::<String>()).unwrap();
+    }
+}
+
+fn bytes_of(message: &PeerMsg) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    peer::encode(message, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn this_release_writes_every_kind_of_message_as_is_committed() {
+    let all: Vec<_> =
+        samples::all().into_iter().map(|(name, message)| (name, bytes_of(&message))).collect();
+    rewrite("peers", PEER_VERSION, &all);
+    let committed = lines("peers", PEER_VERSION);
+    for (now, then) in all.iter().zip(&committed) {
+        assert_eq!(
+            now, then,
+            "{}: a form that is spoken does not change; see docs/cluster.md",
+            now.0
+        );
+    }
+    assert_eq!(all.len(), committed.len());
+    for kind in ["Region Handoff", "Region Claims", "Notice Route", "Frames", "Gone"] {
+        assert!(all.iter().any(|(name, _)| name == kind), "{kind}");
+    }
+}
+
+#[test]
+fn this_release_reads_every_message_of_the_versions_that_it_speaks() {
+    for version in PEER_VERSION_MIN..=PEER_VERSION {
+        for (name, bytes) in lines("peers", version) {
+            let message = peer::decode(&bytes).unwrap_or_else(|e| panic!("{name}: {e}"));
+            if version == PEER_VERSION {
+                assert_eq!(bytes_of(&message), bytes, "{name}: something was lost");
+            }
+        }
+    }
+}
+
+/// Where the arrays of a MessagePack value are: the place of each one's marker, and its end.
+fn arrays(bytes: &[u8]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let end = value(bytes, 0, &mut found);
+    assert_eq!(end, bytes.len());
+    found
+}
+
+/// The end of the value at `at`.
+fn value(bytes: &[u8], at: usize, found: &mut Vec<(usize, usize)>) -> usize {
+    let number = |from: usize, len: usize| {
+        bytes[from..from + len].iter().fold(0, |n, byte| n << 8 | usize::from(*byte))
+    };
+    let many = |at: usize, count: usize, found: &mut Vec<(usize, usize)>| {
+        (0..count).fold(at, |at, _| value(bytes, at, found))
+    };
+    match bytes[at] {
+        0x00..=0x7f | 0xc0..=0xc3 | 0xe0..=0xff => at + 1,
+        marker @ 0x80..=0x8f => many(at + 1, usize::from(marker & 15) * 2, found),
+        marker @ 0x90..=0x9f => {
+            let end = many(at + 1, usize::from(marker & 15), found);
+            found.push((at, end));
+            end
+        }
+        0xdc => {
+            let end = many(at + 3, number(at + 1, 2), found);
+            found.push((at, end));
+            end
+        }
+        marker @ 0xa0..=0xbf => at + 1 + usize::from(marker & 31),
+        0xc4 | 0xd9 => at + 2 + number(at + 1, 1),
+        0xcc | 0xd0 => at + 2,
+        0xcd | 0xd1 => at + 3,
+        0xce | 0xd2 => at + 5,
+        0xcf | 0xd3 => at + 9,
+        other => panic!("a marker {other:#x} that no message has"),
+    }
+}
+
+/// The same bytes with one element more at the end of the array there.
+fn longer(bytes: &[u8], (at, end): (usize, usize), element: &[u8]) -> Vec<u8> {
+    let (head, count) = match bytes[at] {
+        0xdc => (3, usize::from(bytes[at + 1]) << 8 | usize::from(bytes[at + 2])),
+        marker => (1, usize::from(marker & 15)),
+    };
+    let marker = [0xdc, ((count + 1) >> 8) as u8, (count + 1) as u8];
+    [&bytes[..at], &marker, &bytes[at + head..end], element, &bytes[end..]].concat()
+}
+
+#[test]
+fn fields_that_a_next_release_adds_at_the_end_are_passed_over() {
+    // Nothing, a number, a text, bytes, a struct.
+    let added: [&[u8]; 5] =
+        [&[0xc0], &[0x07], &[0xa1, b'x'], &[0xc4, 1, 9], &[0x92, 0x91, 0xc3, 0x05]];
+    let (mut read, mut refused) = (0, 0);
+    for (name, message) in samples::all() {
+        let bytes = bytes_of(&message);
+        for at in arrays(&bytes) {
+            let mut whole = 0;
+            for element in added {
+                match peer::decode(&longer(&bytes, at, element)) {
+                    Ok(there) if bytes_of(&there) == bytes => whole += 1,
+                    // A list has got another entry, which is what it says or none that it may have.
+                    Ok(_) | Err(_) => {}
+                }
+            }
+            assert!(whole == 0 || whole == added.len(), "{name}: {whole} at {at:?}");
+            read += usize::from(whole > 0);
+            refused += usize::from(whole == 0);
+        }
+    }
+    assert!(read > 3 * refused && read > 150, "{read} structs, {refused} lists");
+}
+
+#[test]
+fn every_struct_of_a_message_may_grow() {
+    // The outermost array of what a message holds is a struct, save for a list of sessions, and a number.
+    let plain = |name: &str| ["Gone", "Suspect"].contains(&name);
+    for (name, message) in samples::all().into_iter().filter(|(name, _)| !plain(name)) {
+        let bytes = bytes_of(&message);
+        let outer = arrays(&bytes).into_iter().max_by_key(|(at, end)| end - at).unwrap();
+        let grown = longer(&bytes, outer, &[0xc0]);
+        let there = peer::decode(&grown).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(bytes_of(&there), bytes, "{name}");
+    }
+}
+
+#[test]
+fn a_kind_that_a_next_release_adds_is_told_from_what_is_damaged() {
+    #[derive(serde::Serialize)]
+    enum Next {
+        Weather { to: u32, how: &'static str },
+        Region { to: u32, epoch: u64, input: NextInput },
+    }
+    #[derive(serde::Serialize)]
+    enum NextInput {
+        Rain(u8),
+    }
+    let weather = rmp_serde::to_vec(&Next::Weather { to: 1, how: "wet" }).unwrap();
+    let rain = Next::Region { to: 1, epoch: 2, input: NextInput::Rain(3) };
+    for bytes in [weather, rmp_serde::to_vec(&rain).unwrap()] {
+        assert!(matches!(peer::decode(&bytes), Err(PeerError::Unknown(_))));
+        let torn = peer::decode(&bytes[..bytes.len() / 3]);
+        assert!(matches!(torn, Err(PeerError::Malformed(_))), "{torn:?}");
+    }
+}
+
+/// A small region's checkpoint, the same in every run.
+fn checkpoint() -> RegionSnapshot {
+    let mut world = World::new(scene(Visibility::Patches, 60), 1);
+    world.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
+    world.join(Plane(0), Pos::ground(3_150, 500), RangeSet::FULL);
+    (0..5).for_each(|_| world.step());
+    world.regions[0].checkpoint().expect("a closed tick")
+}
+
+fn who(snapshot: &RegionSnapshot) -> Vec<(EntityId, Plane, Pos)> {
+    snapshot.entities().map(|e| (e.id, e.plane, e.pos)).collect()
+}
+
+#[test]
+fn this_release_reads_the_checkpoints_of_the_versions_before_it() {
+    let now = checkpoint();
+    rewrite("checkpoint", SNAPSHOT_VERSION, &[("region".into(), now.encode().unwrap())]);
+    for version in SNAPSHOT_VERSION_MIN..=SNAPSHOT_VERSION {
+        let [(_, bytes)] = &lines("checkpoint", version)[..] else { panic!("one checkpoint") };
+        let then = RegionSnapshot::decode(bytes).unwrap_or_else(|e| panic!("{version}: {e}"));
+        assert_eq!((then.region(), who(&then)), (RegionId(0), who(&now)), "version {version}");
+        // Whoever goes on from it has a region.
+        let scene = World::new(scene(Visibility::Patches, 60), 1).scene;
+        let (id, epoch, how) = (RegionId(0), Epoch(9), Recovery { ask: vec![], grace_ticks: 9 });
+        Region::recover(scene, id, epoch, then, how, &mut Vec::new())
+            .unwrap_or_else(|e| panic!("version {version}: {e}"));
+    }
+}

@@ -1,0 +1,83 @@
+//! Regions that move while players walk: nobody may notice. The histories are those of `borders`, held
+//! against the same brute force with the same bounds; all that is added is that regions are frozen, travel
+//! as bytes, and go on under a higher epoch, at steps drawn by the seed.
+
+use crate::support::trial::{CIRCLE, Trial, scene};
+use crate::support::world::World;
+use crate::support::{say_how_to_replay, seeds, seeds_are_given};
+use purview::scene::effects::{Effect, Notice};
+use purview::scene::{Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, Visibility};
+
+fn every_seed(spec: &SceneSpec, most: u64, restless: u64, go: impl Fn(&mut Trial)) {
+    let (mut handoffs, mut moved) = (0, 0);
+    for seed in seeds(most) {
+        let mut t = Trial::new(spec.clone(), seed);
+        t.w.restless = restless;
+        let run = std::panic::AssertUnwindSafe(|| go(&mut t));
+        if let Err(why) = std::panic::catch_unwind(run) {
+            eprintln!("seed {seed} failed at tick {}", t.w.tick);
+            say_how_to_replay("relocation", seed);
+            std::panic::resume_unwind(why);
+        }
+        assert_eq!(t.w.resyncs, 0, "a client was told everything anew");
+        handoffs += t.w.handoffs;
+        moved += t.w.relocations;
+    }
+    println!("{handoffs} handoffs, {moved} relocations");
+    let enough = handoffs > 20 && moved > 200;
+    assert!(enough || seeds_are_given(), "{handoffs} handoffs, {moved} relocations: few");
+}
+
+fn trials(spec: &SceneSpec, most: u64) {
+    every_seed(spec, most, 3, |t| t.run(40));
+}
+
+#[test]
+fn by_patches_nobody_notices_that_regions_move() {
+    trials(&scene(Visibility::Patches, 100), 30);
+}
+
+#[test]
+fn by_patches_with_a_cap_nobody_notices_that_regions_move() {
+    trials(&scene(Visibility::Patches, 3), 30);
+}
+
+#[test]
+fn by_circle_with_a_cap_nobody_notices_that_regions_move() {
+    trials(&scene(CIRCLE, 3), 30);
+}
+
+#[test]
+fn with_a_margin_nobody_notices_that_regions_move() {
+    trials(&SceneSpec { view_margin_cm: 200, ..scene(CIRCLE, 3) }, 20);
+}
+
+#[test]
+fn in_a_storm_regions_move_and_afterwards_all_is_as_if_it_had_never_been() {
+    every_seed(&scene(Visibility::Patches, 3), 30, 4, |t| {
+        t.storm(40);
+        // Lost batches are no business of this test.
+        t.w.resyncs = 0;
+    });
+}
+
+#[test]
+fn sessions_are_told_under_the_next_epoch_what_was_applied() {
+    let mut w = World::new(scene(Visibility::Patches, 60), 1);
+    let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
+    (0..2).for_each(|_| w.step());
+    w.walk(a, Pos::ground(2_990, 500));
+    w.step();
+    w.walk(a, Pos::ground(2_980, 500));
+    let at = &mut w.regions[0];
+    let empty = Region::new(w.scene.clone(), RegionId(0)).expect("a region of the scene");
+    let snapshot = std::mem::replace(at, empty).freeze().expect("a closed tick");
+    let mut fx = Vec::new();
+    let next = Region::restore(w.scene.clone(), RegionId(0), Epoch(2), snapshot, &mut fx);
+    assert!(next.is_ok());
+    let [Effect::Notice(session, Notice::Route { epoch, last_applied, arrived, .. })] = &fx[..]
+    else {
+        panic!("{fx:?}");
+    };
+    assert_eq!((*session, *epoch, *last_applied, *arrived), (a, Epoch(2), Seq(1), false));
+}

@@ -1,0 +1,489 @@
+//! What regions make of words about movement and of what the server's logic says: whom they believe, what
+//! they answer, and what everybody is told of it.
+
+use std::sync::Arc;
+
+use crate::support::world::World;
+use purview::scene::effects::{Destination, Input, Motion, Order};
+use purview::scene::frames::Refusal;
+use purview::scene::movement::{
+    ClientMs, Flags, Go, GrantId, Move, MoveOrder, Own, Reason, ServerMs, Vector,
+};
+use purview::scene::spec::{KindSpec, LayerSpec, MoveSpec, Moves, Rates};
+use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, Draft, Tile};
+use purview::scene::{
+    EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, SessionId, Tick,
+    Visibility,
+};
+
+const PLANE: Plane = Plane(0);
+
+/// Two regions of 64 m side by side; one sees 10 m far. Players walk at 5 m/s, whatever is granted stays
+/// below 10.
+fn spec(mode: Moves) -> SceneSpec {
+    let player = KindSpec { speed_cm_s: Some(500), ..KindSpec::new("player", 0) };
+    SceneSpec {
+        width_cm: 12_800,
+        depth_cm: 6_400,
+        land_cm: 6_400,
+        region_lands_x: 1,
+        region_lands_z: 1,
+        layers: vec![LayerSpec { name: "common".into(), patch_cm: 1_600 }],
+        kinds: vec![player, KindSpec::new("npc", 0)],
+        visibility: Visibility::Circle { enter_cm: 1_000, leave_cm: 1_100 },
+        rates: Rates { near: 1, middle: 1, far: 1 },
+        handoff_margin_cm: 100,
+        top_speed_cm_s: 1_000,
+        moves: MoveSpec { mode, ..MoveSpec::default() },
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    }
+}
+
+struct Play {
+    w: World,
+    /// Added to the server's time, that is what the clients' clocks say.
+    ahead_ms: u64,
+}
+
+impl Play {
+    fn new(mode: Moves) -> Play {
+        Play { w: World::new(spec(mode), 1), ahead_ms: 5_000 }
+    }
+
+    fn join(&mut self, x: i32, z: i32) -> SessionId {
+        let session = self.w.join(PLANE, Pos::ground(x, z), RangeSet::FULL);
+        self.step(1);
+        session
+    }
+
+    fn step(&mut self, ticks: u32) {
+        (0..ticks).for_each(|_| self.w.step());
+    }
+
+    fn id(&self, session: SessionId) -> EntityId {
+        self.w.clients[&session].entity
+    }
+
+    fn clock(&self) -> ClientMs {
+        ClientMs((self.w.tick.0 + 1) * 100 + self.ahead_ms)
+    }
+
+    /// Says a word that is heard in the next tick, which then passes.
+    fn say(&mut self, session: SessionId, go: Go) {
+        let ruling = self.own(session).ruling;
+        self.say_as(session, ruling, self.clock(), go);
+    }
+
+    fn say_as(&mut self, session: SessionId, ruling: u32, at: ClientMs, go: Go) {
+        self.w.order(session, Order::Walk(MoveOrder { ruling, at, go }));
+        self.step(1);
+    }
+
+    /// Walks on from where it is.
+    fn walk(&mut self, session: SessionId, vx_mm_s: i32, vz_mm_s: i32) {
+        let start = self.own(session).course.position(ServerMs((self.w.tick.0 + 1) * 100));
+        self.say(session, vector(start, vx_mm_s, vz_mm_s));
+    }
+
+    fn motion(&mut self, id: EntityId, motion: Motion) {
+        let owner = self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost));
+        let owner = owner.expect("it lives somewhere").id();
+        self.w.tell(owner, Input::Motion { id, motion });
+        self.step(1);
+    }
+
+    fn own(&self, session: SessionId) -> Own {
+        self.w.clients[&session].own.expect("it was told of its own movement")
+    }
+
+    fn pos(&self, id: EntityId) -> Pos {
+        let found = self.w.regions.iter().filter_map(|r| r.find(id)).find(|e| !e.ghost);
+        found.expect("it lives somewhere").pos
+    }
+
+    /// Where a client believes that another is.
+    fn seen(&self, session: SessionId, id: EntityId) -> Pos {
+        self.w.clients[&session].courses[&id].position(ServerMs(self.w.tick.0 * 100))
+    }
+
+    /// The last refusal, which must be the only new one.
+    fn refused(&mut self, session: SessionId) -> Refusal {
+        let client = self.w.clients.get_mut(&session).expect("a client");
+        let refusals = std::mem::take(&mut client.refusals);
+        assert_eq!(refusals.len(), 1, "{refusals:?}");
+        assert_eq!((refusals[0].seq, client.ack), (client.seq, client.seq));
+        refusals[0].why
+    }
+
+    fn is_calm(&self, session: SessionId) -> bool {
+        self.w.clients[&session].refusals.is_empty()
+    }
+}
+
+fn vector(start: Pos, vx_mm_s: i32, vz_mm_s: i32) -> Go {
+    Go::Walk(Vector { start, vx_mm_s, vz_mm_s, lasts_ms: None }.into())
+}
+
+fn push(vx_mm_s: i32, lasts_ms: u32) -> Motion {
+    let start = Pos::default();
+    let course = Vector { start, vx_mm_s, vz_mm_s: 0, lasts_ms: Some(lasts_ms) };
+    Motion::Walk(course.into())
+}
+
+#[test]
+fn one_word_walks_until_it_is_too_old_and_viewers_are_told_twice() {
+    let mut p = Play::new(Moves::Judged);
+    let (a, b) = (p.join(1_000, 1_000), p.join(1_200, 1_000));
+    let id = p.id(a);
+    p.walk(a, 3_000, 4_000);
+    for ticks in 0..8 {
+        let way = Pos::ground(1_000 + ticks * 30, 1_000 + ticks * 40);
+        assert_eq!((p.pos(id), p.seen(b, id)), (way, way), "after {ticks} ticks");
+        p.step(1);
+    }
+    // Half a second and 0.3 s of grace.
+    p.step(3);
+    let end = Pos::ground(1_240, 1_320);
+    assert_eq!((p.pos(id), p.seen(b, id), p.w.clients[&b].turns), (end, end, 2));
+    assert!(p.is_calm(a));
+}
+
+#[test]
+fn a_word_in_the_other_form_is_refused_and_changes_nothing() {
+    let mut p = Play::new(Moves::Judged);
+    let a = p.join(1_000, 1_000);
+    p.w.order(a, Order::Move(Pos::ground(1_010, 1_000)));
+    p.step(1);
+    assert_eq!(p.refused(a), Refusal::WrongForm);
+    assert_eq!(p.pos(p.id(a)), Pos::ground(1_000, 1_000));
+
+    let mut p = Play::new(Moves::Trusted);
+    let a = p.join(1_000, 1_000);
+    let clock = p.clock();
+    p.say_as(a, 0, clock, vector(Pos::ground(1_000, 1_000), 500, 0));
+    p.step(3);
+    assert_eq!(p.refused(a), Refusal::WrongForm);
+    p.motion(p.id(a), push(500, 1_000));
+    p.step(3);
+    assert_eq!(p.pos(p.id(a)), Pos::ground(1_000, 1_000));
+    assert!(p.w.clients[&a].own.is_none());
+}
+
+#[test]
+fn who_is_refused_stands_and_is_told_where_with_the_acknowledgement() {
+    let mut p = Play::new(Moves::Judged);
+    let (a, b) = (p.join(1_000, 1_000), p.join(1_200, 1_000));
+    let id = p.id(a);
+    p.walk(a, 5_000, 0);
+    p.step(1);
+    let here = p.pos(id);
+    // Elsewhere, all at once.
+    p.say(a, vector(Pos::ground(1_500, 1_500), 5_000, 0));
+    let Refusal::Move(Reason::Displaced { at, .. }) = p.refused(a) else { panic!("a teleport") };
+    assert_eq!(at, Pos { x: here.x + 50, ..here });
+    let own = p.own(a);
+    assert_eq!((own.ruling, own.course.course), (1, Move::stand(p.pos(id))));
+    assert_eq!(p.seen(b, id), p.pos(id));
+    // What was under way before it knew is dropped without another word.
+    let clock = p.clock();
+    p.say_as(a, 0, clock, vector(Pos::ground(1_700, 1_500), 5_000, 0));
+    assert!(p.is_calm(a));
+    assert_eq!(p.own(a).ruling, 1);
+    // Faster than it may.
+    p.walk(a, 5_010, 0);
+    assert_eq!(p.refused(a), Refusal::Move(Reason::TooFast { found_cm_s: 501, allowed_cm_s: 500 }));
+    assert_eq!(p.own(a).ruling, 2);
+    p.walk(a, 0, 5_000);
+    p.step(2);
+    assert!(p.is_calm(a));
+    assert_eq!(p.pos(id).z, 1_100);
+    let counted = Reason::WORDS.iter().zip(p.w.regions[0].counts().moves_refused);
+    let counted: Vec<_> = counted.filter(|(_, n)| *n > 0).collect();
+    assert_eq!(counted, [(&"displaced", 1), (&"too_fast", 1)]);
+}
+
+#[test]
+fn a_clock_that_runs_ahead_or_back_is_refused() {
+    let mut p = Play::new(Moves::Judged);
+    let a = p.join(1_000, 1_000);
+    p.walk(a, 5_000, 0);
+    let (clock, ahead) = (p.clock(), ClientMs(p.clock().0 + 1_500));
+    p.say_as(a, 0, clock, Go::On);
+    // 800 ms at most of a walk whose last word is that old, and then it says so once more.
+    p.say_as(a, 0, ClientMs(clock.0 + 700), Go::On);
+    assert!(p.is_calm(a));
+    p.say_as(a, 0, ahead, Go::On);
+    assert!(matches!(p.refused(a), Refusal::Move(Reason::ClockAhead { .. })));
+    let back = ClientMs(clock.0);
+    p.say_as(a, 1, back, Go::On);
+    let found = p.refused(a);
+    assert!(matches!(found, Refusal::Move(Reason::ClockBack { .. })), "{found:?}");
+    let clock = p.clock();
+    p.say_as(a, 9, clock, Go::On);
+    assert_eq!(p.refused(a), Refusal::Move(Reason::UnknownRuling { found: 9, last: 2 }));
+}
+
+#[test]
+fn logic_roots_pushes_and_speeds_up_and_the_client_is_told() {
+    let mut p = Play::new(Moves::Judged);
+    let (a, b) = (p.join(1_000, 1_000), p.join(1_200, 1_000));
+    let id = p.id(a);
+    p.walk(a, 5_000, 0);
+    p.motion(id, Motion::Flags(Flags::ROOTED));
+    let here = p.pos(id);
+    assert_eq!((p.own(a).flags, p.own(a).ruling), (Flags::ROOTED, 1));
+    p.walk(a, 5_000, 0);
+    assert_eq!(p.refused(a), Refusal::Move(Reason::MayNotMove { flags: Flags::ROOTED }));
+    assert_eq!(p.pos(id), here);
+    p.motion(id, Motion::Flags(Flags::NONE));
+    assert_eq!((p.own(a).flags, p.own(a).ruling), (Flags::NONE, 2));
+    // A knock-back, from wherever it is; until it is over its client has no say.
+    p.motion(id, push(-8_000, 400));
+    p.walk(a, 5_000, 0);
+    assert!(matches!(p.refused(a), Refusal::Move(Reason::Pushed { .. })));
+    p.motion(id, push(-8_000, 400));
+    let from = p.pos(id);
+    p.step(5);
+    assert_eq!((p.pos(id).x, p.seen(b, id)), (from.x - 320, p.pos(id)));
+    assert_eq!((p.own(a).ruling, p.own(a).course.lasts_ms), (5, 400));
+    // A mount is good until it is taken back, and then for as long as the client may not know.
+    p.motion(id, Motion::Grant { id: GrantId(3), speed_cm_s: 900, lasts_ms: None });
+    assert_eq!(p.own(a).grants.iter().flatten().count(), 1);
+    p.walk(a, 9_000, 0);
+    assert!(p.is_calm(a));
+    p.motion(id, Motion::Revoke(GrantId(3)));
+    assert_eq!(p.own(a).grants, [None; 4]);
+    p.motion(id, Motion::Speed(300));
+    assert_eq!(p.own(a).speed_cm_s, 300);
+    p.motion(id, Motion::Stop);
+    let clock = ClientMs(p.clock().0 + 40_000);
+    p.step(400);
+    p.say_as(a, 6, clock, vector(p.pos(id), 3_010, 0));
+    assert_eq!(p.refused(a), Refusal::Move(Reason::TooFast { found_cm_s: 301, allowed_cm_s: 300 }));
+}
+
+#[test]
+fn nothing_goes_faster_than_the_borders_allow() {
+    let mut p = Play::new(Moves::Judged);
+    let a = p.join(1_000, 1_000);
+    let id = p.id(a);
+    p.motion(id, push(10_010, 400));
+    p.motion(id, Motion::Speed(1_001));
+    p.motion(id, Motion::Grant { id: GrantId(1), speed_cm_s: 1_001, lasts_ms: None });
+    p.step(5);
+    assert_eq!(p.pos(id), Pos::ground(1_000, 1_000));
+    assert_eq!((p.own(a).speed_cm_s, p.own(a).grants), (500, [None; 4]));
+}
+
+#[test]
+fn logic_puts_players_and_walks_beasts() {
+    let mut p = Play::new(Moves::Judged);
+    let a = p.join(1_000, 1_000);
+    let beast = p.w.spawn(Kind(1), PLANE, Pos::ground(1_300, 1_000), RangeSet::FULL, None);
+    p.step(1);
+    // A beast stands where it was put until it is set in motion.
+    assert!(p.w.clients[&a].shown.contains_key(&beast));
+    assert!(!p.w.clients[&a].courses.contains_key(&beast));
+    p.motion(beast, push(1_000, 5_000));
+    p.step(10);
+    assert_eq!((p.pos(beast), p.seen(a, beast)), (Pos::ground(1_400, 1_000), p.pos(beast)));
+    assert_eq!(p.w.clients[&a].turns, 1);
+    let order = Order::Move(Pos::ground(1_100, 1_100));
+    p.w.tell(RegionId(0), Input::Logic { id: beast, order: order.clone() });
+    p.w.tell(RegionId(0), Input::Logic { id: p.id(a), order });
+    p.step(1);
+    let there = Pos::ground(1_100, 1_100);
+    assert_eq!((p.pos(beast), p.seen(a, beast), p.own(a).ruling), (there, there, 1));
+    assert_eq!(p.own(a).course.course, Move::stand(there));
+}
+
+#[test]
+fn a_mount_and_an_unanswered_ruling_go_along_across_a_border() {
+    let mut p = Play::new(Moves::Judged);
+    let (a, b) = (p.join(6_200, 1_000), p.join(6_500, 1_200));
+    let id = p.id(a);
+    p.motion(id, Motion::Grant { id: GrantId(1), speed_cm_s: 900, lasts_ms: None });
+    p.walk(a, 9_000, 0);
+    let turns = p.w.clients[&b].turns;
+    for _ in 0..3 {
+        p.step(3);
+        p.say(a, Go::On);
+    }
+    assert_eq!((p.w.handoffs, p.w.clients[&a].region), (1, RegionId(1)));
+    assert!(p.is_calm(a), "it may ride on");
+    assert_eq!(p.w.clients[&b].turns, turns, "a handoff is no turn");
+    assert!(p.w.clients[&b].left.is_empty());
+    // It is pushed back over the border, and does not answer.
+    p.motion(id, push(-10_000, 1_300));
+    p.step(14);
+    assert_eq!((p.w.handoffs, p.w.clients[&a].region), (2, RegionId(0)));
+    let (here, clock) = (p.pos(id), p.clock());
+    p.say_as(a, 0, clock, vector(Pos::ground(7_000, 1_000), 5_000, 0));
+    assert!(p.is_calm(a), "said before it knew");
+    assert_eq!((p.pos(id), p.own(a).ruling), (here, 1));
+    p.walk(a, 9_000, 0);
+    assert!(p.is_calm(a), "the mount is its own still");
+    assert_eq!(p.seen(b, id), p.pos(id));
+}
+
+/// The first region of a scene with a gate: a wall with one tile that is a door.
+fn gated() -> Scene {
+    let scene = Scene::new(SceneId(0), spec(Moves::Judged), 100, RegionId(0)).expect("legal");
+    let mut draft = Draft::new(100, 128, 64).expect("a draft");
+    for z in (0..64).filter(|z| *z != 10) {
+        draft.set_blocked(Tile { x: 13, z }, true).expect("a tile");
+    }
+    draft.add_door("gate", true, &[Tile { x: 13, z: 10 }]).expect("a door");
+    scene.with_terrain(Arc::new(draft.finish())).expect("it fits")
+}
+
+fn shut(open: bool, at: Tick, version: u64) -> Input {
+    let change = DoorChange::Set { door: DoorId(0), open };
+    Input::Door(DoorOrder { plane: PLANE, change, at, version })
+}
+
+#[test]
+fn a_door_that_closes_stops_who_comes_there_and_its_client_is_told() {
+    let mut p = Play { w: World::of(gated(), 1), ahead_ms: 5_000 };
+    let (a, b) = (p.join(1_050, 1_050), p.join(1_050, 1_250));
+    let id = p.id(a);
+    p.walk(a, 5_000, 0);
+    p.step(2);
+    let at = p.w.tick.next();
+    for region in [0, 1] {
+        p.w.tell(RegionId(region), shut(false, at, 1));
+    }
+    p.step(1);
+    // It goes on up to the door; then it stands there, which its client is told.
+    assert_eq!((p.pos(id).x, p.own(a).ruling), (1_200, 0));
+    assert_eq!(p.seen(b, id), p.pos(id));
+    p.say(a, Go::On);
+    p.step(2);
+    assert_eq!((p.pos(id).x, p.seen(b, id)), (1_299, p.pos(id)));
+    let own = p.own(a);
+    assert_eq!((own.ruling, own.course.course), (1, Move::stand(p.pos(id))));
+    // Into the closed door.
+    p.walk(a, 5_000, 0);
+    p.step(2);
+    assert_eq!(p.pos(id).x, 1_299);
+    let at = p.w.tick.next();
+    p.w.tell(RegionId(0), shut(true, at, 2));
+    p.step(2);
+    assert_eq!(p.pos(id).x, 1_299, "an open door pulls nobody through");
+    p.walk(a, 5_000, 0);
+    p.step(3);
+    assert_eq!(p.pos(id).x, 1_449);
+    assert!(p.is_calm(a));
+}
+
+#[test]
+fn a_wall_stops_vectors_and_refuses_paths() {
+    let mut p = Play { w: World::of(gated(), 1), ahead_ms: 5_000 };
+    let a = p.join(1_150, 2_050);
+    let path = |x| {
+        let steps = "777".parse().expect("steps");
+        Go::Walk(purview::scene::movement::Path::new(Pos::ground(x, 2_050), steps, 500, 1).into())
+    };
+    p.say(a, path(1_150));
+    let blocked = Refusal::Move(Reason::Blocked { tile: (13, 20) });
+    assert_eq!((p.refused(a), p.own(a).ruling), (blocked, 1));
+    p.walk(a, 5_000, 0);
+    p.step(5);
+    assert_eq!(p.pos(p.id(a)).x, 1_299);
+    // Beyond the wall, where a vector through it would have come to.
+    p.say(a, vector(Pos::ground(1_450, 2_050), 5_000, 0));
+    assert_eq!(p.refused(a), blocked);
+    assert_eq!(p.pos(p.id(a)).x, 1_299);
+}
+
+/// What a client was told of another since `since`: who came and went, in which ticks.
+fn comings(p: &Play, session: SessionId, id: EntityId, since: Tick) -> (Vec<Tick>, Vec<Tick>) {
+    let c = &p.w.clients[&session];
+    let of = |list: &[(Tick, EntityId)]| {
+        list.iter().filter(|(t, who)| *who == id && *t > since).map(|(t, _)| *t).collect()
+    };
+    (of(&c.entered), of(&c.left))
+}
+
+#[test]
+fn a_jump_is_one_step_for_all_who_watch() {
+    let far = Pos::ground(11_000, 5_000);
+    for (scene, plane, to) in [
+        (0, PLANE, Pos::ground(4_000, 4_000)),
+        (0, PLANE, far),
+        (0, Plane(2), Pos::ground(1_000, 1_000)),
+        (0, Plane(2), far),
+        (1, PLANE, Pos::ground(500, 500)),
+    ] {
+        let mut p = Play::new(Moves::Judged);
+        let other = p.w.add_scene(spec(Moves::Judged));
+        assert_eq!(other, SceneId(1));
+        let (a, left) = (p.join(1_000, 1_000), p.join(1_200, 1_000));
+        let met = p.join(2_000, 2_000);
+        p.w.jump_to(met, SceneId(scene), plane, Pos { x: to.x + 100, ..to });
+        p.step(5);
+        let id = p.id(a);
+        p.walk(a, 5_000, 0);
+        let since = p.w.tick;
+        p.w.jump_to(a, SceneId(scene), plane, to);
+        // On the way through the tick it walked on, as far as others know.
+        p.step(5);
+        let what = format!("to {to:?} of plane {plane} in scene {scene}");
+        let (entered, gone) = comings(&p, left, id, since);
+        assert_eq!((entered.len(), gone.len()), (0, 1), "{what}: from where it was");
+        let (entered, gone) = comings(&p, met, id, since);
+        assert_eq!((entered.len(), gone.len()), (1, 0), "{what}: where it came to");
+        assert_eq!((p.seen(met, id), p.w.clients[&met].turns), (to, 0), "{what}");
+        let own = p.own(a);
+        assert_eq!(own.course.course, Move::stand(to), "{what}");
+        assert!(own.ruling > 0, "{what}");
+        // Words from before it knew go nowhere.
+        let clock = p.clock();
+        p.say_as(a, 0, clock, vector(Pos::ground(1_050, 1_000), 5_000, 0));
+        assert!(p.is_calm(a), "{what}");
+        p.walk(a, 0, 5_000);
+        p.step(2);
+        assert!(p.is_calm(a), "{what}");
+        assert_eq!(p.seen(met, id), Pos { z: to.z + 100, ..to }, "{what}");
+    }
+}
+
+#[test]
+fn who_sees_both_ends_of_a_jump_is_told_of_it_once() {
+    let mut p = Play::new(Moves::Judged);
+    let (a, b) = (p.join(1_000, 1_000), p.join(1_200, 1_000));
+    let (id, since) = (p.id(a), p.w.tick);
+    p.w.jump(a, PLANE, Pos::ground(1_500, 1_000));
+    p.step(1);
+    assert_eq!(p.seen(b, id), Pos::ground(1_500, 1_000));
+    assert_eq!((comings(&p, b, id, since), p.w.clients[&b].turns), ((vec![], vec![]), 1));
+}
+
+#[test]
+fn scenes_that_trust_and_scenes_that_judge_are_left_for_one_another() {
+    let mut p = Play::new(Moves::Judged);
+    let trusting = p.w.add_scene(spec(Moves::Trusted));
+    let a = p.join(1_000, 1_000);
+    let id = p.id(a);
+    p.motion(id, Motion::Grant { id: GrantId(1), speed_cm_s: 900, lasts_ms: None });
+    p.w.jump_to(a, trusting, PLANE, Pos::ground(700, 700));
+    p.step(3);
+    p.w.order(a, Order::Move(Pos::ground(900, 700)));
+    p.step(1);
+    assert_eq!((p.pos(id), p.is_calm(a)), (Pos::ground(900, 700), true));
+    let here = Destination {
+        scene: SceneId(0),
+        region: RegionId(0),
+        plane: PLANE,
+        pos: Pos::ground(2_000, 2_000),
+    };
+    p.w.order(a, Order::Jump(here));
+    p.step(3);
+    let own = p.own(a);
+    assert_eq!((own.course.course, own.grants), (Move::stand(here.pos), [None; 4]));
+    p.walk(a, 5_000, 0);
+    p.step(2);
+    assert_eq!((p.pos(id), p.is_calm(a)), (Pos::ground(2_100, 2_000), true));
+}

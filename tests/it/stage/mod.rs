@@ -1,0 +1,457 @@
+//! The real actors on real arbiters, with the test as every player's client: bytes in, bytes out.
+//!
+//! A tick of the stage is over when every region has closed it and everything that was said is where
+//! it was sent to, so that a test can say what each client must have been told by then.
+
+mod client;
+mod gate;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use actix::prelude::*;
+use actix_rt::time::sleep;
+use actix_rt::{Arbiter, System};
+use futures::channel::oneshot;
+use purview::actor::directory::Directory;
+use purview::actor::messages::{Inspect, RunTick, ToRegion};
+use purview::actor::metrics::RegionMetrics;
+use purview::actor::player::{FromSocket, Pass, Passes, PlayerActor, PlayerSetup};
+use purview::actor::region::{Clock, RegionRef, start_regions};
+use purview::scene::effects::Input;
+use purview::scene::player::PlayerConfig;
+use purview::scene::spec::{LayerSpec, Rates};
+use purview::scene::{
+    EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Seq, Tick,
+};
+use purview::wire::client::{Act, Hello, Join, Jump, Leave, Move, Ping, Resume};
+use purview::wire::{ClientMsg, PROTOCOL_VERSION};
+use serde_bytes::ByteBuf;
+
+pub use self::client::Client;
+
+use self::gate::{Flush, Gate, Shut};
+use crate::support::brute::{Truth, in_range};
+
+/// Nothing that a test awaits takes this long, unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Which of the stage's clients.
+pub type Who = usize;
+
+/// Nine regions of 16 m; views by patches of 4 m; every ring every tick.
+pub fn nine_regions(name: &str) -> SceneSpec {
+    SceneSpec {
+        name: name.into(),
+        width_cm: 4_800,
+        depth_cm: 4_800,
+        land_cm: 1_600,
+        region_lands_x: 1,
+        region_lands_z: 1,
+        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        kinds: SceneSpec::default().kinds,
+        rates: Rates { near: 1, middle: 1, far: 1 },
+        handoff_margin_cm: 100,
+        top_speed_cm_s: 2_000,
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    }
+}
+
+/// Limits that a test does not run into unless it wants to. Nothing is sent again for want of an
+/// acknowledgement: what arrives has come the straight way.
+pub fn calm() -> PlayerConfig {
+    PlayerConfig {
+        rate_limit: 1_000_000,
+        rate_burst: 1_000_000,
+        resend_ms: 600_000,
+        ..PlayerConfig::default()
+    }
+}
+
+/// The actors, and their clients.
+pub struct Stage {
+    pub directory: Arc<Directory>,
+    pub regions: Vec<RegionRef>,
+    pub clients: Vec<Client>,
+    pub tick: Tick,
+    /// How often sessions that connect from now on look after themselves.
+    pub check_every: Duration,
+    opened: u64,
+    arbiters: Vec<Arbiter>,
+    gates: Vec<Addr<Gate>>,
+    shut: BTreeMap<usize, oneshot::Sender<()>>,
+}
+
+/// A client whose session has a thread to itself, which can be held up or stopped.
+pub struct Alone {
+    pub who: Who,
+    arbiter: Arbiter,
+}
+
+impl Alone {
+    /// Holds the session's thread up until the sender is dropped.
+    pub fn hold_up(&self) -> std::sync::mpsc::Sender<()> {
+        let (go_on, held) = std::sync::mpsc::channel();
+        let held_up = self.arbiter.spawn_fn(move || assert!(held.recv().is_err()));
+        assert!(held_up, "the thread is there");
+        go_on
+    }
+}
+
+/// Resume tokens that say what they mean.
+struct Plain;
+
+impl Passes for Plain {
+    fn write(&self, pass: &Pass) -> Option<String> {
+        Some(format!("{} {} {}", pass.entity.0, pass.subject, pass.scene))
+    }
+
+    fn read(&self, token: &str) -> Result<Pass, String> {
+        let wrong = || format!("{token:?} is no token");
+        let mut words = token.splitn(3, ' ');
+        let mut word = || words.next().map(str::to_owned).ok_or_else(wrong);
+        let entity = EntityId(word()?.parse().map_err(|_| wrong())?);
+        Ok(Pass { entity, subject: word()?, scene: word()? })
+    }
+}
+
+/// Runs a test in a system of its own.
+pub fn play(test: impl AsyncFnOnce()) {
+    System::new().block_on(test());
+}
+
+impl Stage {
+    /// Regions of these scenes, in turn on two arbiters, with a manual clock.
+    pub fn new(specs: Vec<SceneSpec>) -> Stage {
+        Stage::build(specs, Clock::Manual, false, Duration::ZERO)
+    }
+
+    /// The same with the directory's clock.
+    pub fn in_real_time(specs: Vec<SceneSpec>) -> Stage {
+        Stage::build(specs, Clock::Real, false, Duration::ZERO)
+    }
+
+    /// The same as [`Stage::new`] with gates before the regions.
+    pub fn gated(specs: Vec<SceneSpec>) -> Stage {
+        Stage::build(specs, Clock::Manual, true, Duration::ZERO)
+    }
+
+    /// The same as [`Stage::new`], in which players stay for so long whose sessions are gone.
+    pub fn lingering(specs: Vec<SceneSpec>, linger: Duration) -> Stage {
+        Stage::build(specs, Clock::Manual, false, linger)
+    }
+
+    fn build(specs: Vec<SceneSpec>, clock: Clock, gated: bool, linger: Duration) -> Stage {
+        let mut first = 0;
+        let mut scenes = Vec::new();
+        for spec in specs {
+            let id = SceneId(scenes.len() as u16);
+            let scene = Scene::new(id, spec, 100, RegionId(first)).expect("a legal scene");
+            first += scene.map.regions.len() as u32;
+            scenes.push(Arc::new(scene));
+        }
+        let directory = Arc::new(Directory::new(scenes).with_linger(linger));
+        let doors: Vec<Arc<OnceLock<_>>> = (0..first).map(|_| Arc::default()).collect();
+        let doors_with_gates = if gated { &doors[..] } else { &[] };
+        let gates: Vec<Addr<Gate>> =
+            doors_with_gates.iter().map(|door| Gate { region: door.clone() }.start()).collect();
+        if !gates.is_empty() {
+            // Only the first word counts: the regions reach each other through the gates.
+            let named = (0..).map(RegionId).zip(gates.iter().map(|g| g.clone().recipient()));
+            directory.set_regions(named.collect());
+        }
+        let arbiters = vec![Arbiter::new(), Arbiter::new()];
+        let handles: Vec<_> = arbiters.iter().map(Arbiter::handle).collect();
+        let regions = start_regions(&directory, &handles, clock);
+        for (door, region) in doors.iter().zip(&regions) {
+            door.set(region.addr.clone()).expect("set once");
+        }
+        let (clients, shut) = Default::default();
+        let (tick, check_every, opened) = (Tick(100), Duration::from_millis(10), 0);
+        Stage { directory, regions, clients, tick, check_every, opened, arbiters, gates, shut }
+    }
+
+    /// A client that has connected, on one of the regions' arbiters.
+    pub fn connect(&mut self, config: PlayerConfig) -> Who {
+        let arbiter = self.arbiters[self.clients.len() % self.arbiters.len()].handle();
+        self.connect_on(&arbiter, config)
+    }
+
+    pub fn connect_on(&mut self, arbiter: &actix_rt::ArbiterHandle, config: PlayerConfig) -> Who {
+        let (sink, queue) = PlayerSetup::queue(&config);
+        let setup = PlayerSetup {
+            directory: self.directory.clone(),
+            sink,
+            tokens: Arc::new(|token| Ok(token.to_string())),
+            passes: Some(Arc::new(Plain)),
+            config,
+            check_every: self.check_every,
+        };
+        let addr = PlayerActor::start_in_arbiter(arbiter, move |_| PlayerActor::new(setup));
+        self.clients.push(Client::new(addr, queue));
+        self.clients.len() - 1
+    }
+
+    /// A client whose session has a thread to itself.
+    pub fn connect_alone(&mut self, config: PlayerConfig) -> Alone {
+        let arbiter = Arbiter::new();
+        let who = self.connect_on(&arbiter.handle(), config);
+        Alone { who, arbiter }
+    }
+
+    /// The session's actor is dropped without a word.
+    pub async fn lose(&mut self, alone: Alone) {
+        let Alone { who, arbiter } = alone;
+        self.clients[who].reads = false;
+        arbiter.stop();
+        let addr = self.clients[who].addr.clone();
+        until("the session is gone", || !addr.connected()).await;
+    }
+
+    /// A client that has said hello and join; the next tick adds it.
+    pub async fn enter(&mut self, scene: &str, plane: Option<i32>, x: i32, z: i32) -> Who {
+        let who = self.connect(calm());
+        self.greet(who, scene, plane, x, z).await;
+        who
+    }
+
+    pub async fn greet(&mut self, who: Who, scene: &str, plane: Option<i32>, x: i32, z: i32) {
+        self.say(who, Hello { version: PROTOCOL_VERSION, token: "somebody".into() }).await;
+        let join = Join {
+            scene: scene.into(),
+            plane: plane.map(Plane),
+            pos: Some(Pos::ground(x, z)),
+            range: None,
+            look: ByteBuf::from("a look"),
+        };
+        self.say(who, join).await;
+    }
+
+    /// The client of a broken connection comes back by a new one; the next tick tells it so.
+    pub async fn come_back(&mut self, before: Who, config: PlayerConfig) -> Who {
+        let who = self.connect(config);
+        let Client { seq, pos, .. } = self.clients[before];
+        (self.clients[who].seq, self.clients[who].pos) = (seq, pos);
+        let ticket = self.clients[before].here().ticket.clone().expect("it may come back");
+        let ack = Seq(self.clients[before].ack());
+        self.say(who, Hello { version: PROTOCOL_VERSION, token: "somebody".into() }).await;
+        self.say(who, Resume { token: ticket.token, ack }).await;
+        who
+    }
+
+    /// The client's message has been read by its session when this resolves.
+    pub async fn say(&self, who: Who, msg: impl Into<ClientMsg>) {
+        let bytes = msg.into().encode().into();
+        self.tell(who, FromSocket::Binary(bytes)).await;
+    }
+
+    pub async fn tell(&self, who: Who, msg: FromSocket) {
+        self.clients[who].addr.send(msg).await.expect("the session is there");
+    }
+
+    fn next_seq(&mut self, who: Who) -> Seq {
+        self.clients[who].seq += 1;
+        Seq(self.clients[who].seq)
+    }
+
+    pub async fn walk(&mut self, who: Who, x: i32, z: i32) {
+        let (seq, pos) = (self.next_seq(who), Pos::ground(x, z));
+        self.clients[who].pos = pos;
+        self.say(who, Move { seq, pos }).await;
+    }
+
+    pub async fn act(&mut self, who: Who, what: &str) {
+        let seq = self.next_seq(who);
+        self.say(who, Act { seq, payload: ByteBuf::from(what), aim: None }).await;
+    }
+
+    pub async fn jump(
+        &mut self,
+        who: Who,
+        scene: Option<&str>,
+        plane: Option<i32>,
+        to: (i32, i32),
+    ) {
+        let seq = self.next_seq(who);
+        let (scene, plane) = (scene.map(Into::into), plane.map(Plane));
+        self.say(who, Jump { seq, scene, plane, pos: Pos::ground(to.0, to.1) }).await;
+    }
+
+    pub async fn leave(&self, who: Who) {
+        self.say(who, Leave {}).await;
+    }
+
+    pub async fn ping(&self, who: Who) {
+        self.say(who, Ping { nonce: 1 }).await;
+    }
+
+    /// A tick of every region; then every client that reads has been told all there is to tell.
+    pub async fn tick(&mut self) {
+        self.open_tick().await;
+        let (opened, regions) = (self.opened, &self.regions);
+        // A region that has waited for a neighbour leaves ticks out.
+        let done = |m: &RegionMetrics| m.ticks.load(Relaxed) + m.skipped_ticks.load(Relaxed);
+        let closed = || regions.iter().all(|r| done(&r.metrics) >= opened);
+        until("every region closes the tick", closed).await;
+        self.settle().await;
+        self.read();
+    }
+
+    /// A tick after which every client that is in the world and reads has exactly one frame more.
+    pub async fn steady_tick(&mut self) {
+        let before: Vec<_> = self.clients.iter().map(|c| c.frames.len()).collect();
+        self.tick().await;
+        let tick = self.tick;
+        for (c, before) in self.clients.iter().zip(before).filter(|(c, _)| c.in_world() && c.reads)
+        {
+            assert_eq!(c.frames.len(), before + 1, "{}: one frame per tick", c.id());
+            assert_eq!(c.frames.last().map(|f| f.tick), Some(tick), "{}", c.id());
+        }
+    }
+
+    /// Opens a tick in every region and waits for nothing more.
+    pub async fn open_tick(&mut self) {
+        if !self.gates.is_empty() {
+            // What was sent before the tick is not to be overtaken by it.
+            self.settle().await;
+        }
+        self.tick = self.tick.next();
+        self.opened += 1;
+        self.regions.iter().for_each(|r| r.addr.do_send(RunTick(self.tick)));
+    }
+
+    /// Everything that anybody has sent has been heard, and what was answered, and so on.
+    pub async fn settle(&self) {
+        for _ in 0..4 {
+            for (i, gate) in self.gates.iter().enumerate() {
+                if !self.shut.contains_key(&i) {
+                    gate.send(Flush).await.expect("gates stay");
+                }
+            }
+            for region in &self.regions {
+                region.addr.send(Inspect { plane: None }).await.expect("regions stay");
+            }
+            for client in self.clients.iter().filter(|c| c.reads) {
+                hear(client).await;
+            }
+        }
+    }
+
+    /// The same for clients too that do not read.
+    pub async fn settle_all(&self) {
+        for client in &self.clients {
+            hear(client).await;
+        }
+        self.settle().await;
+    }
+
+    /// Every client that reads takes what is there for it.
+    pub fn read(&mut self) {
+        self.clients.iter_mut().filter(|c| c.reads).for_each(Client::take_ready);
+    }
+
+    /// Shuts the gate before a region; about so many messages may wait there.
+    pub async fn shut(&mut self, region: usize, room: usize) {
+        let (opens, open) = oneshot::channel();
+        self.gates[region].send(Shut { room, open }).await.expect("gates stay");
+        self.shut.insert(region, opens);
+    }
+
+    /// The same, with all the room taken.
+    pub async fn shut_full(&mut self, region: usize) {
+        self.shut(region, 1).await;
+        let door = self.directory.region(RegionId(region as u32)).expect("a region of the stage");
+        // Of no meaning to anybody.
+        let input = Input::BorderLost(RegionId(u32::MAX));
+        while door.try_send(ToRegion { input: input.clone(), client: None }).is_ok() {}
+    }
+
+    /// Opens it.
+    pub fn open(&mut self, region: usize) {
+        drop(self.shut.remove(&region).expect("a gate that is shut"));
+    }
+
+    /// The regions in which an entity lives, and those in which it is mirrored.
+    pub async fn whereabouts(&self, id: EntityId) -> (Vec<u32>, Vec<u32>) {
+        let (mut real, mut ghost) = (Vec::new(), Vec::new());
+        for region in &self.regions {
+            let all = region.addr.send(Inspect { plane: None }).await.expect("regions stay");
+            for e in all.entities.iter().filter(|e| e.id == id) {
+                if e.ghost { &mut ghost } else { &mut real }.push(region.region.0);
+            }
+        }
+        (real, ghost)
+    }
+
+    /// A few ticks in which nobody does anything; then every client shows exactly whom brute force
+    /// says, where they are, and every input is acknowledged.
+    pub async fn rest(&mut self) {
+        for _ in 0..3 {
+            self.tick().await;
+        }
+        let present: Vec<&Client> = self.clients.iter().filter(|c| c.in_world()).collect();
+        for me in &present {
+            let sees = |other: &&&Client| me.id() != other.id() && self.sees(me, other);
+            let want: BTreeMap<_, _> =
+                present.iter().filter(sees).map(|o| (o.id(), o.pos)).collect();
+            assert_eq!(me.shown, want, "whom {} shows", me.id());
+            assert_eq!(me.ack(), me.seq, "{}: the last input", me.id());
+        }
+    }
+
+    /// Whether the one sees the other, by brute force. View caps are none of its business.
+    pub fn sees(&self, a: &Client, b: &Client) -> bool {
+        let truth = |c: &Client| Truth::new(Kind::PLAYER, c.here().plane, c.pos, RangeSet::FULL);
+        let scene = self.directory.scene_named(&a.here().scene).expect("a scene of the stage");
+        let known = a.shown.contains_key(&b.id());
+        a.here().scene == b.here().scene && in_range(&scene, &truth(a), &truth(b), known)
+    }
+
+    /// Opens one tick after the other until `holds`: for what a region does that has waited for a
+    /// neighbour in vain.
+    pub async fn open_ticks_until(&mut self, what: &str, holds: impl Fn() -> bool) {
+        let begin = Instant::now();
+        while !holds() {
+            assert!(begin.elapsed() < PATIENCE, "waited in vain until {what}");
+            self.open_tick().await;
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Players in each plane of a scene that anybody is in.
+    pub fn places(&self, scene: u16) -> Vec<(i32, u32)> {
+        let players = |plane| (plane, self.directory.players(SceneId(scene), Plane(plane)));
+        (0..10).map(players).filter(|(_, n)| *n > 0).collect()
+    }
+
+    /// Of all regions together.
+    pub fn handoffs(&self) -> u64 {
+        self.regions.iter().map(|r| r.metrics.handoffs.load(Relaxed)).sum()
+    }
+
+    /// Ids of these clients.
+    pub fn ids(&self, of: &[Who]) -> BTreeSet<EntityId> {
+        of.iter().map(|who| self.clients[*who].id()).collect()
+    }
+}
+
+/// The session has heard all that was said to it.
+async fn hear(client: &Client) {
+    // One that has just ended hears no more, and need not.
+    if let Err(gone) = client.addr.send(FromSocket::Alive).await {
+        assert!(!client.addr.connected(), "{gone}");
+    }
+}
+
+/// Waits until `holds`.
+pub async fn until(what: &str, holds: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < PATIENCE, "waited in vain until {what}");
+        sleep(Duration::from_micros(200)).await;
+    }
+}

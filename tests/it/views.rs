@@ -1,0 +1,212 @@
+//! Views of one region against brute force: every mode, thousands of random histories of joins,
+//! walks, jumps, changes of plane and leaves, checked after every tick.
+
+use std::collections::BTreeSet;
+
+use crate::support::brute::{self, Pair, in_range};
+use crate::support::world::World;
+use crate::support::{Rng, seeds};
+use purview::scene::effects::{Bond, Input};
+use purview::scene::spec::{KindSpec, LayerSpec, Rates};
+use purview::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
+};
+
+const SIDE: i32 = 6_400;
+
+fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
+    SceneSpec {
+        width_cm: SIDE,
+        depth_cm: SIDE,
+        land_cm: SIDE,
+        region_lands_x: 1,
+        region_lands_z: 1,
+        layers: vec![
+            LayerSpec { name: "common".into(), patch_cm: 400 },
+            LayerSpec { name: "huge".into(), patch_cm: 1_600 },
+        ],
+        kinds: vec![
+            KindSpec::new("player", 0),
+            KindSpec::new("coin", 0),
+            KindSpec::new("dragon", 1),
+        ],
+        visibility,
+        view_cap: cap,
+        view_margin_cm: 0,
+        rates: Rates { near: 1, middle: 1, far: 1 },
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    }
+}
+
+fn place(rng: &mut Rng) -> Pos {
+    // Coarse on purpose: ties and edges are the rule.
+    Pos::ground(rng.range(0, SIDE / 50) * 50, rng.range(0, SIDE / 50) * 50)
+}
+
+fn range(rng: &mut Rng) -> RangeSet {
+    match rng.below(3) {
+        0 => RangeSet::FULL,
+        _ => RangeSet::from_bits(rng.range(0, 8) as u8).unwrap(),
+    }
+}
+
+fn plane(rng: &mut Rng) -> Plane {
+    Plane(rng.range(0, 2))
+}
+
+/// A history of `ticks` ticks, checked after each of them.
+fn history(spec: SceneSpec, seed: u64, ticks: usize) {
+    let mut w = World::new(spec, seed);
+    let mut rng = Rng(seed ^ 0xabcd);
+    let mut links: BTreeSet<Pair> = BTreeSet::new();
+    let mut shown: BTreeSet<(EntityId, EntityId)> = BTreeSet::new();
+    let mut others: Vec<EntityId> = Vec::new();
+    for _ in 0..ticks {
+        for _ in 0..rng.below(6) {
+            disturb(&mut w, &mut rng, &mut others);
+        }
+        w.step();
+        let now = w.links();
+        let want = brute::greedy(&w.scene, &w.truth, &links);
+        assert_eq!(now, want, "seed {seed} tick {}", w.tick);
+        links = now;
+        let told = w.shown();
+        let mut should: BTreeSet<_> =
+            links.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).collect();
+        for p in w.clients.values().map(|c| c.entity) {
+            for o in &others {
+                let known = shown.contains(&(p, *o));
+                if in_range(&w.scene, &w.truth[&p], &w.truth[o], known) {
+                    should.insert((p, *o));
+                }
+            }
+        }
+        assert_eq!(told, should, "seed {seed} tick {}: what clients are shown", w.tick);
+        for c in w.clients.values() {
+            for (id, (pos, _)) in &c.shown {
+                assert_eq!(*pos, w.truth[id].pos, "seed {seed}: {} shows {id} elsewhere", c.entity);
+            }
+        }
+        shown = told;
+    }
+}
+
+fn disturb(w: &mut World, rng: &mut Rng, others: &mut Vec<EntityId>) {
+    // Who has not been told yet that it is in the world does not steer yet.
+    let settled = |c: &&SessionId| w.clients[*c].epoch > Epoch(0);
+    let sessions: Vec<SessionId> = w.clients.keys().filter(settled).copied().collect();
+    let at = place(rng);
+    match (rng.below(12), sessions.is_empty()) {
+        (0..=2, _) | (_, true) => {
+            w.join(plane(rng), at, range(rng));
+        }
+        (3, _) => {
+            let kind = Kind(1 + rng.below(2) as u8);
+            others.push(w.spawn(kind, plane(rng), at, range(rng), None));
+        }
+        (4, _) if !others.is_empty() => {
+            let id = others.swap_remove(rng.below(others.len()));
+            w.truth.remove(&id);
+            w.tell(RegionId(0), Input::Leave(id));
+        }
+        (5, _) => {
+            let s = sessions[rng.below(sessions.len())];
+            w.jump(s, plane(rng), at);
+        }
+        (6, _) if sessions.len() > 8 || rng.chance(30) => {
+            let s = sessions[rng.below(sessions.len())];
+            w.leave(s);
+            w.clients.remove(&s);
+        }
+        (7, _) => {
+            let s = sessions[rng.below(sessions.len())];
+            let id = w.clients[&s].entity;
+            let bonds: Vec<_> = (0..rng.below(3))
+                .map(|_| Bond { class: rng.range(0, 2) as u8, group: rng.next() % 3 })
+                .collect();
+            w.truth.get_mut(&id).unwrap().bonds = bonds.clone();
+            w.tell(RegionId(0), Input::Bonds { id, bonds });
+        }
+        _ => {
+            for s in sessions {
+                let pos = w.truth[&w.clients[&s].entity].pos;
+                let x = (pos.x + rng.range(-6, 7) * 50).clamp(0, SIDE - 1);
+                let z = (pos.z + rng.range(-6, 7) * 50).clamp(0, SIDE - 1);
+                w.walk(s, Pos::ground(x, z));
+            }
+        }
+    }
+}
+
+const CIRCLE: Visibility = Visibility::Circle { enter_cm: 1_500, leave_cm: 1_700 };
+
+#[test]
+fn by_patches_every_client_is_shown_exactly_who_is_in_range() {
+    seeds(700).for_each(|seed| history(scene(Visibility::Patches, 100), seed, 30));
+}
+
+#[test]
+fn by_patches_with_a_cap_view_lists_are_the_greedy_ones() {
+    seeds(700).for_each(|seed| history(scene(Visibility::Patches, 3), seed, 30));
+}
+
+#[test]
+fn by_circle_every_client_is_shown_exactly_who_is_in_range() {
+    seeds(700).for_each(|seed| history(scene(CIRCLE, 100), seed, 30));
+}
+
+#[test]
+fn by_circle_with_a_cap_view_lists_are_the_greedy_ones() {
+    seeds(700).for_each(|seed| history(scene(CIRCLE, 3), seed, 30));
+}
+
+/// Many on few patches: players look for others square by square there.
+#[test]
+fn in_a_dense_crowd_view_lists_are_the_greedy_ones() {
+    let modes = [Visibility::Patches, CIRCLE, Visibility::All];
+    for (visibility, view_margin_cm) in modes.map(|mode| [(mode, 0), (mode, 150)]).concat() {
+        seeds(4).for_each(|seed| {
+            let spec = SceneSpec { view_margin_cm, ..scene(visibility, 5) };
+            let mut w = World::new(spec, seed);
+            let mut rng = Rng(seed ^ 0xc0de);
+            let somewhere = |rng: &mut Rng| Pos::ground(rng.range(0, 600), rng.range(0, 600));
+            for _ in 0..220 {
+                let at = somewhere(&mut rng);
+                w.join(Plane(0), at, RangeSet::FULL);
+            }
+            let mut links = BTreeSet::new();
+            for _ in 0..24 {
+                w.step();
+                let want = brute::greedy(&w.scene, &w.truth, &links);
+                links = w.links();
+                assert_eq!(links, want, "seed {seed} tick {}", w.tick);
+                let sessions: Vec<_> = w.clients.keys().copied().collect();
+                for s in sessions {
+                    if rng.chance(40) {
+                        w.walk(s, somewhere(&mut rng));
+                    }
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn with_a_margin_view_lists_are_the_greedy_ones_that_keep_who_was_there() {
+    for visibility in [Visibility::Patches, CIRCLE, Visibility::All] {
+        let spec = SceneSpec { view_margin_cm: 200, ..scene(visibility, 3) };
+        seeds(300).for_each(|seed| history(spec.clone(), seed, 30));
+    }
+}
+
+#[test]
+fn with_all_everybody_of_a_plane_sees_everybody() {
+    seeds(400).for_each(|seed| history(scene(Visibility::All, 100), seed, 30));
+}
+
+#[test]
+fn with_all_and_a_cap_view_lists_are_the_greedy_ones() {
+    seeds(400).for_each(|seed| history(scene(Visibility::All, 4), seed, 30));
+}

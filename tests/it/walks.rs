@@ -1,0 +1,411 @@
+//! Judged movement in a world of many regions: views over where everybody truly is, and clients that
+//! compute where others are from what they were told once.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::support::brute::{self, Pair, in_range};
+use crate::support::world::{Weather, World};
+use crate::support::{Rng, say_how_to_replay, seeds};
+use purview::scene::effects::{Input, Motion, Order};
+use purview::scene::movement::{
+    Blend, ClientMs, Extrapolator, Go, Move, MoveOrder, Open, Own, Path, Predictor, Rules,
+    ServerMs, Step, Steps, Vector, Wish,
+};
+use purview::scene::spec::{KindSpec, LayerSpec, MoveSpec, Moves, Rates};
+use purview::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, SceneSpec, Seq, SessionId, Tick, Visibility,
+};
+
+const SIDE: i32 = 9_600;
+const SPEED: u32 = 500;
+const TOP: u32 = 600;
+const TICK_MS: u64 = 100;
+const TILES: Open = Open { tile_cm: 100 };
+
+/// Nine regions of 32 m whose moves are judged.
+fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
+    let player = KindSpec { speed_cm_s: Some(SPEED as i32), ..KindSpec::new("player", 0) };
+    SceneSpec {
+        width_cm: SIDE,
+        depth_cm: SIDE,
+        land_cm: 1_600,
+        region_lands_x: 2,
+        region_lands_z: 2,
+        layers: vec![LayerSpec { name: "common".into(), patch_cm: 400 }],
+        kinds: vec![player, KindSpec::new("npc", 0)],
+        visibility,
+        view_cap: cap,
+        rates: Rates { near: 1, middle: 1, far: 1 },
+        handoff_margin_cm: 100,
+        top_speed_cm_s: TOP as i32,
+        moves: MoveSpec { mode: Moves::Judged, ..MoveSpec::default() },
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    }
+}
+
+fn rules() -> Rules {
+    Rules::within(Rect { x0: 0, z0: 0, x1: SIDE, z1: SIDE })
+}
+
+/// What a client sends next.
+enum Said {
+    Word(MoveOrder),
+    Jump(Plane, Pos),
+}
+
+/// A client behind a slow network: an honest one, or one that says whatever it likes.
+struct Walker {
+    session: SessionId,
+    honest: bool,
+    /// How much its clock is ahead of the server's.
+    ahead_ms: u64,
+    predictor: Predictor,
+    up: VecDeque<(u64, Said)>,
+    down: VecDeque<(u64, Option<Own>, Seq)>,
+    seq: Seq,
+    next_wish: u64,
+    rests: bool,
+}
+
+impl Walker {
+    fn new(session: SessionId, pos: Pos, now: u64, rng: &mut Rng) -> Walker {
+        let ahead_ms = rng.next() % 100_000;
+        let clock = ClientMs(now + ahead_ms);
+        Walker {
+            session,
+            honest: rng.chance(75),
+            ahead_ms,
+            predictor: Predictor::new(clock, pos, 0, rules(), Blend::default()),
+            up: VecDeque::new(),
+            down: VecDeque::new(),
+            seq: Seq(0),
+            next_wish: now,
+            rests: false,
+        }
+    }
+
+    fn send(&mut self, now: u64, said: Said, rng: &mut Rng) {
+        let last = self.up.back().map_or(0, |(at, _)| *at);
+        self.up.push_back((last.max(now + 20 + rng.next() % 250), said));
+        self.seq = self.seq.next();
+    }
+
+    /// A frame of the game at `now` by the server's clock.
+    fn frame(&mut self, now: u64, rng: &mut Rng) {
+        let clock = ClientMs(now + self.ahead_ms);
+        while self.down.front().is_some_and(|(at, ..)| *at <= now) {
+            let Some((_, own, ack)) = self.down.pop_front() else { break };
+            if let Some(own) = own {
+                self.predictor.ruled(clock, &own.ruling());
+            }
+            self.predictor.acked(clock, ack);
+        }
+        if !self.honest && !self.rests && rng.chance(5) {
+            let word = self.nonsense(clock, rng);
+            return self.send(now, Said::Word(word), rng);
+        }
+        if self.rests {
+            self.predictor.wish(Wish::Stand);
+        } else if now >= self.next_wish {
+            self.next_wish = now + 100 + rng.next() % 2_500;
+            self.predictor.wish(wish(rng));
+        }
+        while let Some(word) = self.predictor.poll(clock, self.seq.next(), &TILES, Plane(0)) {
+            self.send(now, Said::Word(word), rng);
+        }
+    }
+
+    /// Anything that is a word.
+    fn nonsense(&self, clock: ClientMs, rng: &mut Rng) -> MoveOrder {
+        let near = self.predictor.position(clock);
+        let off = if rng.chance(50) { 40 } else { 3_000 };
+        let start =
+            Pos::ground(near.x + rng.range(-off, off + 1), near.z + rng.range(-off, off + 1));
+        let (vx_mm_s, vz_mm_s) = (rng.range(-6_000, 6_000), rng.range(-6_000, 6_000));
+        let go = match rng.below(3) {
+            0 => Go::On,
+            1 => Go::Walk(Vector { start, vx_mm_s, vz_mm_s, lasts_ms: None }.into()),
+            _ => Go::Walk(Path::new(start, steps(rng), SPEED, 100).into()),
+        };
+        let at = ClientMs(clock.0.saturating_add_signed(i64::from(rng.range(-700, 700))));
+        MoveOrder { ruling: self.predictor.ruling() + u32::from(rng.chance(10)), at, go }
+    }
+}
+
+fn steps(rng: &mut Rng) -> Steps {
+    (0..1 + rng.below(12)).filter_map(|_| Step::from_number(rng.below(8) as u8)).collect()
+}
+
+fn wish(rng: &mut Rng) -> Wish {
+    let (dx, dz) = (rng.range(-9, 10), rng.range(-9, 10));
+    match rng.below(6) {
+        0 => Wish::Stand,
+        1 => Wish::Steps { steps: steps(rng), speed_cm_s: SPEED },
+        2 => match Wish::heading(dx, dz, SPEED) {
+            Wish::Straight { vx_mm_s, vz_mm_s, .. } => {
+                Wish::Straight { vx_mm_s, vz_mm_s, lasts_ms: Some(rng.next() as u32 % 1_500) }
+            }
+            other => other,
+        },
+        _ => Wish::heading(dx, dz, SPEED),
+    }
+}
+
+struct Trial {
+    w: World,
+    rng: Rng,
+    walkers: Vec<Walker>,
+    npcs: Vec<EntityId>,
+    /// Where everybody was a tick ago.
+    last: BTreeMap<EntityId, Pos>,
+    /// Who was put elsewhere, and after which tick. One that comes to another region by it is installed there
+    /// when the tick has ended, and shown there from the next one on.
+    put: BTreeMap<EntityId, Tick>,
+    seen: u64,
+    /// Everything must be right in every tick.
+    strict: bool,
+}
+
+impl Trial {
+    fn new(spec: SceneSpec, seed: u64) -> Trial {
+        let (w, rng) = (World::new(spec, seed ^ 0x7777), Rng(seed));
+        let (walkers, npcs, last, put) = Default::default();
+        Trial { w, rng, walkers, npcs, last, put, seen: 0, strict: true }
+    }
+
+    fn somewhere(&mut self) -> Pos {
+        Pos::ground(self.rng.range(2_400, 7_200), self.rng.range(2_400, 7_200))
+    }
+
+    fn now(&self) -> u64 {
+        self.w.tick.0 * TICK_MS
+    }
+
+    fn populate(&mut self, players: usize, npcs: usize) {
+        for _ in 0..players {
+            let (pos, plane) = (self.somewhere(), Plane(self.rng.range(0, 4) / 3));
+            let session = self.w.join(plane, pos, RangeSet::FULL);
+            self.walkers.push(Walker::new(session, pos, self.now(), &mut self.rng));
+        }
+        for _ in 0..npcs {
+            let pos = self.somewhere();
+            self.npcs.push(self.w.spawn(Kind(1), Plane(0), pos, RangeSet::FULL, None));
+        }
+    }
+
+    /// A tick: clients play, what has arrived is heard, regions tick, and everything is looked at.
+    fn step(&mut self) {
+        let begin = self.now();
+        for part in [30, 65, 100] {
+            for walker in &mut self.walkers {
+                walker.frame(begin + part, &mut self.rng);
+            }
+        }
+        self.jump_now_and_then(begin + 100);
+        for i in 0..self.walkers.len() {
+            while self.walkers[i].up.front().is_some_and(|(at, _)| *at <= begin + 100) {
+                let session = self.walkers[i].session;
+                match self.walkers[i].up.pop_front() {
+                    Some((_, Said::Word(word))) => self.w.order(session, Order::Walk(word)),
+                    Some((_, Said::Jump(plane, pos))) => {
+                        self.put.insert(self.w.clients[&session].entity, self.w.tick);
+                        self.w.jump(session, plane, pos);
+                    }
+                    None => {}
+                }
+            }
+        }
+        self.command_beasts();
+        self.w.step();
+        self.note_truth();
+        if self.strict {
+            self.check();
+        }
+        let now = self.now();
+        for walker in &mut self.walkers {
+            let client = &self.w.clients[&walker.session];
+            let last = walker.down.back().map_or(0, |(at, ..)| *at);
+            let at = last.max(now + 20 + self.rng.next() % 200);
+            walker.down.push_back((at, client.own, client.ack));
+        }
+        let settled = Tick(self.w.tick.0 - 1);
+        self.put.retain(|_, at| *at >= settled);
+    }
+
+    fn jump_now_and_then(&mut self, now: u64) {
+        if self.walkers[0].rests || !self.rng.chance(10) {
+            return;
+        }
+        let i = self.rng.below(self.walkers.len());
+        let (plane, pos) = (Plane(self.rng.range(0, 4) / 3), self.somewhere());
+        self.walkers[i].send(now, Said::Jump(plane, pos), &mut self.rng);
+    }
+
+    /// The server's logic moves some of its own, by walks and by places.
+    fn command_beasts(&mut self) {
+        for i in 0..self.npcs.len() {
+            if self.walkers[0].rests || !self.rng.chance(8) {
+                continue;
+            }
+            let id = self.npcs[i];
+            let owner = self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost));
+            let Some(owner) = owner.map(|r| r.id()) else { continue };
+            let (vx, vz) = (self.rng.range(-3_000, 3_000), self.rng.range(-3_000, 3_000));
+            let here = Pos::default();
+            let walk: Move = match self.rng.chance(50) {
+                true => {
+                    Vector { start: here, vx_mm_s: vx, vz_mm_s: vz, lasts_ms: Some(3_000) }.into()
+                }
+                false => Path::new(here, steps(&mut self.rng), TOP, 100).into(),
+            };
+            match self.rng.below(4) {
+                0 => {
+                    let order = Order::Move(self.somewhere());
+                    self.put.insert(id, self.w.tick);
+                    self.w.tell(owner, Input::Logic { id, order });
+                }
+                1 => self.w.tell(owner, Input::Motion { id, motion: Motion::Stop }),
+                _ => self.w.tell(owner, Input::Motion { id, motion: Motion::Walk(walk) }),
+            }
+        }
+    }
+
+    /// Where the owners of all have them.
+    fn note_truth(&mut self) {
+        for (id, truth) in &mut self.w.truth {
+            let found = self.w.regions.iter().filter_map(|r| r.find(*id)).find(|e| !e.ghost);
+            let Some(found) = found else { continue };
+            (truth.pos, truth.plane) = (found.pos, found.plane);
+            let far = self.last.insert(*id, found.pos).map_or(0, |last| last.dist2(found.pos));
+            let most = u64::from(TOP) * (TICK_MS + u64::from(rules().leap_ms())) / 1_000;
+            // In bad weather a region misses ticks.
+            let put = self.put.contains_key(id) || !self.strict;
+            assert!(put || far <= most * most, "{id} leapt by {} cm", (far as f64).sqrt());
+        }
+    }
+
+    fn check(&mut self) {
+        let (w, now) = (&self.w, ServerMs(self.now()));
+        let links = w.links();
+        let on_the_way = |pair: &&Pair| [pair.0, pair.1].iter().any(|id| self.put.contains_key(id));
+        let wanted = brute::greedy(&w.scene, &w.truth, &links);
+        // In a full list who is on the way has a place that another gets when it has come.
+        let full = w.scene.spec.view_cap < w.clients.len() && !self.put.is_empty();
+        let mut wrong = links.symmetric_difference(&wanted);
+        let wrong = wrong.find(|pair| !on_the_way(pair) && !full);
+        assert_eq!(wrong, None, "tick {}: linked or not, against the rule", w.tick);
+        for c in w.clients.values().filter(|c| c.epoch > Epoch(0)) {
+            let me = &w.truth[&c.entity];
+            let settled = |id: &&EntityId| !self.put.contains_key(*id);
+            for npc in self.npcs.iter().filter(settled).filter(|_| settled(&&c.entity)) {
+                let shown = c.shown.contains_key(npc);
+                let near = in_range(&w.scene, me, &w.truth[npc], shown);
+                assert_eq!(shown, near, "{} and {npc} in tick {}", c.entity, w.tick);
+            }
+            for (id, (place, _)) in &c.shown {
+                let course = c.courses.get(id);
+                let at = course.map(|c| Extrapolator::new(*c, Blend::default()).position(now));
+                let (at, truth) = (at.unwrap_or(*place), w.truth[id].pos);
+                assert_eq!(at, truth, "{} computes where {id} is in tick {}", c.entity, w.tick);
+            }
+            self.seen += c.shown.len() as u64;
+            let own = c.own.expect("it was told of its own movement");
+            assert_eq!(own.course.position(now), me.pos, "{}'s own place", c.entity);
+        }
+    }
+
+    /// Nobody wishes anything any more: after so many ticks all stand, and everything is right.
+    fn rest(&mut self, ticks: u64) {
+        self.walkers.iter_mut().for_each(|w| w.rests = true);
+        (0..ticks).for_each(|_| self.step());
+        self.put.clear();
+        self.check();
+    }
+
+    fn resume(&mut self) {
+        self.walkers.iter_mut().for_each(|w| w.rests = false);
+    }
+
+    fn run(&mut self, ticks: u64) {
+        (0..ticks).for_each(|_| self.step());
+        assert!(self.w.handoffs > 5, "{} handoffs", self.w.handoffs);
+        assert!(self.seen > ticks * 20, "only {} were seen", self.seen);
+        let (mut refused, mut turns) = (0, 0);
+        for walker in &self.walkers {
+            let c = &self.w.clients[&walker.session];
+            assert!(!walker.honest || c.refusals.is_empty(), "{}: {:?}", c.entity, c.refusals);
+            (refused, turns) = (refused + c.refusals.len() as u64, turns + c.turns);
+        }
+        assert!(refused > 10, "{refused} refused");
+        assert!(turns * 3 < self.seen, "{turns} turns told of {} sights", self.seen);
+    }
+}
+
+fn trials(most: u64, spec: SceneSpec, play: fn(&mut Trial)) {
+    for seed in seeds(most) {
+        let spec = spec.clone();
+        let trial = std::panic::catch_unwind(move || {
+            let mut trial = Trial::new(spec, seed);
+            trial.populate(40, 8);
+            trial.w.step();
+            play(&mut trial);
+        });
+        if let Err(panic) = trial {
+            say_how_to_replay("walks", seed);
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+const CIRCLE: Visibility = Visibility::Circle { enter_cm: 1_000, leave_cm: 1_150 };
+
+#[test]
+fn in_every_tick_views_and_extrapolated_places_are_the_truth_by_patches() {
+    trials(3, scene(Visibility::Patches, 60), |t| t.run(250));
+}
+
+#[test]
+fn in_every_tick_views_and_extrapolated_places_are_the_truth_in_a_circle() {
+    trials(3, scene(CIRCLE, 60), |t| t.run(250));
+}
+
+#[test]
+fn who_has_stopped_is_told_of_at_every_rate() {
+    let rates = Rates { near: 1, middle: 4, far: 9 };
+    trials(2, SceneSpec { rates, ..scene(Visibility::Patches, 60) }, |t| {
+        t.strict = false;
+        (0..120).for_each(|_| t.step());
+        t.rest(20);
+    });
+}
+
+#[test]
+fn when_the_weather_clears_everything_is_the_truth_again() {
+    trials(4, scene(CIRCLE, 60), |t| {
+        t.strict = false;
+        t.w.weather = Weather { skip: 10, lose: 10, delay: 20 };
+        (0..120).for_each(|_| t.step());
+        t.w.weather = Weather::default();
+        t.rest(40);
+        t.strict = true;
+        t.resume();
+        t.run(60);
+    });
+}
+
+#[test]
+fn in_every_tick_everything_is_the_truth_while_regions_move() {
+    trials(2, scene(Visibility::Patches, 60), |t| {
+        t.w.restless = 2;
+        t.run(150);
+        assert!(t.w.relocations > 100, "{} relocations", t.w.relocations);
+        assert_eq!(t.w.resyncs, 0);
+    });
+}
+
+#[test]
+fn lists_at_their_cap_are_the_stable_ones_over_judged_places() {
+    trials(2, scene(Visibility::Patches, 5), |t| t.run(150));
+}

@@ -1,0 +1,388 @@
+//! Why two players see each other or not: the answers for every pair of random crowds over nine
+//! regions, held against the view lists while all walk and against brute force when they rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::support::brute::{self, Pair, in_range};
+use crate::support::world::{Weather, World};
+use crate::support::{Rng, seeds};
+use purview::scene::effects::{Bond, Input};
+use purview::scene::inspect::{PlayerSnapshot, Resident, ViewEntry};
+use purview::scene::region::PATIENCE;
+use purview::scene::spec::{KindSpec, LayerSpec, Rates};
+use purview::scene::views::why::{Limit, PairRank, Place, Stand, Why, why};
+use purview::scene::{
+    EntityId, Kind, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
+};
+
+const SIDE: i32 = 9_600;
+/// Along either axis: four regions meet there.
+const CORNER: i32 = 3_200;
+const PATCH: i32 = 400;
+const CIRCLE: Visibility = Visibility::Circle { enter_cm: 1_000, leave_cm: 1_150 };
+
+fn scene(visibility: Visibility, view_cap: usize, view_margin_cm: i32) -> SceneSpec {
+    SceneSpec {
+        width_cm: SIDE,
+        depth_cm: SIDE,
+        land_cm: 1_600,
+        region_lands_x: 2,
+        region_lands_z: 2,
+        layers: vec![LayerSpec { name: "common".into(), patch_cm: PATCH }],
+        kinds: ["player", "npc"].map(|n| KindSpec::new(n, 0)).into(),
+        visibility,
+        view_cap,
+        view_margin_cm,
+        rates: Rates { near: 1, middle: 1, far: 1 },
+        handoff_margin_cm: 100,
+        top_speed_cm_s: 2_000,
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    }
+}
+
+/// The answer for every pair, which must be the same from both ends.
+fn answers(w: &World) -> BTreeMap<Pair, Why> {
+    let residents: Vec<Resident> =
+        w.players().into_values().map(|p| Resident::Player(Box::new(p))).collect();
+    let mut all = BTreeMap::new();
+    for (i, a) in residents.iter().enumerate() {
+        for b in &residents[i + 1..] {
+            let there = why(&w.scene.spec, a, b);
+            assert_eq!(mirrored(why(&w.scene.spec, b, a)), there);
+            all.insert((a.id(), b.id()), there);
+        }
+    }
+    all
+}
+
+/// The same answer to the same question asked the other way round.
+fn mirrored(mut why: Why) -> Why {
+    match &mut why {
+        Why::Seen { places, .. } => places.reverse(),
+        Why::NotAPlayer { kinds } => kinds.reverse(),
+        Why::OtherScene { scenes } => scenes.reverse(),
+        Why::OtherPlane { planes } => planes.reverse(),
+        Why::OutOfRange { limit: Limit::Patches { ranges, .. }, .. } => ranges.reverse(),
+        Why::Full { stands, .. } | Why::WithinMargin { stands, .. } => stands.reverse(),
+        Why::OutOfRange { limit: Limit::Circle { .. }, .. }
+        | Why::SameEntity
+        | Why::Negotiating { .. } => {}
+    }
+    why
+}
+
+fn name(why: &Why) -> &'static str {
+    match why {
+        Why::Seen { .. } => "seen",
+        Why::SameEntity => "same entity",
+        Why::NotAPlayer { .. } => "not a player",
+        Why::OtherScene { .. } => "other scene",
+        Why::OtherPlane { .. } => "other plane",
+        Why::OutOfRange { .. } => "out of range",
+        Why::Full { .. } => "full",
+        Why::WithinMargin { .. } => "within the margin",
+        Why::Negotiating { .. } => "negotiating",
+    }
+}
+
+/// Whether the player neither lists nor has asked the other, and has better ones up to its cap. (One
+/// that it has asked may have been nearer then, by what it knew.)
+fn refuses(player: &PlayerSnapshot, other: EntityId, pair: PairRank) -> bool {
+    let standing = || player.view.iter().chain(&player.asked);
+    let better = |e: &&ViewEntry| {
+        let less = if e.linked { player.rules.margin_cm } else { 0 };
+        let rank = i64::from(e.dist_cm.unwrap_or(u32::MAX)) - i64::from(less);
+        (e.class, rank) < (pair.class, i64::from(pair.dist_cm))
+    };
+    standing().all(|e| e.id != other) && standing().filter(better).count() >= player.rules.cap
+}
+
+/// Brute force over true positions, and over the links of players at rest.
+struct Rule<'a> {
+    w: &'a World,
+    links: BTreeSet<Pair>,
+}
+
+impl Rule<'_> {
+    fn key(&self, a: EntityId, b: EntityId) -> (u8, u32, EntityId, EntityId) {
+        brute::key((&a, &self.w.truth[&a]), (&b, &self.w.truth[&b]))
+    }
+
+    /// Whom a player sees, the best first.
+    fn list(&self, of: EntityId) -> Vec<EntityId> {
+        let of_pair = |(a, b): &Pair| match (*a == of, *b == of) {
+            (true, _) => Some(*b),
+            (_, true) => Some(*a),
+            _ => None,
+        };
+        let mut list: Vec<EntityId> = self.links.iter().filter_map(of_pair).collect();
+        list.sort_by_key(|o| self.key(of, *o));
+        list
+    }
+
+    fn place(&self, of: EntityId, other: EntityId) -> Place {
+        let list = self.list(of);
+        let before = list.iter().position(|o| *o == other).expect("a link stands on both lists");
+        Place { place: before + 1, of: list.len() }
+    }
+
+    /// What a player makes of another in range that it does not see.
+    fn stand(&self, of: EntityId, other: EntityId) -> Stand {
+        let spec = &self.w.scene.spec;
+        let list = self.list(of);
+        let Some(worst) = list.last().filter(|_| list.len() == spec.view_cap) else {
+            return Stand::Willing;
+        };
+        let (class, dist_cm, lo, hi) = self.key(of, *worst);
+        let entry = ViewEntry { id: *worst, class, dist_cm: Some(dist_cm), linked: true };
+        let (c, d, l, h) = self.key(of, other);
+        let less = i64::from(dist_cm) - i64::from(spec.view_margin_cm);
+        if (c, i64::from(d), l, h) < (class, less, lo, hi) {
+            Stand::Willing
+        } else if (c, d, l, h) < (class, dist_cm, lo, hi) {
+            Stand::WithinMargin(entry)
+        } else {
+            Stand::Full(entry)
+        }
+    }
+
+    fn limit(&self, a: EntityId, b: EntityId) -> Limit {
+        let (a, b) = (&self.w.truth[&a], &self.w.truth[&b]);
+        match self.w.scene.spec.visibility {
+            Visibility::Patches => {
+                let patches = |p: i32, q: i32| (p / PATCH).abs_diff(q / PATCH);
+                let apart = patches(a.pos.x, b.pos.x).max(patches(a.pos.z, b.pos.z));
+                Limit::Patches { apart, patch_cm: PATCH, ranges: [a.range, b.range] }
+            }
+            Visibility::Circle { enter_cm, leave_cm } => {
+                Limit::Circle { enter_cm, leave_cm, known: false }
+            }
+            Visibility::All => panic!("with ALL nobody is out of range"),
+        }
+    }
+
+    /// The answer for a pair at rest.
+    fn answer(&self, (a, b): Pair) -> Why {
+        let (class, dist_cm, ..) = self.key(a, b);
+        let pair = PairRank { class, dist_cm };
+        let [at, bt] = [&self.w.truth[&a], &self.w.truth[&b]];
+        if self.links.contains(&(a, b)) {
+            return Why::Seen { pair, places: [self.place(a, b), self.place(b, a)] };
+        }
+        if at.plane != bt.plane {
+            return Why::OtherPlane { planes: [at.plane, bt.plane] };
+        }
+        if !in_range(&self.w.scene, at, bt, false) {
+            return Why::OutOfRange { dist_cm, limit: self.limit(a, b) };
+        }
+        let stands = [self.stand(a, b), self.stand(b, a)];
+        let any = |full: bool| {
+            stands.iter().any(|s| match s {
+                Stand::Full(_) => full,
+                Stand::WithinMargin(_) => !full,
+                Stand::Willing => false,
+            })
+        };
+        match (any(true), any(false)) {
+            (true, _) => Why::Full { pair, stands },
+            (false, true) => Why::WithinMargin { pair, stands },
+            (false, false) => Why::Negotiating { pair },
+        }
+    }
+}
+
+struct Trial {
+    w: World,
+    rng: Rng,
+    /// How often each answer was given while all walked, and at rest.
+    moving: BTreeMap<&'static str, usize>,
+    resting: BTreeMap<&'static str, usize>,
+    /// Pairs in two regions that were in range of each other at rest.
+    across: usize,
+    /// Players who were asked and had not answered while all walked.
+    asked: usize,
+}
+
+impl Trial {
+    fn new(spec: SceneSpec, seed: u64) -> Trial {
+        let (moving, resting) = Default::default();
+        let w = World::new(spec, seed);
+        let mut t = Trial { w, rng: Rng(seed), moving, resting, across: 0, asked: 0 };
+        for _ in 0..36 {
+            let along = |rng: &mut Rng| CORNER + rng.range(-1_300, 1_300);
+            let at = Pos::ground(along(&mut t.rng), along(&mut t.rng));
+            let range = match t.rng.below(4) {
+                0 => RangeSet::from_bits(t.rng.range(0, 8) as u8).unwrap(),
+                _ => RangeSet::FULL,
+            };
+            let plane = Plane(i32::from(t.rng.chance(20)));
+            t.w.join(plane, at, range);
+        }
+        (0..4).for_each(|_| t.w.step());
+        t
+    }
+
+    fn sessions(&self) -> Vec<SessionId> {
+        self.w.clients.keys().copied().collect()
+    }
+
+    fn disturb(&mut self) {
+        for s in self.sessions() {
+            let pos = self.w.truth[&self.w.clients[&s].entity].pos;
+            let mut step = |v: i32| (v + self.rng.range(-141, 142)).clamp(0, SIDE - 1);
+            let to = Pos::ground(step(pos.x), step(pos.z));
+            self.w.walk(s, to);
+        }
+        let sessions = self.sessions();
+        let s = sessions[self.rng.below(sessions.len())];
+        let group = self.rng.next() % 4;
+        let bonds = vec![Bond { class: self.rng.range(0, 2) as u8, group }];
+        self.w.truth.get_mut(&self.w.clients[&s].entity).unwrap().bonds = bonds;
+        self.tell_bonds(s);
+    }
+
+    fn tell_bonds(&mut self, s: SessionId) {
+        let (id, region) = (self.w.clients[&s].entity, self.w.clients[&s].region);
+        let bonds = self.w.truth[&id].bonds.clone();
+        self.w.tell(region, Input::Bonds { id, bonds });
+    }
+
+    /// While all walk an answer agrees with what the two owners say, and neither of two who are said
+    /// to negotiate is full of better ones.
+    fn check_moving(&mut self) {
+        let players = self.w.players();
+        for ((a, b), why) in answers(&self.w) {
+            let (a, b) = (&players[&a], &players[&b]);
+            assert_eq!(why.is_seen(), a.sees(b.id) && b.sees(a.id), "{why:?}");
+            assert_eq!(a.worst.is_some(), a.view.len() + a.asked.len() >= a.rules.cap, "{a:?}");
+            self.asked += a.asked.len();
+            if let Why::Negotiating { pair } = why {
+                assert_eq!(a.plane, b.plane);
+                assert!(!refuses(a, b.id, pair) && !refuses(b, a.id, pair), "{pair:?} {a:?} {b:?}");
+            }
+            *self.moving.entry(name(&why)).or_default() += 1;
+        }
+    }
+
+    /// At rest every answer is that of brute force.
+    fn check_resting(&mut self) {
+        let rule = Rule { w: &self.w, links: self.w.links() };
+        let players = self.w.players();
+        for (pair, why) in answers(&self.w) {
+            assert_eq!(why, rule.answer(pair), "{pair:?}");
+            let of_two = players[&pair.0].region != players[&pair.1].region;
+            let near =
+                matches!(why, Why::Seen { .. } | Why::Full { .. } | Why::WithinMargin { .. });
+            self.across += usize::from(of_two && near);
+            *self.resting.entry(name(&why)).or_default() += 1;
+        }
+    }
+
+    fn run(&mut self) {
+        self.w.weather = Weather { delay: 25, ..Weather::default() };
+        for _ in 0..15 {
+            self.disturb();
+            self.w.step();
+            self.check_moving();
+        }
+        self.w.weather = Weather::default();
+        // Regions that wait for each other give up after their patience, one after the other.
+        (0..3 * PATIENCE).for_each(|_| self.w.step());
+        // Orders and bonds that took different ways may have come in another order than they went.
+        self.sessions().into_iter().for_each(|s| self.tell_bonds(s));
+        (0..8).for_each(|_| self.w.step());
+        self.check_resting();
+    }
+}
+
+/// Runs trials; each of these answers must have been given, the first while all walked, the others
+/// at rest.
+fn trials(spec: &SceneSpec, most: u64, moving: &[&str], resting: &[&str]) {
+    let [mut while_moving, mut at_rest] = [BTreeMap::new(), BTreeMap::new()];
+    let (mut handoffs, mut across, mut asked) = (0, 0, 0);
+    for seed in seeds(most) {
+        let mut t = Trial::new(spec.clone(), seed);
+        if let Err(why) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| t.run())) {
+            eprintln!("seed {seed} failed at tick {}", t.w.tick);
+            std::panic::resume_unwind(why);
+        }
+        (handoffs, across) = (handoffs + t.w.handoffs, across + t.across);
+        asked += t.asked;
+        for (all, one) in [(&mut while_moving, t.moving), (&mut at_rest, t.resting)] {
+            one.into_iter().for_each(|(name, n)| *all.entry(name).or_insert(0) += n);
+        }
+    }
+    println!("{handoffs} handoffs, {across} across; walking {while_moving:?}; resting {at_rest:?}");
+    assert!(handoffs > 100 && across > 1_000 && asked > 1_000, "{handoffs}, {across}, {asked}");
+    for (told, wanted) in [(while_moving, moving), (at_rest, resting)] {
+        for name in wanted {
+            assert!(told.get(name).is_some_and(|n| *n >= 20), "{name}: {told:?}");
+        }
+    }
+}
+
+const ALL_BUT_MARGIN: [&str; 4] = ["seen", "other plane", "out of range", "full"];
+const ALL: [&str; 5] = ["seen", "other plane", "out of range", "full", "within the margin"];
+
+#[test]
+fn by_circle_every_pair_is_told_the_rule_that_parts_it() {
+    trials(&scene(CIRCLE, 4, 0), 30, &["negotiating"], &ALL_BUT_MARGIN);
+}
+
+#[test]
+fn by_patches_every_pair_is_told_the_rule_that_parts_it() {
+    trials(&scene(Visibility::Patches, 4, 0), 30, &["negotiating"], &ALL_BUT_MARGIN);
+}
+
+#[test]
+fn by_circle_with_a_margin_every_pair_is_told_the_rule_that_parts_it() {
+    trials(&scene(CIRCLE, 4, 100), 30, &["negotiating", "within the margin"], &ALL);
+}
+
+#[test]
+fn by_patches_with_a_margin_every_pair_is_told_the_rule_that_parts_it() {
+    trials(&scene(Visibility::Patches, 4, 100), 30, &["negotiating", "within the margin"], &ALL);
+}
+
+#[test]
+fn with_room_for_all_nobody_is_told_of_a_full_list() {
+    let mut t = Trial::new(scene(CIRCLE, 100, 0), 3);
+    t.run();
+    let told: BTreeSet<&str> = t.resting.into_keys().collect();
+    assert_eq!(told, ["other plane", "out of range", "seen"].into());
+}
+
+#[test]
+fn who_is_no_player_is_told_to_be_of_another_kind() {
+    let mut w = World::new(scene(CIRCLE, 4, 0), 1);
+    let s = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
+    // It lives in the neighbouring region and is a ghost in that of the player.
+    let npc = w.spawn(Kind(1), Plane(0), Pos::ground(3_400, 500), RangeSet::FULL, None);
+    (0..3).for_each(|_| w.step());
+    let found = |id| {
+        let all: Vec<_> = w.regions.iter().filter_map(|r| r.inspect_entity(id)).collect();
+        let [one] = all.try_into().expect("an entity lives in one region");
+        one
+    };
+    let (player, other) = (found(w.clients[&s].entity), found(npc));
+    let kinds = [None, Some(Kind(1))];
+    assert_eq!(why(&w.scene.spec, &player, &other), Why::NotAPlayer { kinds });
+}
+
+#[test]
+fn an_open_tick_is_shown_as_it_is_now() {
+    let mut w = World::new(scene(CIRCLE, 4, 0), 1);
+    let [a, b] = [100, 400].map(|x| w.join(Plane(0), Pos::ground(x, 500), RangeSet::FULL));
+    (0..3).for_each(|_| w.step());
+    let [a_id, b_id] = [a, b].map(|s| w.clients[&s].entity);
+    for id in [a_id, b_id] {
+        w.tell(RegionId(0), Input::Bonds { id, bonds: vec![Bond { class: 3, group: 9 }] });
+    }
+    w.walk(b, Pos::ground(450, 500));
+    w.regions[0].tick(w.tick.next(), &mut Vec::new());
+    assert!(!w.regions[0].is_closed(), "it waits for its neighbours");
+    let entry = ViewEntry { id: b_id, class: 3, dist_cm: Some(350), linked: true };
+    assert_eq!(w.regions[0].inspect_player(a_id).unwrap().view, [entry]);
+}

@@ -1,0 +1,343 @@
+//! Properties of the wire: whatever is written is read back, and frames assembled from pieces are
+//! the bytes that a plain MessagePack library writes.
+
+mod support;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use purview::scene::frames::{self, Entering, FrameBatch, Refusal, SessionFrame};
+use purview::scene::movement::{Course, Flags, GrantId, Granted, Own, ServerMs};
+use purview::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick};
+use purview::wire::client::{Act, Join, Jump};
+use purview::wire::codec::{MAX_ACT, MAX_LOOK};
+use purview::wire::frame::{Acted, FRAME_TYPE, InputRefused};
+use purview::wire::{
+    ClientMsg, Coursed, DecodeError, EncodedBatch, Entered, ErrorCode, Frame, Going,
+    MAX_CLIENT_FRAME, Moved, OwnMove, ServerMsg,
+};
+use serde_bytes::ByteBuf;
+use support::{any_blob, any_client_msg, any_form, any_pos, any_server_msg, any_u64};
+
+/// One session's part of a random batch.
+#[derive(Debug, Clone)]
+struct Part {
+    ack: u32,
+    epoch: u64,
+    resync: bool,
+    enters: Vec<prop::sample::Index>,
+    moves: Vec<prop::sample::Index>,
+    courses: Vec<prop::sample::Index>,
+    own: Option<Own>,
+    acts: Vec<prop::sample::Index>,
+    leaves: Vec<u64>,
+    refused: Vec<(u32, bool)>,
+}
+
+fn any_course() -> impl Strategy<Value = Course> {
+    let lasts = prop_oneof![Just(u32::MAX), any_u64().prop_map(|n| n as u32)];
+    (any_form(), any_u64(), lasts).prop_map(|(form, start, lasts_ms)| Course {
+        course: form.on_tiles(250),
+        start: ServerMs(start),
+        lasts_ms,
+    })
+}
+
+fn any_own() -> impl Strategy<Value = Own> {
+    let grant = (any::<u32>(), any_u64(), prop::option::of(any::<u32>())).prop_map(
+        |(id, speed, left_ms)| Granted { id: GrantId(id), speed_cm_s: speed as u32, left_ms },
+    );
+    let grants = prop::array::uniform4(prop::option::of(grant));
+    (any::<u32>(), any_course(), any_u64(), any::<u8>(), grants).prop_map(
+        |(ruling, course, speed, flags, grants)| Own {
+            ruling,
+            course,
+            speed_cm_s: speed as u32,
+            flags: Flags(flags),
+            grants,
+        },
+    )
+}
+
+fn any_part() -> impl Strategy<Value = Part> {
+    use prop::collection::vec;
+    let index = any::<prop::sample::Index>;
+    let moves = (vec(index(), 0..70), vec(index(), 0..20));
+    let lists = (vec(index(), 0..20), moves, vec(index(), 0..4), prop::option::of(any_own()));
+    let heads = (any::<u32>(), any_u64(), any::<bool>());
+    (heads, lists, vec(any_u64(), 0..20), vec(any::<(u32, bool)>(), 0..4)).prop_map(
+        |((ack, epoch, resync), (enters, (moves, courses), acts, own), leaves, refused)| Part {
+            ack,
+            epoch,
+            resync,
+            enters,
+            moves,
+            courses,
+            own,
+            acts,
+            leaves,
+            refused,
+        },
+    )
+}
+
+fn any_batch() -> impl Strategy<Value = FrameBatch> {
+    use prop::collection::vec;
+    let entering =
+        (any_u64(), any::<u8>(), any_pos(), any_blob(MAX_LOOK), prop::option::of(any_course()));
+    let coursing = (any_u64(), any_course());
+    let moving = (any_u64(), any_pos());
+    let acting = (any_u64(), any_blob(MAX_ACT));
+    (
+        any_u64(),
+        vec(entering, 1..20),
+        (vec(moving, 1..90), vec(coursing, 1..20)),
+        vec(acting, 1..4),
+        vec(any_part(), 0..6),
+    )
+        .prop_map(|(tick, entering, (moving, coursing), acting, parts)| {
+            let mut batch = FrameBatch { tick: Tick(tick), ..FrameBatch::default() };
+            for (id, kind, pos, look, course) in entering {
+                let (id, kind, look) = (EntityId(id), Kind(kind), Bytes::from(look));
+                batch.entering.push(Entering { id, kind, pos, course, look });
+            }
+            batch.moving = moving.into_iter().map(|(id, pos)| (EntityId(id), pos)).collect();
+            batch.coursing = coursing.into_iter().map(|(id, c)| (EntityId(id), c)).collect();
+            batch.acting = acting.into_iter().map(|(id, b)| (EntityId(id), b.into())).collect();
+            for (n, part) in parts.iter().enumerate() {
+                add(&mut batch, n, part);
+            }
+            batch
+        })
+}
+
+fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
+    batch.sessions.push(SessionFrame {
+        session: SessionId(n as u64),
+        ack: Seq(part.ack),
+        epoch: Epoch(part.epoch),
+        resync: part.resync,
+        refs_at: batch.refs.len() as u32,
+        enters: part.enters.len() as u32,
+        moves: part.moves.len() as u32,
+        courses: part.courses.len() as u32,
+        own_at: batch.owns.len() as u32,
+        own: part.own.is_some().into(),
+        acts: part.acts.len() as u32,
+        leaves_at: batch.leaves.len() as u32,
+        leaves: part.leaves.len() as u32,
+        refused_at: batch.refused.len() as u32,
+        refused: part.refused.len() as u32,
+    });
+    let lists = [
+        (&part.enters, batch.entering.len()),
+        (&part.moves, batch.moving.len()),
+        (&part.courses, batch.coursing.len()),
+        (&part.acts, batch.acting.len()),
+    ];
+    for (picks, len) in lists {
+        batch.refs.extend(picks.iter().map(|i| i.index(len) as u32));
+    }
+    batch.owns.extend(part.own);
+    batch.leaves.extend(part.leaves.iter().map(|&id| EntityId(id)));
+    batch.refused.extend(part.refused.iter().map(|&(seq, busy)| frames::InputRefused {
+        seq: Seq(seq),
+        why: if busy { Refusal::Busy } else { Refusal::OutOfBounds },
+    }));
+}
+
+/// The frame of a session, put together without [`EncodedBatch`].
+fn plain(batch: &FrameBatch, s: &SessionFrame) -> Frame {
+    let [enters, moves, courses, acts] = batch.refs_of(s);
+    let entered = |&r: &u32| {
+        let e = &batch.entering[r as usize];
+        let look = ByteBuf::from(e.look.to_vec());
+        Entered {
+            id: e.id,
+            kind: e.kind,
+            x: e.pos.x,
+            y: e.pos.y,
+            z: e.pos.z,
+            look,
+            course: e.course.as_ref().map(Going::from),
+        }
+    };
+    let coursed = |&r: &u32| {
+        let (id, course) = &batch.coursing[r as usize];
+        Coursed { id: *id, course: course.into() }
+    };
+    let moved = |&r: &u32| {
+        let (id, p) = batch.moving[r as usize];
+        Moved { id, x: p.x, y: p.y, z: p.z }
+    };
+    let acted = |&r: &u32| {
+        let (id, payload) = &batch.acting[r as usize];
+        Acted { id: *id, payload: ByteBuf::from(payload.to_vec()) }
+    };
+    Frame {
+        tick: batch.tick,
+        ack: s.ack,
+        epoch: s.epoch,
+        resync: s.resync,
+        enters: enters.iter().map(entered).collect(),
+        leaves: batch.leaves_of(s).to_vec(),
+        moves: moves.iter().map(moved).collect(),
+        courses: courses.iter().map(coursed).collect(),
+        own: batch.own_of(s).map(OwnMove::from),
+        acts: acts.iter().map(acted).collect(),
+        refused: batch
+            .refused_of(s)
+            .iter()
+            .map(|r| InputRefused { seq: r.seq, code: r.why.into() })
+            .collect(),
+    }
+}
+
+fn check_batch(encoded: &EncodedBatch) {
+    let batch = encoded.batch();
+    for (i, s) in batch.sessions.iter().enumerate() {
+        let msg = ServerMsg::Frame(plain(batch, s));
+        // What stood in the buffer before stays.
+        let mut out = vec![0xaa; 3];
+        encoded.write_frame(i, &mut out);
+        assert_eq!(out[..3], [0xaa; 3]);
+        assert_eq!(out[3..], msg.encode());
+        assert_eq!(ServerMsg::decode(&out[3..]), Ok(msg));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_client_message_is_read_back(msg in any_client_msg()) {
+        let bytes = msg.encode();
+        prop_assert!(bytes.len() <= MAX_CLIENT_FRAME);
+        prop_assert_eq!(ClientMsg::decode(&bytes), Ok(msg));
+    }
+
+    #[test]
+    fn a_server_message_is_read_back(msg in any_server_msg()) {
+        prop_assert_eq!(ServerMsg::decode(&msg.encode()), Ok(msg));
+    }
+
+    #[test]
+    fn a_message_that_lacks_bytes_or_has_more_is_malformed(
+        msg in any_client_msg(),
+        cut in any::<prop::sample::Index>(),
+        more in any::<u8>(),
+    ) {
+        let mut bytes = msg.encode();
+        let short = ClientMsg::decode(&bytes[..cut.index(bytes.len())]);
+        prop_assert!(matches!(short, Err(DecodeError::Malformed(_))), "{:?}", short);
+        bytes.push(more);
+        let long = ClientMsg::decode(&bytes);
+        prop_assert!(matches!(long, Err(DecodeError::Malformed(_))), "{:?}", long);
+    }
+
+    #[test]
+    fn any_bytes_are_a_message_or_an_error(
+        kind in 0u8..130,
+        body in prop::collection::vec(any::<u8>(), 0..64),
+    ) {
+        let bytes = [&[0x92, kind][..], &body].concat();
+        if let Ok(msg) = ClientMsg::decode(&bytes) {
+            prop_assert_eq!(ClientMsg::decode(&msg.encode()), Ok(msg));
+        }
+        if let Ok(msg) = ServerMsg::decode(&bytes) {
+            prop_assert_eq!(ServerMsg::decode(&msg.encode()), Ok(msg));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn assembled_frames_are_what_a_plain_library_writes(a in any_batch(), b in any_batch()) {
+        let mut encoded = EncodedBatch::new(a);
+        check_batch(&encoded);
+        encoded.replace(b);
+        check_batch(&encoded);
+    }
+}
+
+#[test]
+fn lists_of_every_width_are_what_a_plain_library_writes() {
+    for n in [0u64, 15, 16, 0xffff, 0x1_0000] {
+        let mut batch = FrameBatch::default();
+        let look = Bytes::from(vec![7; 0x100]);
+        batch.entering.push(Entering {
+            id: EntityId(n),
+            kind: Kind(1),
+            pos: Pos::default(),
+            course: None,
+            look,
+        });
+        batch.acting.push((EntityId(1), vec![1; 0x1_0000].into()));
+        batch.moving = (0..n).map(|i| (EntityId(i << 20), Pos::ground(-(i as i32), 128))).collect();
+        batch.refs = [vec![0], (0..n as u32).collect(), vec![0]].concat();
+        batch.leaves = (0..n).map(EntityId).collect();
+        let len = n as u32;
+        let frame =
+            SessionFrame { enters: 1, moves: len, acts: 1, leaves: len, ..Default::default() };
+        batch.sessions.push(frame);
+        let encoded = EncodedBatch::new(batch);
+        let mut out = Vec::new();
+        encoded.write_frame(0, &mut out);
+        let plain = ServerMsg::Frame(plain(encoded.batch(), &encoded.batch().sessions[0]));
+        assert!(out == plain.encode(), "{n} entries");
+    }
+    assert!(ServerMsg::TYPES.contains(&(FRAME_TYPE, "Frame")));
+}
+
+#[test]
+fn looks_and_payloads_end_at_their_limits() {
+    let join = |len| Join {
+        scene: "meadow".into(),
+        plane: None,
+        pos: None,
+        range: None,
+        look: vec![1; len].into(),
+    };
+    let join = |len| ClientMsg::decode(&ClientMsg::from(join(len)).encode());
+    assert!(join(MAX_LOOK).is_ok());
+    assert_eq!(join(MAX_LOOK + 1).unwrap_err().code(), ErrorCode::BadField);
+
+    let act = |len| ClientMsg::from(Act { seq: Seq(1), payload: vec![1; len].into(), aim: None });
+    let act = |len| ClientMsg::decode(&act(len).encode());
+    assert!(act(MAX_ACT).is_ok());
+    let error = act(MAX_ACT + 1).unwrap_err();
+    assert_eq!(error, DecodeError::ActTooLong { len: MAX_ACT + 1 });
+    assert_eq!(error.code(), ErrorCode::ActTooLong);
+}
+
+#[test]
+fn the_reserved_plane_is_refused_by_the_message_that_names_it() {
+    let plane = Some(Plane::LIMBO);
+    let join = Join { scene: String::new(), plane, pos: None, range: None, look: ByteBuf::new() };
+    let jump = Jump { seq: Seq(1), scene: None, plane, pos: Pos::default() };
+    for (kind, msg) in [(2, ClientMsg::from(join)), (4, jump.into())] {
+        let got = ClientMsg::decode(&msg.encode());
+        let why = "plane -2147483648 is reserved".into();
+        assert_eq!(got, Err(DecodeError::BadField { kind, why }));
+    }
+}
+
+#[test]
+fn a_range_has_three_rings_and_no_more() {
+    let join = |range| Join {
+        scene: "m".into(),
+        plane: None,
+        pos: None,
+        range: Some(range),
+        look: ByteBuf::new(),
+    };
+    let mut bytes = ClientMsg::from(join(RangeSet::FULL)).encode();
+    let at = bytes.len() - 3;
+    assert_eq!(bytes[at], 7);
+    for bits in [8u8, 0x7f, 0xff] {
+        bytes[at] = bits;
+        let error = ClientMsg::decode(&bytes).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::BadField, "{error}");
+    }
+}
