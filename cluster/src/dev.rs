@@ -16,7 +16,7 @@ use crate::commands::start_cluster;
 use crate::config::Config;
 use crate::crowd::Progress;
 use crate::ends::Ends;
-use crate::fauna::Fauna;
+use crate::fauna;
 use crate::oracle::Options;
 use crate::report::Report;
 use crate::server::{Background, Reach, tokens};
@@ -92,6 +92,7 @@ pub fn config(args: &DevArgs) -> anyhow::Result<Config> {
     if args.headless {
         config.console.listen = None;
     }
+    config.server.fauna = true;
     Ok(config)
 }
 
@@ -184,7 +185,7 @@ async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
     if !args.json {
         greet(reach, token, args)?;
     }
-    let fauna = tokio::spawn(Fauna::roam(reach.directory.clone(), reach.regions.clone()));
+    let fauna = tokio::spawn(fauna::roam(reach.directory.clone(), reach.hosted.clone()));
     let first = reach.directory.scenes().next().context("there is a scene")?;
     let options = bots_options(args, &first);
     let url = reach.url().context("clients can connect")?;

@@ -100,12 +100,18 @@ impl Member {
     }
 }
 
+/// What the processes agree through.
+struct Engine {
+    secure: bool,
+    etcds: usize,
+}
+
 /// A running cluster.
 pub struct LocalCluster {
     /// In the order in which they end: what others need ends last.
     gateways: Vec<Member>,
     nodes: Vec<Member>,
-    etcd: EtcdServer,
+    etcds: Vec<EtcdServer>,
     postgres: PostgresServer,
     program: PathBuf,
     config: PathBuf,
@@ -146,7 +152,21 @@ impl LocalCluster {
         parts: Parts,
         say: &mut dyn FnMut(String),
     ) -> Result<LocalCluster, LocalError> {
-        LocalCluster::start_as(program, config, parts, false, say)
+        LocalCluster::start_as(program, config, parts, Engine { secure: false, etcds: 1 }, say)
+    }
+
+    /// The same with so many etcds, of which a minority may be gone.
+    ///
+    /// # Errors
+    /// [`LocalError`]; what was started ends again.
+    pub fn start_with_etcds(
+        program: &Path,
+        config: &Config,
+        parts: Parts,
+        etcds: usize,
+        say: &mut dyn FnMut(String),
+    ) -> Result<LocalCluster, LocalError> {
+        LocalCluster::start_as(program, config, parts, Engine { secure: false, etcds }, say)
     }
 
     /// The same with certificates, made for it: everything that its parts say to each other is encrypted,
@@ -160,14 +180,14 @@ impl LocalCluster {
         parts: Parts,
         say: &mut dyn FnMut(String),
     ) -> Result<LocalCluster, LocalError> {
-        LocalCluster::start_as(program, config, parts, true, say)
+        LocalCluster::start_as(program, config, parts, Engine { secure: true, etcds: 1 }, say)
     }
 
     fn start_as(
         program: &Path,
         config: &Config,
         parts: Parts,
-        secure: bool,
+        Engine { secure, etcds }: Engine,
         say: &mut dyn FnMut(String),
     ) -> Result<LocalCluster, LocalError> {
         let system = |what| move |cause| LocalError::System { what, cause };
@@ -179,11 +199,14 @@ impl LocalCluster {
             say(format!("certificates in {}", folder.display()));
         }
         let of = |role| certificates.as_deref().map(|folder| certificate(folder, role));
-        let etcd = match of("etcd") {
-            Some(tls) => EtcdServer::start_secure(None, &tls)?,
-            None => EtcdServer::start(None)?,
+        let etcds = match of("etcd") {
+            Some(tls) => vec![EtcdServer::start_secure(None, &tls)?],
+            None if etcds == 1 => vec![EtcdServer::start(None)?],
+            None => EtcdServer::start_cluster(etcds)?,
         };
-        say(format!("etcd       {}, process {}", etcd.url(), etcd.pid()));
+        for etcd in &etcds {
+            say(format!("etcd       {}, process {}", etcd.url(), etcd.pid()));
+        }
         let postgres = match of("postgres") {
             Some(tls) => PostgresServer::start_secure(None, &tls)?,
             None => PostgresServer::start(None)?,
@@ -192,7 +215,7 @@ impl LocalCluster {
         say(format!("PostgreSQL process {}", postgres.pid()));
         let mut config = config.clone();
         config.cluster.postgres = postgres.url();
-        config.cluster.etcd = etcd.url();
+        config.cluster.etcd = etcds.iter().map(EtcdServer::url).collect::<Vec<_>>().join(",");
         config.cluster.tls = of("node");
         config.cluster.listen.set_port(0);
         config.cluster.advertise.clear();
@@ -205,8 +228,16 @@ impl LocalCluster {
         let program = program.to_owned();
         let (gateways, nodes) = (Vec::new(), Vec::new());
         let config = file;
-        let mut cluster =
-            LocalCluster { gateways, nodes, etcd, postgres, program, config, certificates, folder };
+        let mut cluster = LocalCluster {
+            gateways,
+            nodes,
+            etcds,
+            postgres,
+            program,
+            config,
+            certificates,
+            folder,
+        };
         for i in 1..=parts.nodes {
             let node = cluster.run("node", format!("node-{i}"), &[], &[])?;
             say(format!("{:<10} process {}", node.name, node.pid()));
@@ -331,9 +362,14 @@ impl LocalCluster {
         &self.gateways
     }
 
-    /// The etcd.
+    /// The etcd, the first of them.
     pub fn etcd(&mut self) -> &mut EtcdServer {
-        &mut self.etcd
+        &mut self.etcds[0]
+    }
+
+    /// All etcds.
+    pub fn etcds(&mut self) -> &mut [EtcdServer] {
+        &mut self.etcds
     }
 
     /// The PostgreSQL.

@@ -13,7 +13,9 @@ use purview::actor::region::{Clock, RegionRef, start_regions};
 use tokio::sync::oneshot;
 
 use crate::config::{Config, ConfigErrors, GatewaySettings};
-use crate::console::{Console, ConsoleError, ConsoleState, ExtraMetrics, RegionHandle, tick_times};
+use crate::console::{
+    Console, ConsoleError, ConsoleState, ExtraMetrics, Hosted, RegionHandle, tick_times,
+};
 use crate::durable::{DataError, Durable};
 use crate::gateway::{Gateway, GatewayConfig, GatewayError, GatewayMetrics, Tokens};
 use crate::report::{ServerFigures, TickMs};
@@ -58,6 +60,8 @@ pub struct Reach {
     pub console: Option<SocketAddr>,
     /// The regions.
     pub regions: Vec<RegionRef>,
+    /// The same as the console knows them.
+    pub hosted: Hosted,
     /// Scenes, lines and the clock.
     pub directory: Arc<Directory>,
     /// What the gateway counts.
@@ -161,11 +165,12 @@ impl Server {
             None => start_regions(&directory, &handles, Clock::Real),
         };
         durable.iter().for_each(Durable::keep);
+        let hosted = hosted(&regions);
         let gateway = gateway_config(&config.gateway);
         let gateway = Gateway::start(gateway, directory.clone(), tokens, handles).await?;
         let console = match config.console.listen {
             Some(addr) => {
-                let state = console_state(&directory, &regions, &gateway, durable.as_ref());
+                let state = console_state(&directory, &hosted, &gateway, durable.as_ref());
                 Some(Console::start(state, addr, config.console.token_file.as_deref())?)
             }
             None => None,
@@ -175,6 +180,7 @@ impl Server {
             tcp: gateway.tcp_addr(),
             console: console.as_ref().map(Console::addr),
             regions,
+            hosted,
             directory,
             gateway: gateway.metrics().clone(),
         };
@@ -206,12 +212,7 @@ impl Server {
     }
 }
 
-fn console_state(
-    directory: &Arc<Directory>,
-    regions: &[RegionRef],
-    gateway: &Gateway,
-    durable: Option<&Durable>,
-) -> ConsoleState {
+fn hosted(regions: &[RegionRef]) -> Hosted {
     let handles = regions.iter().map(|r| RegionHandle {
         scene: r.scene,
         region: r.region,
@@ -219,12 +220,21 @@ fn console_state(
         inspect_entity: r.addr.clone().recipient(),
         metrics: r.metrics.clone(),
     });
+    handles.collect::<Vec<_>>().into()
+}
+
+fn console_state(
+    directory: &Arc<Directory>,
+    regions: &Hosted,
+    gateway: &Gateway,
+    durable: Option<&Durable>,
+) -> ConsoleState {
     let metrics = gateway.metrics().clone();
     let mut extra: Vec<ExtraMetrics> = vec![Box::new(move |text| metrics.write(text))];
     extra.extend(durable.map(|durable| Box::new(durable.metrics()) as _));
     ConsoleState {
         directory: directory.clone(),
-        regions: handles.collect::<Vec<_>>().into(),
+        regions: regions.clone(),
         extra_metrics: extra,
         node: "local".into(),
         cluster: None,

@@ -373,7 +373,28 @@ impl Directory {
         }
     }
 
-    /// Players in a plane of a scene.
+    /// The places that were given in this process: by scene and plane, how many have one.
+    pub fn lines_here(&self) -> Vec<(SceneId, Plane, u32)> {
+        let of = |scene: Arc<Scene>| {
+            let here = self.lines(scene.id).map(|lines| lines.here().collect::<Vec<_>>());
+            here.unwrap_or_default().into_iter().map(move |(plane, n)| (scene.id, plane, n))
+        };
+        let mut all: Vec<_> = self.scenes().flat_map(of).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// From now on so many have places in these planes that other processes gave, in no others.
+    pub fn set_lines_elsewhere(&self, taken: impl Iterator<Item = (SceneId, Plane, u32)> + Clone) {
+        for scene in self.scenes() {
+            if let Some(mut lines) = self.lines(scene.id) {
+                let of_scene = taken.clone().filter(|(id, ..)| *id == scene.id);
+                lines.set_elsewhere(of_scene.map(|(_, plane, players)| (plane, players)));
+            }
+        }
+    }
+
+    /// Players in a plane of a scene, as far as is known: those who joined by other processes are known a second later.
     pub fn players(&self, scene: SceneId, plane: Plane) -> u32 {
         self.lines(scene).map_or(0, |lines| lines.players(plane))
     }

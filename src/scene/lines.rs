@@ -5,17 +5,19 @@ use rustc_hash::FxHashMap;
 use super::Plane;
 
 /// How many players are in each plane of a scene, and where the next one fits.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Lines {
     lines: i32,
     capacity: u32,
     players: FxHashMap<Plane, u32>,
+    /// Those who were let in elsewhere, as far as is known.
+    elsewhere: FxHashMap<Plane, u32>,
 }
 
 impl Lines {
     /// Lines 0 to `lines` - 1 (at least one), each with room for `capacity` players.
     pub fn new(lines: i32, capacity: u32) -> Lines {
-        Lines { lines: lines.max(1), capacity, players: FxHashMap::default() }
+        Lines { lines: lines.max(1), capacity, ..Lines::default() }
     }
 
     /// Takes a place: in `plane` if named, which may be any plane, line or not, full or not; else in
@@ -41,9 +43,24 @@ impl Lines {
         }
     }
 
-    /// Players in a plane.
+    /// Players in a plane, those who were let in elsewhere among them.
     pub fn players(&self, plane: Plane) -> u32 {
-        self.players.get(&plane).copied().unwrap_or(0)
+        let of = |players: &FxHashMap<Plane, u32>| players.get(&plane).copied().unwrap_or(0);
+        of(&self.players).saturating_add(of(&self.elsewhere))
+    }
+
+    /// The planes in which somebody has a place that was given here, and how many have.
+    pub fn here(&self) -> impl Iterator<Item = (Plane, u32)> {
+        self.players.iter().map(|(plane, players)| (*plane, *players))
+    }
+
+    /// From now on so many have places that were given elsewhere.
+    pub fn set_elsewhere(&mut self, taken: impl Iterator<Item = (Plane, u32)>) {
+        self.elsewhere.clear();
+        for (plane, players) in taken {
+            let known = self.elsewhere.entry(plane).or_default();
+            *known = known.saturating_add(players);
+        }
     }
 }
 
@@ -92,6 +109,23 @@ mod tests {
         let taken: Vec<_> = (0..5).map(|_| lines.take(None)).collect();
         assert_eq!(taken, [Some(Plane(0)), Some(Plane(0)), Some(Plane(1)), Some(Plane(1)), None]);
         lines.give_back(Plane(0));
+        assert_eq!(lines.take(None), Some(Plane(0)));
+    }
+
+    #[test]
+    fn places_that_were_given_elsewhere_are_taken_until_more_is_known() {
+        let mut lines = Lines::new(3, 2);
+        let taken = [(Plane(0), 1), (Plane(1), 1), (Plane(1), 1)];
+        lines.set_elsewhere(taken.into_iter());
+        assert_eq!([0, 1, 2].map(|p| lines.players(Plane(p))), [1, 2, 0]);
+        let taken: Vec<_> = (0..4).map(|_| lines.take(None)).collect();
+        assert_eq!(taken, [Some(Plane(0)), Some(Plane(2)), Some(Plane(2)), None]);
+        lines.give_back(Plane(1));
+        assert_eq!(lines.take(None), None, "it was not given here");
+        let mut here: Vec<_> = lines.here().collect();
+        here.sort_unstable();
+        assert_eq!(here, [(Plane(0), 1), (Plane(2), 2)]);
+        lines.set_elsewhere(std::iter::empty());
         assert_eq!(lines.take(None), Some(Plane(0)));
     }
 

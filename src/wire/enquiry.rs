@@ -1,4 +1,5 @@
-//! What a process asks another about what lives there, for people who look after a cluster.
+//! What a process asks another about what lives there, for people who look after a cluster, and about the
+//! lines that fill up.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,8 @@ pub enum Question {
     Players,
     /// One entity.
     Entity(EntityId),
+    /// How many joined each line by that process.
+    Lines,
 }
 
 /// What is told.
@@ -20,6 +23,20 @@ pub struct Answer {
     pub lives: Vec<Resident>,
     /// Regions there that did not answer in time.
     pub late: Vec<RegionId>,
+    /// Lines in which somebody is.
+    #[serde(default)]
+    pub lines: Vec<Fullness>,
+}
+
+/// How full a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fullness {
+    /// Of which scene.
+    pub scene: SceneId,
+    /// Which plane.
+    pub plane: Plane,
+    /// Who joined it by that process and is still there.
+    pub players: u32,
 }
 
 /// Somebody who lives in a region.

@@ -80,6 +80,24 @@ fn after_a_storm_nobody_is_missed_in_a_circle() {
     every_seed(&scene(CIRCLE, 3), 60, |t| t.storm(40));
 }
 
+/// Every fifth word between players of two regions is lost, and nobody is told. What stands is said again now and
+/// then: that is enough.
+#[test]
+fn whatever_words_are_lost_all_come_to_agree() {
+    for visibility in [Visibility::Patches, CIRCLE] {
+        every_seed(&scene(visibility, 3), 40, |t| {
+            t.w.weather.mute = 20;
+            for _ in 0..60 {
+                (0..t.rng.below(5)).for_each(|_| t.disturb());
+                t.w.step();
+            }
+            t.w.weather.mute = 0;
+            (0..410).for_each(|_| t.w.step());
+            t.rest();
+        });
+    }
+}
+
 #[test]
 fn the_same_inputs_have_the_same_effects() {
     let run = || {

@@ -92,7 +92,7 @@ impl Net {
             *last = due;
             self.posted += 1;
             let (yes, no) = match say {
-                Say::Yes(n) => (Some(n), (0, 0)),
+                Say::Yes(n) | Say::Again(n) => (Some(n), (0, 0)),
                 Say::No { echo, at } => (None, (echo, at)),
             };
             let due = std::cmp::Reverse((due, self.posted));
@@ -155,7 +155,7 @@ impl Net {
         let mut said = Vec::new();
         let mut post = |to: Addressee, say| said.push((to.id, say));
         match yes {
-            Some(number) if inside => regs.hear_yes(rules, ix, number, &mut post),
+            Some(number) if inside => regs.hear_yes(rules, ix, Say::Yes(number), &mut post),
             Some(number) => {
                 regs.refuse_yes(ix, number, &mut post);
             }

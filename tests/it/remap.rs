@@ -97,7 +97,7 @@ fn planes_in_groups_have_regions_of_their_own() {
 fn after_a_storm_all_is_as_if_the_map_had_always_been_so() {
     let seen = every_seed(&scene(Visibility::Patches, 3), 80, |t| {
         for _ in 0..6 {
-            t.w.weather = Weather { skip: 15, lose: 10, delay: 20 };
+            t.w.weather = Weather { skip: 15, lose: 10, delay: 20, mute: 0 };
             if let Some(layout) = t.w.some_layout() {
                 t.w.remap(&layout, true);
             }
@@ -175,10 +175,9 @@ fn a_region_that_was_given_up_ends_when_nobody_can_need_it_any_more() {
 }
 
 /// Regions die, also while the map changes and also those that are to be given up, and go on from checkpoints.
-/// Seed 15 finds what is not mended: at rest two see each other only one way. Until then the seeds before it.
 #[test]
 fn nobody_is_lost_when_regions_die_while_the_map_changes() {
-    let seen = every_seed(&scene(Visibility::Patches, 60), 15, |t| {
+    let seen = every_seed(&scene(Visibility::Patches, 60), 60, |t| {
         t.remaps = 60;
         t.deaths(90, true);
         assert!(t.w.kills.recovered > 0);

@@ -257,7 +257,7 @@ fn crowds(spec: &SceneSpec, most: u64, weather: Weather) {
     }
 }
 
-const CALM: Weather = Weather { skip: 0, lose: 0, delay: 0 };
+const CALM: Weather = Weather { skip: 0, lose: 0, delay: 0, mute: 0 };
 
 #[test]
 fn by_patches_lists_are_stable_in_every_tick() {

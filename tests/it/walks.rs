@@ -385,7 +385,7 @@ fn who_has_stopped_is_told_of_at_every_rate() {
 fn when_the_weather_clears_everything_is_the_truth_again() {
     trials(4, scene(CIRCLE, 60), |t| {
         t.strict = false;
-        t.w.weather = Weather { skip: 10, lose: 10, delay: 20 };
+        t.w.weather = Weather { skip: 10, lose: 10, delay: 20, mute: 0 };
         (0..120).for_each(|_| t.step());
         t.w.weather = Weather::default();
         t.rest(40);

@@ -41,12 +41,6 @@ impl Crowd {
         Crowd { walkers, side_cm, step_cm, rng }
     }
 
-    /// Walker `i` is here, and goes on from there.
-    pub fn put(&mut self, i: usize, pos: Pos) {
-        let w = &mut self.walkers[i];
-        (w.x, w.z) = (f64::from(pos.x), f64::from(pos.z));
-    }
-
     /// Everybody walks for a tick.
     pub fn step(&mut self) {
         for w in &mut self.walkers {
@@ -57,12 +51,6 @@ impl Crowd {
             (w.x, w.dx) = reflected(w.x + w.dx, w.dx, self.side_cm);
             (w.z, w.dz) = reflected(w.z + w.dz, w.dz, self.side_cm);
         }
-    }
-
-    /// How walker `i` walks, in ticks of 100 ms: east and south, millimetres per second.
-    pub fn way_mm_s(&self, i: usize) -> (i32, i32) {
-        let w = &self.walkers[i];
-        ((w.dx * 100.0) as i32, (w.dz * 100.0) as i32)
     }
 
     /// Where walker `i` is.

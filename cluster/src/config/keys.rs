@@ -70,6 +70,9 @@ keys! {
         "Folder in which a server that is a single process keeps checkpoints and players' last places; it goes on \
          from there. Default: nothing outlives the process.";
 
+    FAUNA: "fauna", Form::Choice(&["off", "on"]),
+        "Whether beasts and things roam every scene, to try a server out with; `purview dev` has them always.";
+
     WS: "ws", Form::Address, "Where WebSocket clients connect.";
     TCP: "tcp", Form::AddressOrOff, "Where clients with length-prefixed frames over TCP connect.";
     RATE_LIMIT: "rate_limit", Form::Count(1, 100_000),

@@ -27,6 +27,8 @@ pub(super) fn print(config: &Config) -> String {
     }
     let time = |t: Duration| ms(t.as_millis() as i64);
     out.key(&keys::CHECKPOINT, &time(config.server.checkpoint), &time(d.server.checkpoint));
+    let on = |is: bool| text(if is { "on" } else { "off" });
+    out.key(&keys::FAUNA, &on(config.server.fauna), &on(d.server.fauna));
     gateway(&mut out, &config.gateway, &d.gateway);
     out.section("[console]");
     out.key(&keys::LISTEN, &address(config.console.listen), &address(d.console.listen));

@@ -17,11 +17,14 @@ pub struct ServerSettings {
     pub data_dir: Option<PathBuf>,
     /// Time between two of these of a region.
     pub checkpoint: Duration,
+    /// Whether beasts and things roam the scenes.
+    pub fauna: bool,
 }
 
 impl Default for ServerSettings {
     fn default() -> Self {
-        ServerSettings { arbiters: 0, data_dir: None, checkpoint: Duration::from_secs(1) }
+        let checkpoint = Duration::from_secs(1);
+        ServerSettings { arbiters: 0, data_dir: None, checkpoint, fauna: false }
     }
 }
 
@@ -242,6 +245,7 @@ pub(super) fn server(root: &mut Section<'_>, folder: &Path) -> ServerSettings {
         arbiters: s.count(&keys::ARBITERS, 0) as usize,
         data_dir: s.path(&keys::DATA_DIR, folder),
         checkpoint: time(&mut s, &keys::CHECKPOINT, d.checkpoint),
+        fauna: s.choice(&keys::FAUNA, usize::from(d.fauna)) == 1,
     };
     root.close(s);
     settings

@@ -26,7 +26,7 @@ mod process;
 mod quantiles;
 mod sampler;
 mod shapes;
-mod survey;
+pub(crate) mod survey;
 mod terrain;
 mod why;
 

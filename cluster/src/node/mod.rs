@@ -16,6 +16,7 @@
 pub mod command;
 mod fence;
 mod keeper;
+mod lines;
 pub mod maps;
 mod mover;
 mod past;
@@ -33,6 +34,8 @@ use bytes::Bytes;
 use futures::FutureExt;
 use purview::actor::directory::{Archive, Directory, Process, Witness};
 use purview::actor::player::{Passes, TokenCheck};
+use purview::scene::Epoch;
+use purview::wire::enquiry::Question;
 use purview::wire::peer::PEER_VERSION;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -46,6 +49,7 @@ use crate::engine::postgres::Postgres;
 use crate::engine::{
     CheckpointError, Checkpoints, LeaseError, Leases, Membership, NodeInfo, Put, View,
 };
+use crate::fauna;
 use crate::gateway::{Doors, Gateway, GatewayError, GatewayMetrics, Tokens};
 use crate::home::Home;
 use crate::link::{Dial, Identity, LinkError, Links, Offer};
@@ -67,6 +71,9 @@ const CLOCK: &str = "clock";
 
 /// The value that counts the processes that ever were.
 const PROCESSES: &str = "processes";
+
+/// The value that says which process makes the beasts and things of a new cluster.
+const FAUNA: &str = "fauna";
 
 /// Above every process's number: see [`Process::number`].
 const MAX_PROCESSES: u64 = 1 << 21;
@@ -285,12 +292,17 @@ impl Node {
         (background, ground): (Background, Ground),
     ) -> Result<(Node, Option<Doors>), NodeError> {
         let scenes = config.build_scenes()?;
-        let (number, clock) = {
+        let has_fauna = config.server.fauna && roles.regions;
+        let (number, clock, populates) = {
             let (store, checkpoints) = (store.clone(), checkpoints.clone());
             let (tick_ms, now) = (config.tick_ms, background.home.time_of_day());
             on(&background, async move {
                 count_on(&*store, checkpoints.as_deref(), tick_ms, now).await?;
-                Ok::<_, NodeError>((take_number(&*store).await?, clock(&*store, now).await?))
+                let number = take_number(&*store).await?;
+                let clock = clock(&*store, now).await?;
+                let populates =
+                    has_fauna && populates(&*store, checkpoints.as_deref(), number).await?;
+                Ok::<_, NodeError>((number, clock, populates))
             })
             .await?
         };
@@ -351,7 +363,11 @@ impl Node {
         let maps = Maps::new(&scenes);
         let orders = Orders { store: store.clone(), maps: maps.clone(), view: views.clone() };
         let asked = hosted.clone();
-        links.respond_with(Arc::new(move |question| answer(asked.clone(), question).boxed()));
+        let counted = directory.clone();
+        links.respond_with(Arc::new(move |question| match question {
+            Question::Lines => std::future::ready(lines::answer(&counted)).boxed(),
+            question => answer(asked.clone(), question).boxed(),
+        }));
         let keeper = Keeper::new(
             Stores {
                 home: background.home.clone(),
@@ -373,6 +389,20 @@ impl Node {
             background.spawn(places.clone().run());
         }
         let keeper = background.spawn(keeper.run(stopping));
+        if roles.gateway {
+            let follow = lines::follow(directory.clone(), links.clone(), views.clone());
+            background.spawn(follow);
+        }
+        if has_fauna {
+            let (directory, mut whole) = (directory.clone(), status.clone());
+            let asked = hosted.clone();
+            background.spawn(async move {
+                if populates && whole.wait_for(Status::is_whole).await.is_ok() {
+                    fauna::populate(directory.clone()).await;
+                }
+                fauna::herd(directory, asked).await;
+            });
+        }
         let limits = gateway_config(&config.gateway);
         let (gateway, doors) = match (roles.gateway, clients) {
             (false, _) => (None, None),
@@ -700,6 +730,21 @@ async fn count_on(
     store.get_or_create(PROCESSES, Bytes::from(past.number.to_string())).await?;
     store.get_or_create(CLOCK, Bytes::from(began.to_string())).await?;
     Ok(())
+}
+
+/// Whether the process of this number is to make the fauna of the cluster: the first one where nothing lives yet.
+async fn populates(
+    store: &dyn Leases,
+    checkpoints: Option<&dyn Checkpoints>,
+    number: u64,
+) -> Result<bool, NodeError> {
+    if let Some(checkpoints) = checkpoints
+        && checkpoints.highest_epoch().await? > Epoch(0)
+    {
+        return Ok(false);
+    }
+    let own = Bytes::from(number.to_string());
+    Ok(store.get_or_create(FAUNA, own.clone()).await?.data == own)
 }
 
 /// A number that no process of the cluster had before.

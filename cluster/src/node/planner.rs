@@ -154,6 +154,11 @@ impl Orders {
         })
     }
 
+    /// The scenes as this process knows them.
+    pub fn scenes(&self) -> Vec<Arc<Scene>> {
+        self.maps.scenes()
+    }
+
     fn look(&self) -> View {
         self.view.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }

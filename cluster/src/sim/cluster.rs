@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use purview::scene::{Epoch, RegionId};
+use purview::scene::{Epoch, RegionId, Scene};
 use tokio::time::{Instant, sleep};
 
 use crate::config::Config;
 use crate::engine::embedded::Embedded;
 use crate::link::LANE_BYTES;
 use crate::node::Roles;
+use crate::node::remap::MapOrder;
 use crate::rng::Rng;
 
 use super::Options;
@@ -98,9 +99,20 @@ impl Cluster {
         (0..self.options.gateways).map(|i| GATEWAYS + i).collect()
     }
 
-    /// How many regions there are.
-    pub fn regions(&self) -> usize {
-        (REGIONS.0 * REGIONS.1) as usize
+    /// The scene as the first process knows it that is up.
+    fn scene(&self) -> Option<Arc<Scene>> {
+        self.first_up()?.orders.scenes().into_iter().next()
+    }
+
+    /// The regions that the scene is cut into now.
+    pub fn regions(&self) -> Vec<RegionId> {
+        let of = |scene: Arc<Scene>| scene.map.regions.iter().map(|region| region.id).collect();
+        self.scene().map(of).unwrap_or_default()
+    }
+
+    fn first_up(&self) -> Option<Reach> {
+        let up = self.processes.values().filter(|process| !process.is_over());
+        up.filter_map(|process| process.reach.borrow().clone()).next()
     }
 
     /// How large the scene is, centimetres.
@@ -174,9 +186,7 @@ impl Cluster {
         &self,
         order: impl Fn(crate::node::planner::Orders) -> F,
     ) {
-        let up = self.processes.values().filter(|process| !process.is_over());
-        let reach = up.filter_map(|process| process.reach.borrow().clone()).next();
-        let Some(reach) = reach else { return };
+        let Some(reach) = self.first_up() else { return };
         if let Err(error) = order(reach.orders).await {
             self.ground.journal.note(What::Fault(format!("an order is not given: {error}")));
         }
@@ -191,6 +201,28 @@ impl Cluster {
             async move { orders.move_region(region, &name).await }
         })
         .await;
+    }
+
+    /// The region map is to change, if it can be so.
+    pub async fn order_map(&self, rng: &mut Rng) {
+        let (Some(reach), Some(scene)) = (self.first_up(), self.scene()) else { return };
+        let mut some = || {
+            let all = &scene.map.regions;
+            all[(rng.unit() * all.len() as f64) as usize % all.len()].id.0
+        };
+        let order = match (some(), some(), some() % 3) {
+            (region, _, 0) => MapOrder::Split { region },
+            (region, gone, 1) => MapOrder::Merge { region, gone },
+            (columns, rows, _) => MapOrder::Scale {
+                scene: scene.spec.name.clone(),
+                columns: 1 + columns as i32 % REGIONS.0,
+                rows: 1 + rows as i32 % REGIONS.1,
+            },
+        };
+        self.ground.journal.note(What::Fault(format!("{order:?}")));
+        if let Err(error) = reach.orders.change_map(&order).await {
+            self.ground.journal.note(What::Fault(format!("the map does not change: {error}")));
+        }
     }
 
     /// A node is to give up everything.

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::faults::Faults;
-use super::{Options, Outcome, mutation, simulate};
+use super::{Only, Options, Outcome, mutation, shrink, simulate};
 use crate::config::LogSettings;
 
 /// `purview sim`.
@@ -43,6 +43,15 @@ pub struct SimArgs {
     /// Print every step as it happens.
     #[arg(long)]
     pub trace: bool,
+    /// Do only these of its faults, by their numbers: 0,3,17.
+    #[arg(long, value_name = "NUMBERS", value_parser = numbers)]
+    pub only_faults: Option<Numbers>,
+    /// Let only these of its clients play, by their numbers.
+    #[arg(long, value_name = "NUMBERS", value_parser = numbers)]
+    pub only_players: Option<Numbers>,
+    /// Where something is found, leave out faults and players for as long as it still is, and print the smallest run.
+    #[arg(long)]
+    pub shrink: bool,
     /// Try deliberate bugs, one after the other, and print which seed finds which; only in builds with debug assertions.
     #[arg(long)]
     pub mutants: bool,
@@ -52,6 +61,20 @@ pub struct SimArgs {
     /// Print one JSON object for each seed instead.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Numbers, or none.
+#[derive(Debug, Clone)]
+pub struct Numbers(Vec<u32>);
+
+fn numbers(text: &str) -> Result<Numbers, String> {
+    if text == "none" {
+        return Ok(Numbers(Vec::new()));
+    }
+    let number = |word: &str| {
+        word.trim().parse().map_err(|_| format!("{word:?} is no number: write 0,3,17, or none"))
+    };
+    text.split(',').map(number).collect::<Result<_, _>>().map(Numbers)
 }
 
 fn time(text: &str) -> Result<Duration, String> {
@@ -73,7 +96,9 @@ impl SimArgs {
             (self.lasts, self.nodes, self.gateways, self.players);
         let (faults, until, trace) = (self.faults.clone(), self.until, self.trace);
         let mutant = None;
-        Options { seed, lasts, nodes, gateways, players, faults, until, trace, mutant }
+        let some = |numbers: &Option<Numbers>| numbers.as_ref().map(|numbers| numbers.0.clone());
+        let only = Only { faults: some(&self.only_faults), players: some(&self.only_players) };
+        Options { seed, lasts, nodes, gateways, players, faults, until, trace, mutant, only }
     }
 }
 
@@ -81,10 +106,20 @@ impl SimArgs {
 pub fn again(options: &Options) -> String {
     let Options { seed, lasts, nodes, gateways, players, faults, .. } = options;
     let seconds = lasts.as_secs();
-    format!(
+    let mut again = format!(
         "purview sim --seed {seed} --for {seconds}s --nodes {nodes} --gateways {gateways} \
          --players {players} --faults {faults}"
-    )
+    );
+    let numbers = |of: &[u32]| match of {
+        [] => "none".to_owned(),
+        some => some.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
+    };
+    for (flag, some) in [("faults", &options.only.faults), ("players", &options.only.players)] {
+        if let Some(some) = some {
+            again += &format!(" --only-{flag} {}", numbers(some));
+        }
+    }
+    again
 }
 
 /// Runs `purview sim` to its end.
@@ -107,8 +142,29 @@ pub fn run_sim(args: &SimArgs) -> anyhow::Result<u8> {
             true => println!("{}", in_json(&options, &outcome)),
             false => print!("{}", in_words(&options, &outcome)),
         }
+        if args.shrink && outcome.violation.is_some() {
+            print_shrunk(&options, args.json)?;
+        }
     }
     Ok(u8::from(found))
+}
+
+/// Prints the smallest run that was found to break the same invariant.
+fn print_shrunk(options: &Options, json: bool) -> anyhow::Result<()> {
+    let Some(shrunk) = shrink::shrink(options, |step| eprintln!("{step}"))? else { return Ok(()) };
+    let ((faults, all_faults), (players, all_players)) = (shrunk.faults, shrunk.players);
+    let again = again(&shrunk.options);
+    match json {
+        true => {
+            let shrunk = json!({ "faults": faults, "players": players, "runs": shrunk.runs, "again": again });
+            println!("{}", json!({ "shrunk": shrunk }));
+        }
+        false => println!(
+            "after {} runs {faults} of {all_faults} faults and {players} of {all_players} players are left: {again}",
+            shrunk.runs
+        ),
+    }
+    Ok(())
 }
 
 fn in_json(options: &Options, outcome: &Outcome) -> serde_json::Value {

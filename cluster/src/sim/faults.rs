@@ -3,7 +3,6 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use purview::scene::RegionId;
 use tokio::time::sleep;
 
 use crate::rng::Rng;
@@ -41,6 +40,8 @@ pub enum Fault {
     Checkpoint,
     /// A region moves.
     Move,
+    /// The region map changes.
+    Map,
     /// A node gives its regions to others and ends; another begins.
     Drain,
     /// Clients lose their connections.
@@ -50,7 +51,7 @@ pub enum Fault {
 }
 
 /// All kinds, by their names.
-pub const ALL: [(Fault, &str); 15] = [
+pub const ALL: [(Fault, &str); 16] = [
     (Fault::Crash, "crash"),
     (Fault::Gateway, "gateway"),
     (Fault::Stop, "stop"),
@@ -63,6 +64,7 @@ pub const ALL: [(Fault, &str); 15] = [
     (Fault::Shelf, "shelf"),
     (Fault::Checkpoint, "checkpoint"),
     (Fault::Move, "move"),
+    (Fault::Map, "map"),
     (Fault::Drain, "drain"),
     (Fault::Clients, "clients"),
     (Fault::Skew, "skew"),
@@ -197,9 +199,14 @@ impl Cluster {
                 self.ground().memory.set_faults(ShelfFaults::default());
             }
             Fault::Move => {
-                let region = RegionId((rng.unit() * self.regions() as f64) as u32);
-                self.order_move(region, node).await;
+                if let Some(region) = choose(rng, &self.regions()) {
+                    self.order_move(region, node).await;
+                }
                 sleep(seconds(rng, 0.2, 2.0)).await;
+            }
+            Fault::Map => {
+                self.order_map(rng).await;
+                sleep(seconds(rng, 0.5, 4.0)).await;
             }
             Fault::Drain => {
                 self.order_drain(node).await;

@@ -99,6 +99,8 @@ struct Authority {
     process: (Host, u64),
     tick: Tick,
     at: Duration,
+    /// It has no ground any more, and may end.
+    given_up: bool,
 }
 
 /// Which process speaks for a region: a newer epoch than that of whoever spoke before, or the same process.
@@ -286,6 +288,7 @@ impl Judge {
 
     fn acted(&self, process: (Host, u64), region: &Region) {
         let (id, epoch, tick) = (region.id(), region.epoch(), region.current_tick());
+        let given_up = region.is_given_up();
         let at = self.journal.now();
         let before = self.inner().regions.get(&id).copied();
         self.check(
@@ -297,7 +300,7 @@ impl Judge {
         if before.is_none_or(|before| (before.epoch, before.process) != (epoch, process)) {
             self.journal.note(What::Authority { region: id, epoch, host: process.0, tick });
         }
-        self.inner().regions.insert(id, Authority { epoch, process, tick, at });
+        self.inner().regions.insert(id, Authority { epoch, process, tick, at, given_up });
         self.tell_registers(region);
         for player in region.acting_players() {
             let now = Acting { player, region: id, region_epoch: epoch, process, tick, at };
@@ -445,7 +448,8 @@ impl Judge {
     pub fn unsettled(&self) -> Option<(Vec<EntityId>, String)> {
         let (inner, now) = (self.inner(), self.journal.now());
         let fresh = |at: Duration| now.saturating_sub(at) <= FRESH;
-        let asleep = inner.regions.iter().find(|(_, authority)| !fresh(authority.at));
+        let mut regions = inner.regions.iter().filter(|(_, authority)| !authority.given_up);
+        let asleep = regions.find(|(_, authority)| !fresh(authority.at));
         if let Some((id, authority)) = asleep {
             return Some((Vec::new(), format!("region {id} does not act: {authority:?}")));
         }

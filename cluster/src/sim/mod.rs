@@ -20,6 +20,7 @@ pub mod judge;
 pub mod mutation;
 pub mod net;
 pub mod process;
+pub mod shrink;
 pub mod store;
 
 use std::sync::Arc;
@@ -66,6 +67,29 @@ pub struct Options {
     pub trace: bool,
     /// The deliberate bug that is in it.
     pub mutant: Option<Mutant>,
+    /// Which of its faults and players are left out.
+    pub only: Only,
+}
+
+/// What is left of a run. Everything else is drawn as if nothing were left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Only {
+    /// The faults that are done, in their order from 0; `None`: all.
+    pub faults: Option<Vec<u32>>,
+    /// The clients that play; `None`: all.
+    pub players: Option<Vec<u32>>,
+}
+
+impl Only {
+    /// Whether this fault is done.
+    pub fn fault(&self, number: u32) -> bool {
+        self.faults.as_ref().is_none_or(|some| some.contains(&number))
+    }
+
+    /// Whether this client plays.
+    pub fn player(&self, number: u32) -> bool {
+        self.players.as_ref().is_none_or(|some| some.contains(&number))
+    }
 }
 
 /// What came of it.
@@ -87,6 +111,8 @@ pub struct Outcome {
     pub bytes: u64,
     /// How often everything was found as it should be at rest.
     pub rests: u32,
+    /// Faults that were drawn.
+    pub faults: u32,
     /// What must not be, and the last steps that concern it.
     pub violation: Option<(Violation, Vec<Step>)>,
 }
@@ -129,7 +155,7 @@ async fn run(options: &Options) -> Result<Outcome, SimError> {
         let (journal, judge) = (journal.clone(), judge.clone());
         move || judge.violation().is_some() || journal.is_over()
     };
-    let mut rests = 0;
+    let (mut rests, mut faults) = (0, 0);
     let all = async {
         let mut waited = 0;
         while !cluster.is_whole() && waited < 300 {
@@ -147,11 +173,14 @@ async fn run(options: &Options) -> Result<Outcome, SimError> {
             let (gateways, size) = (cluster.gateways(), cluster.size());
             let walker = Walker { number, ground, will, gateways, size };
             let begins = Duration::from_secs_f64(logins * rng.unit());
-            spawn_local(walker.play(rng.seed(), begins));
+            let seed = rng.seed();
+            if options.only.player(number) {
+                spawn_local(walker.play(seed, begins));
+            }
         }
         sleep(Duration::from_secs(12)).await;
         while journal.now() < options.lasts {
-            storm(&mut cluster, options, &mut rng).await;
+            storm(&mut cluster, options, &mut rng, &mut faults).await;
             rest(&mut cluster, &will).await;
             rests += 1;
         }
@@ -180,12 +209,13 @@ async fn run(options: &Options) -> Result<Outcome, SimError> {
         inputs,
         bytes: journal.bytes(),
         rests,
+        faults,
         violation,
     })
 }
 
-/// Faults for a while.
-async fn storm(cluster: &mut Cluster, options: &Options, rng: &mut Rng) {
+/// Faults for a while, which are counted.
+async fn storm(cluster: &mut Cluster, options: &Options, rng: &mut Rng, count: &mut u32) {
     let journal = cluster.ground().journal.clone();
     let until = journal.now() + Duration::from_secs_f64(15.0 + 25.0 * rng.unit());
     while journal.now() < until {
@@ -193,7 +223,12 @@ async fn storm(cluster: &mut Cluster, options: &Options, rng: &mut Rng) {
         let faults = &options.faults.0;
         let which = (rng.unit() * faults.len() as f64) as usize;
         if let Some(fault) = faults.get(which) {
-            cluster.inflict(*fault, rng).await;
+            let (number, mut own) = (*count, Rng::new(rng.seed()));
+            *count += 1;
+            if options.only.fault(number) {
+                journal.note(What::Fault(format!("fault {number}")));
+                cluster.inflict(*fault, &mut own).await;
+            }
         }
         cluster.revive();
         cluster.look_at_bounds();

@@ -6,7 +6,7 @@ mod trace;
 
 mod cluster;
 mod ctl;
-mod durable;
+pub mod durable;
 mod newcomer;
 mod operations;
 mod picture;

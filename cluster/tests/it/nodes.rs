@@ -8,7 +8,9 @@ use actix::System;
 use purview::actor::address::RegionAddress;
 use purview::actor::messages::ToRegion;
 use purview::scene::effects::{Deed, Input, Order};
-use purview::scene::{EntityId, Epoch, RegionId};
+use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId};
+use purview::wire::ErrorCode;
+use purview_client::{Client, ClientError, join_at};
 use purview_cluster::config::Config;
 use purview_cluster::engine::embedded::Embedded;
 use purview_cluster::engine::{Event, Leases, NodeInfo, RegionKey};
@@ -24,12 +26,13 @@ fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
 
-/// Nine regions; a lease of two seconds; any ports.
+/// Nine regions; two lines for three players each; a lease of two seconds; any ports.
 fn config(name: &str) -> Config {
     let text = format!(
         "[server]\narbiters = 1\n[console]\nlisten = \"off\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
          [cluster]\nnode = {name:?}\nlisten = \"127.0.0.1:0\"\nlease = \"2s\"\n\
-         [[scene]]\nname = \"city\"\nwidth = \"1536m\"\ndepth = \"1536m\"\nregion = [1, 1]\n"
+         [[scene]]\nname = \"city\"\nwidth = \"1536m\"\ndepth = \"1536m\"\nregion = [1, 1]\n\
+         lines = 2\nline_capacity = 3\n"
     );
     Config::parse(&text).unwrap()
 }
@@ -222,6 +225,66 @@ fn a_member_that_does_not_read_holds_a_move_up_for_three_seconds_and_no_longer()
         member.leave().await.unwrap();
         a.stop().await;
         b.stop().await;
+        outer.shutdown_background();
+    });
+}
+
+/// A place in a line at a gateway: the client, and which line.
+async fn joins(gateway: &Node) -> Result<(Client, Plane), ClientError> {
+    let token = Tokens::dev().mint("somebody", None).unwrap();
+    let url = format!("ws://{}/", gateway.ws_addr().unwrap());
+    let mut client = Client::connect(&url, &token).await?;
+    let joined = client.join(join_at("city", Pos::ground(1_000, 1_000))).await?;
+    Ok((client, joined.plane))
+}
+
+async fn knows(gateway: &Node, players: [u32; 2]) {
+    let begin = Instant::now();
+    let now = || [0, 1].map(|plane| gateway.directory().players(SceneId(0), Plane(plane)));
+    while now() != players {
+        assert!(begin.elapsed() < PATIENCE, "{:?}, not {players:?}", now());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[test]
+fn lines_are_filled_one_after_another_by_whichever_gateway_players_join() {
+    System::new().block_on(async {
+        let outer = runtime();
+        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+        let a = node("a", &store, REGIONS).await;
+        let (g, h) = (node("g", &store, GATEWAY).await, node("h", &store, GATEWAY).await);
+        wait_for("all regions", &[&a, &g, &h], is_whole).await;
+        let mut all = Vec::new();
+        for _ in 0..2 {
+            all.push(joins(&g).await.unwrap());
+        }
+        knows(&h, [2, 0]).await;
+        for _ in 0..2 {
+            all.push(joins(&h).await.unwrap());
+        }
+        knows(&g, [3, 1]).await;
+        for _ in 0..2 {
+            all.push(joins(&g).await.unwrap());
+        }
+        let planes: Vec<i32> = all.iter().map(|(_, plane)| plane.0).collect();
+        assert_eq!(planes, [0, 0, 0, 1, 1, 1]);
+        knows(&h, [3, 3]).await;
+        for gateway in [&g, &h] {
+            let refused = joins(gateway).await.map(|(_, plane)| plane);
+            let is_full =
+                |e: &ClientError| matches!(e, ClientError::Refused(r) if r.code == ErrorCode::NoRoom);
+            assert!(refused.as_ref().is_err_and(is_full), "{refused:?}");
+        }
+        // The place of one who goes is anybody's, and so are those of a gateway that ends.
+        all.remove(0).0.leave().await.unwrap();
+        knows(&h, [2, 3]).await;
+        all.push(joins(&h).await.unwrap());
+        assert_eq!(all.last().unwrap().1, Plane(0));
+        g.stop().await;
+        knows(&h, [2, 1]).await;
+        h.stop().await;
+        a.stop().await;
         outer.shutdown_background();
     });
 }

@@ -3,6 +3,7 @@
 //! again: as the same player, with every input applied once, and in the end every client is shown exactly who
 //! is near it, where its last input has put it. Nobody has seen anybody leave.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,6 +17,8 @@ use purview_cluster::config::Config;
 use purview_cluster::gateway::Tokens;
 use purview_cluster::local::{LocalCluster, Parts};
 use tokio::runtime::{Builder, Runtime};
+
+use crate::end_to_end::durable::{Beasts, beasts};
 
 /// Nothing here takes this long, unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -141,9 +144,13 @@ struct Trial {
 impl Trial {
     /// A cluster on which everybody walks. Those who see each other are at different gateways, and know all.
     fn start(gateways: u16) -> Trial {
+        Trial::of(&config(), gateways)
+    }
+
+    fn of(config: &Config, gateways: u16) -> Trial {
         let program = Path::new(env!("CARGO_BIN_EXE_purview"));
         let parts = Parts { nodes: 2, gateways };
-        let cluster = LocalCluster::start(program, &config(), parts, &mut |_| {}).unwrap();
+        let cluster = LocalCluster::start(program, config, parts, &mut |_| {}).unwrap();
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let urls: Vec<String> = (0..gateways).map(|i| cluster.url(i.into()).unwrap()).collect();
         let walks = Arc::new(AtomicBool::new(true));
@@ -293,13 +300,51 @@ fn after_a_cold_start_with_an_etcd_that_has_lost_everything_players_are_where_th
     cold_start(true);
 }
 
+/// Everybody whom no client steers, on the nodes that live, once all are there: one that is just handed over is in
+/// no region.
+fn fauna(cluster: &LocalCluster) -> Beasts {
+    let begin = Instant::now();
+    loop {
+        let mut all = Beasts::new();
+        for node in cluster.nodes().iter().filter(|node| node.ended().is_none()) {
+            let console = node.ready().and_then(|ready| ready.console).expect("it has a console");
+            for (kind, of) in beasts(&console.to_string(), "field") {
+                all.entry(kind).or_default().extend(of);
+            }
+        }
+        if all.len() == 4 && all.values().all(|of| of.len() >= 12) {
+            return all;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{all:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The same ones are there, each as far from where it was as one walks in that time, or where it lay.
+fn live_on(before: &Beasts, after: &Beasts, since: Duration) {
+    for (kind, of) in before {
+        let ids = |of: &BTreeMap<u64, (i64, i64)>| of.keys().copied().collect::<Vec<_>>();
+        assert_eq!(ids(&after[kind]), ids(of), "of kind {kind}");
+        let far = if *kind <= 2 { since.as_secs_f64() * 150.0 + 300.0 } else { 0.0 };
+        for (id, (x, z)) in &after[kind] {
+            let (was_x, was_z) = of[id];
+            let gone = ((x - was_x) as f64).hypot((z - was_z) as f64);
+            assert!(gone <= far, "{id} is {gone} cm from where it was");
+        }
+    }
+}
+
 /// Everything but PostgreSQL dies, and is started again; the etcd goes on with what it had, or with nothing.
 fn cold_start(etcd_forgets: bool) {
-    let mut trial = Trial::start(1);
+    let mut config = config();
+    config.server.fauna = true;
+    config.console.listen = Some(([127, 0, 0, 1], 0).into());
+    let mut trial = Trial::of(&config, 1);
     trial.walk(2);
     trial.stand("before the end");
     // For checkpoints and last places to be kept.
     trial.walk(3);
+    let (lived, began) = (fauna(&trial.cluster), Instant::now());
     let urls = [trial.cluster.url(0).unwrap()];
     let placed: Vec<Pos> = trial.walkers.iter().map(|w| w.lock().unwrap().pos).collect();
     trial.cluster.nodes().iter().for_each(|node| node.kill());
@@ -317,6 +362,7 @@ fn cold_start(etcd_forgets: bool) {
     // Whoever knows its player comes back to it.
     trial.all_come_back();
     trial.stand("after the cold start");
+    live_on(&lived, &fauna(&trial.cluster), began.elapsed());
     // Whoever knows nothing but its name joins where it was last.
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -331,7 +377,7 @@ fn cold_start(etcd_forgets: bool) {
         let token = Tokens::dev().mint("nobody before", None).unwrap();
         let join = Join { pos: None, ..join_at("field", Pos::default()) };
         let (_, joined) = Player::join(&urls, &token, join, Retry::default()).await.unwrap();
-        let spec = &config().scenes[0].spec;
+        let spec = &config.scenes[0].spec;
         assert_eq!((joined.pos.x, joined.pos.z), (spec.spawn_x_cm, spec.spawn_z_cm));
     });
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use purview_cluster::sim::command::in_words;
-use purview_cluster::sim::{Options, Outcome, simulate};
+use purview_cluster::sim::{Only, Options, Outcome, simulate};
 
 fn options(seed: u64, faults: &str) -> Options {
     Options {
@@ -19,6 +19,7 @@ fn options(seed: u64, faults: &str) -> Options {
         until: None,
         trace: false,
         mutant: None,
+        only: Only::default(),
     }
 }
 

@@ -380,7 +380,7 @@ impl Region {
 
     /// A YES to nobody is answered at once, so that the asker's place is not held for ever.
     fn answer_for_nobody(&mut self, msg: ViewMsg, fx: &mut Vec<Effect>) {
-        if let Say::Yes(number) = msg.say {
+        if let Say::Yes(number) | Say::Again(number) = msg.say {
             // Nothing that it ever said stands.
             self.say_no(&msg, Say::No { echo: number, at: u32::MAX }, fx);
         }
@@ -392,8 +392,9 @@ impl Region {
         let at = viewer.registers.find(msg.from);
         match msg.say {
             // Withdrawn since.
-            Say::Yes(number) if at.is_some_and(|i| number <= viewer.registers.words()[i].seen) => {}
-            Say::Yes(number) => {
+            Say::Yes(_) | Say::Again(_)
+                if at.is_some_and(|i| !viewer.registers.wants_answer(i, msg.say)) => {}
+            Say::Yes(number) | Say::Again(number) => {
                 if let Some(at) = at {
                     viewer.registers.refuse_yes(at, number, |_, _| {});
                     viewer.drop_peer(at);
@@ -453,16 +454,16 @@ impl Region {
                     viewer.drop_peer(at);
                 }
             }
-            Say::Yes(number) => {
+            Say::Yes(number) | Say::Again(number) => {
                 let registers = &mut viewer.registers;
                 let at = known.unwrap_or_else(|| registers.push(speaker, from));
                 let me = &bodies.places[slot as usize];
                 registers.peers_mut()[at].slot = from;
-                if number <= registers.words()[at].seen {
+                if !registers.wants_answer(at, say) {
                     return;
                 }
                 if scan::refresh(bodies, &scene.spec.visibility, rules, slot, me, registers, at) {
-                    registers.hear_yes(rules, at, number, post);
+                    registers.hear_yes(rules, at, say, post);
                 } else {
                     registers.refuse_yes(at, number, post);
                 }

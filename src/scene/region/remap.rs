@@ -201,6 +201,11 @@ impl Region {
         self.remap.is_some()
     }
 
+    /// Whether a change of the map has given the region's ground to others.
+    pub fn is_given_up(&self) -> bool {
+        self.remapped.retired.is_some()
+    }
+
     /// Whether nothing is left to do for a region that was given up.
     pub fn is_over(&self) -> bool {
         let long_ago = |since: Tick| self.tick.0 > since.0.saturating_add(MOVED_TICKS);

@@ -12,6 +12,11 @@ use crate::scene::views::{Tally, ViewRules};
 /// most find in a tick.
 const MOST_TOGETHER: usize = 24;
 
+/// Ticks after which a request that was not answered is said again, and a link: that costs next to nothing, and
+/// whatever has become of a message between two players, with a region or on its way, they come to agree.
+const ASKS_AGAIN: u32 = 20;
+const LINKS_AGAIN: u32 = 200;
+
 /// How many more players somebody may ask: a few beyond its room, as many of whom refuse.
 fn places(tally: &Tally, rules: &ViewRules) -> usize {
     let room = rules.cap.saturating_sub(tally.links);
@@ -130,9 +135,25 @@ impl Region {
         viewer.registers.begin_tick(*view_tick);
         let mut tally = Tally::default();
         scratch.begin(bodies.hot.len());
+        // Players take turns. Where there are no borders, nothing is ever lost.
+        let turn = if fully { view_tick.wrapping_add(slot) } else { 1 };
+        let asks_again = turn.is_multiple_of(ASKS_AGAIN) && scene.map.regions.len() > 1;
+        let links_again = asks_again && turn.is_multiple_of(LINKS_AGAIN);
         let mut i = 0;
         while i < viewer.registers.peers().len() {
             let in_range = scan::refresh(bodies, vis, rules, slot, me, &mut viewer.registers, i);
+            let peer = &viewer.registers.peers()[i];
+            if in_range && asks_again {
+                if links_again || peer.asked() {
+                    viewer.registers.repeat(i, |to, say| {
+                        mail.local.push_back(Letter::new(slot, to, say));
+                    });
+                }
+                if links_again {
+                    // Perhaps the other one does not know that it owes the next YES.
+                    viewer.registers.forget_debt(i);
+                }
+            }
             let peer = &viewer.registers.peers()[i];
             if in_range && !peer.is_blank() {
                 tally.add(rules, i, peer);

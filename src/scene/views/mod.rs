@@ -21,7 +21,8 @@
 //! flight; (V2) never more links than the cap; (V3) a NO cancels only the YES that it names; (V4) a
 //! disagreement lasts at most one one-way delay, two when the asker takes its YES back. Where a region
 //! has crashed, and messages with it, its neighbours say NO to everybody across a border and begin
-//! anew as soon as they hear of it.
+//! anew as soon as they hear of it. As a last resort what stands is said again now and then: that changes
+//! nothing where nothing was lost, and mends the rest.
 //!
 //! At rest the links are *the* stable assignment: with a strict total order over pairs it is unique,
 //! and equal to the greedy one (sort all pairs in range by bond, distance and ids; match while both
@@ -60,6 +61,9 @@ pub struct ViewMsg {
 pub enum Say {
     /// I want you in my list; numbered by the speaker's counter.
     Yes(u32),
+    /// My YES of this number stands. Said now and then, and to one who seems to have forgotten it: where nothing was
+    /// lost it changes nothing.
+    Again(u32),
     /// I do not.
     No {
         /// Cancels the other's YES of this number (0: none) and no newer one.

@@ -309,16 +309,41 @@ impl Registers {
         self.refuse(ix, say);
     }
 
-    /// Hears YES number `number` of the peer at `ix`, whose distance and class are up to date. One
-    /// that the peer has withdrawn or repeated since changes nothing.
+    /// The peer at `ix` may be asked, though it said NO last: perhaps it does not know that it did.
+    pub fn forget_debt(&mut self, ix: usize) {
+        self.peers[ix].set_owed(false);
+    }
+
+    /// Says the standing YES to the peer at `ix` again: where nothing was lost, that changes nothing.
+    pub fn repeat(&self, ix: usize, mut say: impl FnMut(Addressee, Say)) {
+        let (p, w) = (&self.peers[ix], &self.words[ix]);
+        if p.said() {
+            say(Addressee { id: w.id, slot: p.slot }, Say::Again(w.mine));
+        }
+    }
+
+    /// Whether a word of the peer at `ix` is to be answered: not a YES that it has withdrawn since, nor one that stands
+    /// already. One that it says again though it stands no more was refused with a word that was lost.
+    pub fn wants_answer(&self, ix: usize, say: Say) -> bool {
+        let seen = self.words[ix].seen;
+        match say {
+            Say::Yes(number) => number > seen,
+            Say::Again(number) => number > seen || (number == seen && !self.peers[ix].wanted()),
+            Say::No { .. } => false,
+        }
+    }
+
+    /// Hears a YES of the peer at `ix`, said for the first time or again, whose distance and class are up to date.
     pub fn hear_yes(
         &mut self,
         rules: &ViewRules,
         ix: usize,
-        number: u32,
+        yes: Say,
         say: impl FnMut(Addressee, Say),
     ) {
-        if number > self.words[ix].seen {
+        if let Say::Yes(number) | Say::Again(number) = yes
+            && self.wants_answer(ix, yes)
+        {
             self.answer(rules, ix, number, say);
         }
     }
@@ -371,8 +396,7 @@ impl Registers {
         if !self.peers[ix].said() {
             self.ask(ix, &mut say);
         } else if anew {
-            let (p, w) = (&self.peers[ix], &self.words[ix]);
-            say(Addressee { id: w.id, slot: p.slot }, Say::Yes(w.mine));
+            self.repeat(ix, &mut say);
         }
         if asked > 0 && links + asked + 1 > rules.cap {
             self.withdraw_hopeless(rules, ix, say);

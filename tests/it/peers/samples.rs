@@ -19,7 +19,7 @@ use purview::scene::views::{Fight, PeerState, Say, Ties, ViewMsg};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
 };
-use purview::wire::enquiry::{Answer, Question, Resident};
+use purview::wire::enquiry::{Answer, Fullness, Question, Resident};
 use purview::wire::peer::{Baggage, Mark, MoveMsg, PeerMsg};
 
 const ID: EntityId = EntityId(1_000_017);
@@ -205,7 +205,8 @@ fn answer() -> Answer {
         plane: Plane(0),
         pos: PLACE,
     };
-    Answer { lives: vec![resident], late: vec![RegionId(3)] }
+    let line = Fullness { scene: SceneId(1), plane: Plane(2), players: 60 };
+    Answer { lives: vec![resident], late: vec![RegionId(3)], lines: vec![line] }
 }
 
 /// The name of an input's kind. Whoever adds one is reminded here to add a sample of it.
@@ -289,6 +290,7 @@ fn inputs() -> Vec<(&'static str, Input)> {
         ("", Input::Settle(Box::new(settle))),
         (" no", Input::View(view())),
         (" yes", Input::View(ViewMsg { say: Say::Yes(3), ..view() })),
+        (" again", Input::View(ViewMsg { say: Say::Again(3), ..view() })),
         ("", Input::Handoff(Box::new(handoff()))),
         ("", Input::Present(Box::new(presented()))),
         ("", Input::Absent { id, session: SESSION, ms: 10_000 }),
@@ -408,6 +410,7 @@ pub fn all() -> Vec<(String, PeerMsg)> {
         (String::new(), PeerMsg::Gone(vec![SESSION, SessionId(1)])),
         (String::new(), PeerMsg::Suspect(7)),
         ("players".into(), PeerMsg::Ask { ticket: 7, question: Question::Players }),
+        ("lines".into(), PeerMsg::Ask { ticket: 9, question: Question::Lines }),
         ("entity".into(), PeerMsg::Ask { ticket: 8, question: Question::Entity(ID) }),
         (String::new(), PeerMsg::Told { ticket: 8, answer: answer() }),
     ];

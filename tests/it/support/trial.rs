@@ -157,7 +157,7 @@ impl Trial {
 
     /// Regions miss ticks, batches are lost, messages are late. Then the weather clears.
     pub fn storm(&mut self, ticks: usize) {
-        self.w.weather = Weather { skip: 15, lose: 10, delay: 20 };
+        self.w.weather = Weather { skip: 15, lose: 10, delay: 20, mute: 0 };
         for _ in 0..ticks {
             (0..self.rng.below(5)).for_each(|_| self.disturb());
             self.w.step();

@@ -10,6 +10,7 @@ use purview::scene::frames::{FrameBatch, InputRefused};
 use purview::scene::inspect::PlayerSnapshot;
 use purview::scene::movement::{Course, Own, ServerMs};
 use purview::scene::player::{Player, PlayerInput, Said};
+use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
     SessionId, Tick,
@@ -75,6 +76,8 @@ pub struct Weather {
     pub lose: u64,
     /// What one region says to another waits for another tick; still first in, first out.
     pub delay: u64,
+    /// A word of one player to another is lost, which nobody is told.
+    pub mute: u64,
 }
 
 /// What a region is called for.
@@ -133,7 +136,7 @@ pub struct World {
     pub away: Vec<Away>,
     /// Clients that were told everything anew.
     pub resyncs: u64,
-    /// Effects other than frames, ghosts and notices, by name: to see that something happens.
+    /// What players said to each other across borders, beside what they had said before.
     pub view_messages: u64,
 }
 
@@ -425,12 +428,19 @@ impl World {
                     continue;
                 }
                 Effect::Border(to, batch) => (to, Input::Border(batch)),
-                Effect::Settle(to, batch) => {
-                    self.view_messages += batch.letters.len() as u64;
+                Effect::Settle(to, mut batch) => {
+                    let mute = self.weather.mute;
+                    if mute > 0 {
+                        batch.letters.retain(|_| !self.rng.chance(mute));
+                    }
+                    batch.letters.iter().for_each(|msg| self.note_said(msg));
                     (to, Input::Settle(batch))
                 }
+                Effect::View(..) if self.weather.mute > 0 && self.rng.chance(self.weather.mute) => {
+                    continue;
+                }
                 Effect::View(to, msg) => {
-                    self.view_messages += 1;
+                    self.note_said(&msg);
                     (to, Input::View(msg))
                 }
                 Effect::Handoff(to, handoff) => {
@@ -448,6 +458,10 @@ impl World {
                 self.queues.entry((from, to)).or_default().push_back(input);
             }
         }
+    }
+
+    fn note_said(&mut self, msg: &ViewMsg) {
+        self.view_messages += u64::from(!matches!(msg.say, Say::Again(_)));
     }
 
     fn notice(&mut self, session: SessionId, notice: Notice) {
@@ -570,8 +584,27 @@ impl World {
     /// Every pair in whose lists either has the other, after checking that both have it.
     pub fn links(&self) -> BTreeSet<Pair> {
         let (links, odd) = self.links_and_odd();
-        assert!(odd.is_empty(), "tick {}: only one of two sees the other: {odd:?}", self.tick);
+        let about: Vec<_> = odd.iter().map(|pair| self.about(*pair)).collect();
+        assert!(odd.is_empty(), "tick {}: only one of two sees the other: {about:#?}", self.tick);
         links
+    }
+
+    /// What two players have said to each other, and who knows them, for messages.
+    fn about(&self, (a, b): Pair) -> Vec<String> {
+        let of = |region: &Region, me: EntityId, other: EntityId| {
+            let at = region.inspect(None).entities.into_iter().find(|e| e.id == me)?;
+            let registers = region.inspect_registers().into_iter().find(|(id, _)| *id == me);
+            let peers = registers.map(|(_, peers)| peers).unwrap_or_default();
+            let peer = peers.into_iter().find(|peer| peer.id == other);
+            Some(format!(
+                "region {} has {me} at {:?} of {}: {peer:?}",
+                region.id(),
+                at.pos,
+                at.owner
+            ))
+        };
+        let both = |region| [of(region, a, b), of(region, b, a)];
+        self.regions.iter().flat_map(both).flatten().collect()
     }
 
     /// Links that both have, and those that only one has.

@@ -52,7 +52,13 @@ fn judge() -> Judge {
         judge.entity_acted(now);
         judge.inner().regions.insert(
             RegionId(0),
-            Authority { epoch: Epoch(5), process: (1, 1), tick: Tick(1), at: Duration::ZERO },
+            Authority {
+                epoch: Epoch(5),
+                process: (1, 1),
+                tick: Tick(1),
+                at: Duration::ZERO,
+                given_up: false,
+            },
         );
     }
     for (id, other) in [(1, 2), (2, 1)] {
@@ -83,7 +89,13 @@ fn a_second_real_is_noticed_and_a_handoff_or_a_move_is_none() {
 
 #[test]
 fn a_second_authority_and_an_older_one_are_noticed() {
-    let before = Authority { epoch: Epoch(5), process: (1, 1), tick: Tick(9), at: Duration::ZERO };
+    let before = Authority {
+        epoch: Epoch(5),
+        process: (1, 1),
+        tick: Tick(9),
+        at: Duration::ZERO,
+        given_up: false,
+    };
     let next = |epoch, process| one_authority(Some(&before), Epoch(epoch), process);
     assert_eq!(one_authority(None, Epoch(5), (1, 1)), Ok(()));
     assert_eq!([next(5, (1, 1)), next(6, (2, 1))], [Ok(()), Ok(())]);

@@ -22,10 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const KINDS: [(u64, bool); 4] = [(1, true), (2, true), (3, false), (4, false)];
 
 /// Where everybody is that no client steers, by kind.
-type Beasts = BTreeMap<u64, BTreeMap<u64, (i64, i64)>>;
+pub type Beasts = BTreeMap<u64, BTreeMap<u64, (i64, i64)>>;
 
-fn beasts(console: &str) -> Beasts {
-    let (status, body) = get(console, "/api/entities?scene=meadow");
+pub fn beasts(console: &str, scene: &str) -> Beasts {
+    let (status, body) = get(console, &format!("/api/entities?scene={scene}"));
     assert_eq!(status, 200, "{body}");
     let all: Value = serde_json::from_str(&body).unwrap();
     let fields: Vec<&str> =
@@ -55,7 +55,7 @@ fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 fn all_beasts(console: &str) -> Beasts {
     let mut all = Beasts::new();
     wait_for("beasts", || {
-        all = beasts(console);
+        all = beasts(console, "meadow");
         KINDS.iter().all(|(kind, _)| all.get(kind).is_some_and(|of| of.len() >= 12))
     });
     all

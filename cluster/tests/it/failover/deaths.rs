@@ -3,7 +3,9 @@
 //! contradicts what they were told, and in the end every client is shown exactly who is near it, where its last
 //! input has put it.
 
-use super::trial::Trial;
+use purview_cluster::engine::servers::EtcdServer;
+
+use super::trial::{Trial, ctl, survey};
 
 #[test]
 fn a_node_that_is_killed_costs_nobody_its_session_and_no_input() {
@@ -45,6 +47,29 @@ fn an_etcd_that_dies_and_comes_back_costs_nobody_anything() {
     trial.cluster.etcd().restart().unwrap();
     trial.walk(4);
     trial.settles("after etcd is back");
+    assert!(!trial.has_taken_over(), "nobody lost its lease");
+}
+
+#[test]
+fn nobody_notices_that_the_leader_of_three_etcds_dies() {
+    let mut trial = Trial::with_etcds(3);
+    let before = trial.leaves();
+    for _ in 0..2 {
+        trial.walk(1);
+        let leads = trial.cluster.etcds().iter().position(EtcdServer::leads).expect("a leader");
+        trial.cluster.etcds()[leads].kill();
+        trial.walk(5);
+        trial.settles("without the leader");
+        trial.cluster.etcds()[leads].restart().unwrap();
+    }
+    // The regions can be moved, as whatever is agreed through etcd.
+    let gateway = &trial.cluster.gateways()[0];
+    let region = survey(gateway).regions.remove(0);
+    let at = trial.cluster.nodes().iter().position(|node| node.name == region.node).unwrap();
+    let next = &trial.cluster.nodes()[(at + 1) % 3].name;
+    assert_eq!(ctl(gateway, &["move", &format!("R{}", region.region), next])["done"], true);
+    trial.settles("in the end");
+    assert_eq!(trial.leaves(), before, "nobody was told to be gone");
     assert!(!trial.has_taken_over(), "nobody lost its lease");
 }
 

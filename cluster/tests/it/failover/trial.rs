@@ -142,20 +142,26 @@ impl Trial {
 
     /// The same with so many nodes, whose peers reach them at an address.
     pub fn listening(address: IpAddr, nodes: u16) -> Trial {
-        Trial::of(address, nodes, 1)
+        Trial::of(address, nodes, (1, 1))
     }
 
     /// The same on planes in so many groups, one plane of each.
     pub fn on_planes(groups: u16) -> Trial {
-        Trial::of(Ipv4Addr::LOCALHOST.into(), 3, groups)
+        Trial::of(Ipv4Addr::LOCALHOST.into(), 3, (groups, 1))
     }
 
-    fn of(address: IpAddr, nodes: u16, groups: u16) -> Trial {
+    /// The same with so many etcds.
+    pub fn with_etcds(etcds: usize) -> Trial {
+        Trial::of(Ipv4Addr::LOCALHOST.into(), 3, (1, etcds))
+    }
+
+    fn of(address: IpAddr, nodes: u16, (groups, etcds): (u16, usize)) -> Trial {
         let program = Path::new(env!("CARGO_BIN_EXE_purview"));
         let parts = Parts { nodes, gateways: 2 };
         let mut config = config(groups);
         config.cluster.listen.set_ip(address);
-        let cluster = LocalCluster::start(program, &config, parts, &mut |_| {}).unwrap();
+        let cluster =
+            LocalCluster::start_with_etcds(program, &config, parts, etcds, &mut |_| {}).unwrap();
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let urls = [cluster.url(0).unwrap(), cluster.url(1).unwrap()];
         let walks = Arc::new(AtomicBool::new(true));

@@ -35,8 +35,12 @@ impl Table {
     }
 
     fn hear_yes(&mut self, id: u64, number: u32) {
+        self.hear(id, Say::Yes(number));
+    }
+
+    fn hear(&mut self, id: u64, yes: Say) {
         let (ix, said) = (self.at(id), &mut self.said);
-        self.regs.hear_yes(&self.rules, ix, number, |p, say| said.push((p.id.0, say)));
+        self.regs.hear_yes(&self.rules, ix, yes, |p, say| said.push((p.id.0, say)));
     }
 
     fn hear_no(&mut self, id: u64, echo: u32, at: u32) -> Heard {
@@ -289,11 +293,19 @@ fn one_who_asks_again_though_it_is_linked_is_told_the_yes_again_and_not_more() {
     t.hear_yes(2, 7);
     assert_eq!(t.said(), [(2, Say::Yes(1))]);
     t.hear_yes(2, 9);
-    assert_eq!(t.said(), [(2, Say::Yes(1))]);
+    assert_eq!(t.said(), [(2, Say::Again(1))]);
     assert_eq!(t.registers(2), (1, 9, 9, false));
     t.hear_yes(2, 9);
     assert_eq!(t.said(), []);
-    // Its side of it.
+    // Its side of it, also if it had forgotten that, and what it has to say to a YES that it has refused since.
+    t.hear(2, Say::Again(9));
+    assert_eq!((t.said(), t.links()), (vec![], vec![2]));
+    t.refuse(2);
+    assert_eq!(t.said(), [(2, no(9, 1))]);
+    t.hear(2, Say::Again(8));
+    assert_eq!((t.said(), t.links()), (vec![], vec![]));
+    t.hear(2, Say::Again(9));
+    assert_eq!((t.said(), t.links()), (vec![(2, Say::Yes(2))], vec![2]));
     let mut other = Table::new(4, &[(2, 100)]);
     other.ask(2);
     other.hear_yes(2, 1);

@@ -1,0 +1,121 @@
+//! Makes a failing run smaller: without most of its faults and players, as long as it breaks the same invariant.
+
+use super::judge::Invariant;
+use super::{Only, Options, SimError, simulate};
+
+/// Runs that are tried at most.
+const MOST_RUNS: usize = 300;
+
+/// What is left.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shrunk {
+    /// How to run it.
+    pub options: Options,
+    /// Faults that are done, of those that were.
+    pub faults: (usize, usize),
+    /// Players that play, of those that did.
+    pub players: (usize, usize),
+    /// Runs that it took.
+    pub runs: usize,
+}
+
+/// The smallest part of `all` that was found to fail, which all of it does: leaves out halves, quarters and so on down to
+/// single ones, as long as something can be left out (Zeller and Hildebrandt, "Simplifying and isolating
+/// failure-inducing input", 2002).
+pub fn smallest<E>(
+    all: &[u32],
+    mut fails: impl FnMut(&[u32]) -> Result<bool, E>,
+) -> Result<Vec<u32>, E> {
+    let mut left = all.to_vec();
+    let mut size = left.len().div_ceil(2);
+    while size > 0 {
+        let mut at = 0;
+        let before = left.len();
+        while at < left.len() {
+            let end = (at + size).min(left.len());
+            let without = [&left[..at], &left[end..]].concat();
+            match fails(&without)? {
+                true => left = without,
+                false => at = end,
+            }
+        }
+        if size == 1 && left.len() == before {
+            break;
+        }
+        size = if size == 1 { 1 } else { size.div_ceil(2) };
+    }
+    Ok(left)
+}
+
+/// Makes the run of `options` smaller, which breaks an invariant; `None`: it breaks none. `say` is told of each that
+/// still fails.
+///
+/// # Errors
+/// Nothing can be simulated.
+pub fn shrink(options: &Options, mut say: impl FnMut(String)) -> Result<Option<Shrunk>, SimError> {
+    let whole = simulate(options)?;
+    let Some((violation, _)) = &whole.violation else { return Ok(None) };
+    let invariant = violation.invariant;
+    let faults: Vec<u32> = (0..whole.faults).filter(|n| options.only.fault(*n)).collect();
+    let players: Vec<u32> = (0..options.players).filter(|n| options.only.player(*n)).collect();
+    // No longer than it took.
+    let seconds = whole.virtual_time.as_secs() + 1;
+    let lasts = options.lasts.min(std::time::Duration::from_secs(seconds));
+    let mut runs = 1;
+    let mut best = Options { lasts, trace: false, until: None, ..options.clone() };
+    if broken(&best)? != Some(invariant) {
+        best.lasts = options.lasts;
+    }
+    let all = best.clone();
+    let mut attempt = |only: Only, what: &str| {
+        if runs >= MOST_RUNS {
+            return Ok::<_, SimError>(false);
+        }
+        runs += 1;
+        let fails = broken(&Options { only, ..all.clone() })? == Some(invariant);
+        if fails {
+            say(format!("run {runs}: {what} are enough"));
+        }
+        Ok(fails)
+    };
+    let known = Only { players: options.only.players.clone(), faults: None };
+    let fewer_faults = smallest(&faults, |some| {
+        let only = Only { faults: Some(some.to_vec()), ..known.clone() };
+        attempt(only, &format!("{} faults", some.len()))
+    })?;
+    let known = Only { faults: Some(fewer_faults.clone()), players: None };
+    let fewer_players = smallest(&players, |some| {
+        let only = Only { players: Some(some.to_vec()), ..known.clone() };
+        attempt(only, &format!("{} players", some.len()))
+    })?;
+    let counts = ((fewer_faults.len(), faults.len()), (fewer_players.len(), players.len()));
+    best.only = Only { faults: Some(fewer_faults), players: Some(fewer_players) };
+    Ok(Some(Shrunk { options: best, faults: counts.0, players: counts.1, runs }))
+}
+
+fn broken(options: &Options) -> Result<Option<Invariant>, SimError> {
+    Ok(simulate(options)?.violation.map(|(violation, _)| violation.invariant))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_needed_is_left_out() {
+        for needed in [vec![], vec![0], vec![7, 3], vec![19, 18, 2, 11], (0..20).collect()] {
+            let all: Vec<u32> = (0..20).collect();
+            let mut runs = 0;
+            let fails = |some: &[u32]| {
+                runs += 1;
+                Ok::<_, ()>(needed.iter().all(|one| some.contains(one)))
+            };
+            let mut left = smallest(&all, fails).unwrap();
+            left.sort_unstable();
+            let mut want = needed.clone();
+            want.sort_unstable();
+            assert_eq!(left, want);
+            assert!(runs < 120, "{runs} runs");
+        }
+    }
+}
