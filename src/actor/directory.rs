@@ -355,6 +355,11 @@ impl Directory {
         }
     }
 
+    /// All regions that can be reached now.
+    pub(super) fn known_regions(&self) -> Vec<RegionId> {
+        self.routes().known().collect()
+    }
+
     /// A region is no more, and nothing will ever be for it.
     pub fn retire(&self, id: RegionId) {
         self.routes_mut().retire(id);

@@ -287,12 +287,14 @@ impl PlayerActor {
             |scene: Arc<Scene>| scene.map.regions.iter().map(|r| r.id).collect::<Vec<_>>();
         let (near, far): (Vec<_>, Vec<_>) =
             self.directory.scenes().partition(|scene| scene.spec.name == pass.scene);
-        Ok(Comeback {
-            id: pass.entity,
-            acked: resume.ack,
-            ask: near.into_iter().flat_map(regions).collect(),
-            ask_then: far.into_iter().flat_map(regions).collect(),
-        })
+        let ask: Vec<_> = near.into_iter().flat_map(regions).collect();
+        let mut ask_then: Vec<_> = far.into_iter().flat_map(regions).collect();
+        // Players may still sleep in a region that a change of the map has given up.
+        let mut others = self.directory.known_regions();
+        others.retain(|region| !ask.contains(region) && !ask_then.contains(region));
+        others.sort_unstable();
+        ask_then.append(&mut others);
+        Ok(Comeback { id: pass.entity, acked: resume.ack, ask, ask_then })
     }
 
     fn ticket(&self, scene: &str) -> Option<Ticket> {

@@ -192,6 +192,11 @@ impl Routes {
         }
     }
 
+    /// All that have an address.
+    pub(super) fn known(&self) -> impl Iterator<Item = RegionId> {
+        self.regions.keys().copied()
+    }
+
     pub(super) fn look_up(&self, id: RegionId) -> Lookup {
         match self.regions.get(&id) {
             Some(address) => Lookup::At(address.clone()),

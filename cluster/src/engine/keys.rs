@@ -28,6 +28,9 @@ pub const VALUES: &str = "values/";
 pub struct Holder {
     pub node: String,
     pub incarnation: Incarnation,
+    /// Of a region that was taken over: the epoch of the first owner that had it as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Epoch>,
 }
 
 pub fn node(lease: i64) -> String {
@@ -57,8 +60,9 @@ fn bad(key: &str, cause: &serde_json::Error) -> LeaseError {
 }
 
 pub fn owner(entry: &Entry, epochs_above: u64) -> Result<Owner, LeaseError> {
-    let Holder { node, incarnation, .. } = decode(entry)?;
-    Ok(Owner { node, incarnation, epoch: Epoch(epochs_above + entry.changed) })
+    let Holder { node, incarnation, since } = decode(entry)?;
+    let epoch = Epoch(epochs_above + entry.changed);
+    Ok(Owner { node, incarnation, epoch, lineage: since.unwrap_or(epoch) })
 }
 
 /// Reads what a follower is told. It remembers which incarnation stands under which key: of a key
@@ -177,7 +181,8 @@ mod tests {
         assert_eq!(view.revision, Revision(9));
         assert_eq!(view.nodes[&Incarnation(3)].name, "a");
         let key = RegionKey { scene: "a/b".into(), region: 12, planes: 1 };
-        let owner = Owner { node: "a".into(), incarnation: Incarnation(3), epoch: Epoch(108) };
+        let (incarnation, epoch) = (Incarnation(3), Epoch(108));
+        let owner = Owner { node: "a".into(), incarnation, epoch, lineage: epoch };
         assert_eq!(view.owners.into_iter().collect::<Vec<_>>(), [(key, owner)]);
         assert_eq!(view.leader.map(|leader| leader.revision), Some(Revision(4)));
         assert_eq!(view.values["plan"], Value { revision: Revision(7), data: "x".into() });

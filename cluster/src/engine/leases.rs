@@ -143,6 +143,8 @@ pub struct Grant {
     pub expected: Option<Epoch>,
     /// The epoch of this grant: higher than every earlier one of any region.
     pub epoch: Epoch,
+    /// See [`super::Owner::lineage`]: this grant's epoch, unless the region was taken over.
+    pub lineage: Epoch,
 }
 
 /// A region that was not granted.

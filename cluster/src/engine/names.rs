@@ -123,6 +123,9 @@ pub struct Owner {
     pub incarnation: Incarnation,
     /// The epoch of its grant.
     pub epoch: Epoch,
+    /// The epoch under which it was claimed when it was nobody's: there it began, or went on from a checkpoint. Since
+    /// then each owner has taken it over from the one before with all that lives there.
+    pub lineage: Epoch,
 }
 
 /// A value of the store.

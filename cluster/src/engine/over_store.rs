@@ -183,11 +183,11 @@ async fn ask<S: Store>(
 ) -> Result<Claim, LeaseError> {
     key.check()?;
     let at = keys::region(key);
-    let me = Holder { node: by.node.name.clone(), incarnation: by.incarnation };
-    let grant = |changed| {
+    let mut me = Holder { node: by.node.name.clone(), incarnation: by.incarnation, since: None };
+    let grant = |changed, since: Option<Epoch>| {
         let epoch = Epoch(store.epochs_above() + changed);
-        let key = key.clone();
-        Ok(Claim::Granted(Grant { key, incarnation: by.incarnation, expected, epoch }))
+        let (key, lineage) = (key.clone(), since.unwrap_or(epoch));
+        Ok(Claim::Granted(Grant { key, incarnation: by.incarnation, expected, epoch, lineage }))
     };
     let guard = match expected.map(|epoch| revision(store, epoch)) {
         None => Guard::Absent,
@@ -197,17 +197,27 @@ async fn ask<S: Store>(
             return Ok(Claim::Refused(refusal(store, by, key, expected, found.as_ref())?));
         }
     };
+    if let Some(expected) = expected
+        && let Some(entry) = find(store, &at).await?
+    {
+        // Whoever has come between is found again by the swap.
+        let owner = keys::owner(&entry, store.epochs_above())?;
+        me.since = Some(owner.lineage).filter(|_| owner.epoch == expected);
+    }
+    let since = me.since;
     let write = Write::Put { data: keys::encode(&at, &me)?, lease: by.lease.id() };
     let asked = if expected.is_some() { "take a region over" } else { "claim a region" };
     match store.swap(Swap { asked, key: at, guard, write }).await? {
-        Swapped::Done(revision) => grant(revision),
+        Swapped::Done(revision) => grant(revision, since),
         Swapped::NoLease => Err(by.lost_lease()),
         Swapped::Refused { found: Some(entry), .. } => {
             let refusal = refusal(store, by, key, expected, Some(&entry))?;
             // Its own, since the epoch that it expects or later: asked before.
             let mine = |o: &Owner| o.incarnation == by.incarnation && Some(o.epoch) > expected;
-            let granted = refusal.owner.as_ref().is_some_and(mine);
-            if granted { grant(entry.changed) } else { Ok(Claim::Refused(refusal)) }
+            match refusal.owner.as_ref().filter(|owner| mine(owner)).map(|owner| owner.lineage) {
+                Some(lineage) => grant(entry.changed, Some(lineage)),
+                None => Ok(Claim::Refused(refusal)),
+            }
         }
         Swapped::Refused { found: None, .. } => {
             Ok(Claim::Refused(refusal(store, by, key, expected, None)?))
@@ -244,7 +254,7 @@ async fn release<S: Store>(
 }
 
 async fn campaign<S: Store>(store: &S, by: &Membership) -> Result<Leadership, LeaseError> {
-    let me = Holder { node: by.node.name.clone(), incarnation: by.incarnation };
+    let me = Holder { node: by.node.name.clone(), incarnation: by.incarnation, since: None };
     let write = Write::Put { data: keys::encode(keys::LEADER, &me)?, lease: by.lease.id() };
     let mut leader = None;
     loop {

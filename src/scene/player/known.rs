@@ -135,9 +135,11 @@ impl Known {
         true
     }
 
-    /// Whether an owner that is none any more gave the player this epoch.
+    /// Whether an owner that is none any more gave the player this epoch. Once a newer route has come that counts
+    /// alone: it may have gone on in a region of an older lineage, and come back to this one with an epoch of that.
     pub(super) fn has_outlived(&self, region: RegionId, epoch: Epoch) -> bool {
-        self.outlived.is_some_and(|(known, owner)| known == region && epoch < owner.of_birth())
+        let late = |(known, owner): (_, Epoch)| known == region && epoch < owner.of_birth();
+        self.is_presented() && self.outlived.is_some_and(late)
     }
 
     /// A newer route has come: the region knows the player.

@@ -124,6 +124,13 @@ async fn a_take_over_names_the_epoch_that_it_ends(bench: Bench) {
     // To itself, which gives a higher epoch.
     let third = granted(b.take_over(&at_b, &region(1), second.epoch).await.unwrap());
     assert!(third.epoch > second.epoch);
+    // All of them have it as the first one did; its own claim says so, too. Whoever claims it later has not.
+    let own = granted(b.claim(&at_b, &region(1)).await.unwrap());
+    let lineages = [&first, &second, &third, &own].map(|grant| grant.lineage);
+    assert_eq!(lineages, [first.epoch; 4]);
+    assert!(matches!(b.release(&at_b, &region(1), third.epoch).await, Ok(Released::Free { .. })));
+    let anew = granted(b.claim(&at_b, &region(1)).await.unwrap());
+    assert_eq!(anew.lineage, anew.epoch);
 }
 
 async fn only_the_owner_releases_and_only_under_its_epoch(bench: Bench) {
