@@ -187,6 +187,16 @@ impl RegionActor {
         self
     }
 
+    /// The same, to sessions of players that sleep until these present them, each of which `find` finds.
+    pub fn reaching(mut self, find: impl Fn(SessionId) -> Option<SessionAddress>) -> RegionActor {
+        for (entity, session) in self.region.sleeping() {
+            if let Some(to) = find(session) {
+                self.clients.insert(session, Client { entity, to });
+            }
+        }
+        self
+    }
+
     fn wake_at_next_tick(&self, ctx: &mut Context<Self>) {
         let next = self.directory.tick_now(self.tick_ms).next();
         let at = self.directory.begin_of(next, self.tick_ms);

@@ -548,7 +548,7 @@ impl Keeper {
         };
         let Some(region) = region else { return Ok(()) };
         self.links.switch().set_epoch(id, epoch);
-        let runs = self.residents().start(&scene, region, epoch, fx);
+        let runs = self.residents().start(&scene, region, epoch, (fx, &self.links));
         if runs {
             tracing::info!(region = %id, %epoch, "a region runs here");
             self.routes.insert(id, Whereabouts::Here(epoch));

@@ -59,12 +59,13 @@ impl Residents {
         scene: &Arc<Scene>,
         region: Region,
         epoch: Epoch,
-        fx: Vec<Effect>,
+        (fx, links): (Vec<Effect>, &Links),
     ) -> bool {
         let id = region.id();
-        let Some(address) = self.run(scene, region, epoch, |actor| actor.saying(fx)) else {
-            return false;
-        };
+        let directory = self.directory.clone();
+        let session = |session| links.session(&directory, session);
+        let with = |actor: RegionActor| actor.saying(fx).reaching(session);
+        let Some(address) = self.run(scene, region, epoch, with) else { return false };
         self.directory.set_region(id, Some(address.recipient().into()));
         true
     }

@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use purview::scene::movement::ServerMs;
 use purview::scene::{EntityId, Pos};
+use purview::wire::ErrorCode;
 use purview::wire::client::Joined;
 use purview_client::{ClientError, Event, Messages, Network, Player, Retry, View, join_at};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -156,6 +157,12 @@ impl Walker {
         let text = match end {
             End::Left => "it has left".to_owned(),
             End::Broken => "it is shown what cannot be".to_owned(),
+            // It was heard, and the gateway has died before it said so.
+            End::Lost(ClientError::Refused(refused))
+                if life.leaves && refused.code == ErrorCode::Gone =>
+            {
+                "it has left".to_owned()
+            }
             // Of one who has just joined nobody else knows when its gateway and its region die together.
             End::Lost(_) if life.broke < life.joined + UNKNOWN => "it was not known yet".to_owned(),
             End::Lost(error) => {

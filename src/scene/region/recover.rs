@@ -24,7 +24,7 @@ use super::{Moved, PATIENCE, Phase, Region, RestoreError};
 use crate::scene::border::{Claim, Claims, Handoff, Recovered};
 use crate::scene::effects::{Effect, Input, Notice};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::{EntityId, Epoch, Kind, RegionId, Scene, Tick};
+use crate::scene::{EntityId, Epoch, Kind, RegionId, Scene, SessionId, Tick};
 
 /// Ticks for which a recovered region waits, with its first tick, for its players' sessions.
 const PRESENT_TICKS: u64 = 3;
@@ -158,6 +158,11 @@ impl Region {
             grace_ticks: ESCORT_TICKS,
             dormant: dormant.into_iter().map(|h| (h.state.id, h)).collect(),
         }));
+    }
+
+    /// Players who sleep until their sessions present them, with these.
+    pub fn sleeping(&self) -> impl Iterator<Item = (EntityId, SessionId)> {
+        self.dormant().filter_map(|known| Some((known.state.id, known.state.session?)))
     }
 
     /// Whether every region has said what it knows better.
