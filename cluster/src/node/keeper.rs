@@ -22,7 +22,8 @@ use super::planner::{self, Planner};
 use super::remap::{self, Follow};
 use super::residents::Residents;
 use crate::engine::{
-    Checkpoints, Claim, Event, Incarnation, LeaseError, Leases, Membership, Put, RegionKey, View,
+    CheckpointError, Checkpoints, Claim, Event, Incarnation, LeaseError, Leases, Membership, Put,
+    RegionKey, View,
 };
 use crate::home::Home;
 use crate::link::{Links, follows};
@@ -50,6 +51,9 @@ enum StartError {
     Store(#[from] LeaseError),
     #[error(transparent)]
     Restore(#[from] RestoreError),
+    /// What keeps checkpoints does not answer. A region that went on without would lose what no client steers.
+    #[error("its checkpoint cannot be read now: {0}")]
+    NotNow(String),
 }
 
 /// Where a region is, as far as routes go.
@@ -495,9 +499,16 @@ impl Keeper {
                     self.give_up(&key, grant.epoch).await;
                 }
                 Ok(Claim::Granted(grant)) => {
-                    if let Err(error) = self.start(id, &key, grant.epoch).await {
-                        tracing::error!(%error, region = %id, "a region cannot be started here");
-                        self.give_up(&key, grant.epoch).await;
+                    match self.start(id, &key, grant.epoch).await {
+                        Ok(()) => {}
+                        // The grant stays; it is tried again.
+                        Err(error @ StartError::NotNow(_)) => {
+                            return tracing::warn!(%error, region = %id, "a region does not go on yet");
+                        }
+                        Err(error) => {
+                            tracing::error!(%error, region = %id, "a region cannot be started here");
+                            self.give_up(&key, grant.epoch).await;
+                        }
                     }
                 }
                 Ok(Claim::Refused(_)) => {}
@@ -537,7 +548,7 @@ impl Keeper {
             _ if is_new => Some(Region::unborn(scene.clone(), id).with_epoch(epoch)),
             false => Region::new(scene.clone(), id).map(|region| region.with_epoch(epoch)),
             true => {
-                let snapshot = self.last_checkpoint(&scene, id, key, epoch).await;
+                let snapshot = self.last_checkpoint(&scene, id, key, epoch).await?;
                 tracing::info!(region = %id, tick = %snapshot.tick(), "a region goes on from a checkpoint");
                 let ask = self.maps.ids();
                 let grace_ms = GRACE_MS.max(self.directory.linger_ms());
@@ -585,29 +596,29 @@ impl Keeper {
         id: RegionId,
         key: &RegionKey,
         epoch: Epoch,
-    ) -> RegionSnapshot {
+    ) -> Result<RegionSnapshot, StartError> {
         let nothing = || RegionSnapshot::nothing(scene.id, id, Epoch(epoch.0.saturating_sub(1)));
-        let Some(checkpoints) = &self.checkpoints else { return nothing() };
+        let Some(checkpoints) = &self.checkpoints else { return Ok(nothing()) };
         let kept = match tokio::time::timeout(CHECKPOINT_LIMIT, checkpoints.load(key)).await {
             Ok(Ok(kept)) => kept,
+            Ok(Err(error @ CheckpointError::Unreachable { .. })) => {
+                return Err(StartError::NotNow(error.to_string()));
+            }
             Ok(Err(error)) => {
                 tracing::error!(%error, region = %id, "its checkpoint cannot be read; sessions say what they know");
-                return nothing();
+                return Ok(nothing());
             }
-            Err(_) => {
-                tracing::error!(region = %id, "its checkpoint is not there in time; sessions say what they know");
-                return nothing();
-            }
+            Err(_) => return Err(StartError::NotNow(format!("no answer in {CHECKPOINT_LIMIT:?}"))),
         };
         for kept in kept.newest.into_iter().chain(kept.previous) {
             match RegionSnapshot::decode(&kept.state) {
-                Ok(snapshot) => return snapshot,
+                Ok(snapshot) => return Ok(snapshot),
                 Err(error) => {
                     tracing::error!(%error, region = %id, tick = %kept.tick, "a checkpoint is not sound; the one before counts");
                 }
             }
         }
-        nothing()
+        Ok(nothing())
     }
 
     /// A region that was granted and cannot run here is somebody else's.

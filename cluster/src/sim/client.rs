@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use purview::scene::movement::ServerMs;
-use purview::scene::{EntityId, Pos};
+use purview::scene::{EntityId, Pos, Seq};
 use purview::wire::ErrorCode;
 use purview::wire::client::Joined;
 use purview_client::{ClientError, Event, Messages, Network, Player, Retry, View, join_at};
@@ -40,8 +40,9 @@ const RETRY: Retry = Retry {
     patience: Duration::from_secs(60),
 };
 
-/// After a checkpoint interval and a little more others know of a player.
-const UNKNOWN: Duration = Duration::from_secs(3);
+/// After a checkpoint interval and a little more others know of a player, not counting the time for which nobody
+/// acts since the store is away.
+const UNKNOWN: Duration = Duration::from_secs(9);
 
 /// What all clients are told to do.
 #[derive(Debug, Default)]
@@ -116,6 +117,8 @@ struct Life {
     pos: Pos,
     goal: Pos,
     acts: u64,
+    /// The last input that put it somewhere.
+    moved: Seq,
     away: bool,
     leaves: bool,
     /// When it has joined, and when its connection broke last.
@@ -208,7 +211,19 @@ impl Walker {
         self.ground.journal.note(What::Joined(id, joined.pos));
         let (view, pos, now) = (View::of(&joined), joined.pos, Instant::now());
         let (away, leaves, joined, broke) = (false, false, now, now + UNKNOWN);
-        Some(Life { player, id, view, pos, goal: pos, acts: 0, away, leaves, joined, broke })
+        Some(Life {
+            player,
+            id,
+            view,
+            pos,
+            goal: pos,
+            acts: 0,
+            moved: Seq(0),
+            away,
+            leaves,
+            joined,
+            broke,
+        })
     }
 
     async fn live(&self, life: &mut Life, rng: &mut Rng) -> End {
@@ -270,6 +285,7 @@ impl Walker {
         match said {
             Ok((seq, pos)) => {
                 (life.pos, life.goal) = (pos, if leaps { pos } else { life.goal });
+                life.moved = if word == "act" { life.moved } else { seq };
                 self.ground.journal.note(What::Said { id: life.id, seq, word, pos });
                 self.ground.judge.said(life.id, seq, pos, leaps);
                 Ok(())
@@ -333,7 +349,7 @@ impl Walker {
         }
     }
 
-    fn back(&self, life: &Life, joined: &Joined) -> Result<(), End> {
+    fn back(&self, life: &mut Life, joined: &Joined) -> Result<(), End> {
         let (id, judge) = (life.id, &self.ground.judge);
         self.ground.journal.note(What::Back(id));
         if joined.id != id {
@@ -345,6 +361,11 @@ impl Walker {
             let (now, before) = (joined.ack, life.view.ack());
             let text = format!("{id} is back with {now} applied; {before} was acknowledged");
             judge.violated(Invariant::AckHolds, vec![id], text);
+        }
+        if life.moved <= joined.ack && judge.is_reborn(id) {
+            // Its region and its gateway died together: it stands where the checkpoint has it.
+            life.pos = joined.pos;
+            judge.placed(id, joined.pos);
         }
         Ok(())
     }

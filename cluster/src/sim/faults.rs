@@ -186,7 +186,7 @@ impl Cluster {
             }
             Fault::Shelf => {
                 let lasts = seconds(rng, 1.0, 8.0);
-                self.note(format!("checkpoints are not kept for {lasts:?}"), Duration::ZERO);
+                self.note(format!("checkpoints are not kept for {lasts:?}"), lasts);
                 self.ground().memory.set_faults(ShelfFaults { away: true, ..Default::default() });
                 sleep(lasts).await;
                 self.ground().memory.set_faults(ShelfFaults::default());

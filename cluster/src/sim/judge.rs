@@ -231,6 +231,9 @@ pub struct Judge {
 /// After a jump, a join or a fault, for how long it may be that who is near is told to be gone.
 const EXCUSE: Duration = Duration::from_secs(8);
 
+/// For how long an entity has just gone on: so long a client may take to come back to it.
+const REBORN: Duration = Duration::from_secs(20);
+
 /// How late a client may be shown what an owner of a life before has said.
 const LATE: Duration = Duration::from_secs(3);
 
@@ -357,6 +360,19 @@ impl Judge {
         let mut inner = self.inner();
         let client = inner.clients.entry(id).or_default();
         (client.pos, client.acked, client.leapt) = (pos, acked, leapt);
+    }
+
+    /// Whether an entity has just gone on from what was known of it before a death.
+    pub fn is_reborn(&self, id: EntityId) -> bool {
+        let (inner, now) = (self.inner(), self.journal.now());
+        inner.reborn.get(&id).is_some_and(|at| now.saturating_sub(*at) <= REBORN)
+    }
+
+    /// A client is told where it stands.
+    pub fn placed(&self, id: EntityId, pos: Pos) {
+        if let Some(client) = self.inner().clients.get_mut(&id) {
+            client.pos = pos;
+        }
     }
 
     /// A client is no more: it has left, or has lost its player.

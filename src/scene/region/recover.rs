@@ -49,6 +49,8 @@ pub struct Recovering {
     rising: bool,
     /// Who has not answered. Whoever goes on from a checkpoint itself is asked again.
     asked: Vec<RegionId>,
+    /// Whoever was asked.
+    all: Vec<RegionId>,
     /// The first tick that was due.
     since: Option<Tick>,
     grace_ticks: u64,
@@ -81,6 +83,7 @@ impl Region {
         region.recovering = Some(Box::new(Recovering {
             rising: true,
             asked: asked.clone(),
+            all: asked.clone(),
             since: None,
             grace_ticks: how.grace_ticks,
             dormant: FxHashMap::default(),
@@ -154,6 +157,7 @@ impl Region {
         self.recovering = Some(Box::new(Recovering {
             rising: false,
             asked: Vec::new(),
+            all: Vec::new(),
             since: Some(since),
             grace_ticks: ESCORT_TICKS,
             dormant: dormant.into_iter().map(|h| (h.state.id, h)).collect(),
@@ -344,13 +348,30 @@ impl Region {
             recovering.asked.retain(|asked| *asked != claims.from);
         }
         let came = self.escrow.who_has_come();
+        let mut back = Vec::new();
         for handoff in claims.handed {
             let id = handoff.state.id;
             let newer = self.claim(id).is_some_and(|c| c.epoch > handoff.epoch);
             let is_known = newer || came.get(&id).is_some_and(|under| *under >= handoff.epoch);
             if !is_known && self.bodies.has_kind(handoff.state.kind) {
                 self.take_back(handoff, fx);
+                back.extend(self.claim(id));
             }
+        }
+        self.ask_about(back, fx);
+    }
+
+    /// Tells everybody of those that were handed back, of whom nobody was asked: they may have gone on since, which the
+    /// checkpoint does not know. Whoever knows better says so.
+    fn ask_about(&self, back: Vec<Claim>, fx: &mut Vec<Effect>) {
+        let Some(recovering) = self.recovering.as_ref().filter(|_| !back.is_empty()) else {
+            return;
+        };
+        for to in &recovering.all {
+            let (from, answer, tick) = (self.id, None, self.tick);
+            let (lives, handed) = (back.clone(), Vec::new());
+            let claims = Claims { from, answer, tick, lives, handed };
+            fx.push(Effect::Forward(*to, Box::new(Input::Claims(Box::new(claims)))));
         }
     }
 
