@@ -3,7 +3,9 @@
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
 use std::time::Duration;
 
 use actix::Recipient;
@@ -11,7 +13,7 @@ use actix::dev::SendError;
 use actix_rt::time::Instant;
 use rustc_hash::FxHashMap;
 
-use super::address::{RegionAddress, SessionEntry};
+use super::address::{RegionAddress, SessionAddress, SessionEntry};
 use super::messages::{Delivery, ToRegion};
 use super::places::Places;
 use super::routes::Routes;
@@ -59,6 +61,12 @@ pub struct Process {
     pub archive: Option<Arc<dyn Archive>>,
 }
 
+/// Finds sessions of all processes.
+pub trait FindSession: Debug + Send + Sync {
+    /// Where a session is; `None`: it is none any more.
+    fn find(&self, session: SessionId) -> Option<SessionAddress>;
+}
+
 /// The directory of one process. Shared; lookups never wait for an actor.
 #[derive(Debug)]
 pub struct Directory {
@@ -77,6 +85,7 @@ pub struct Directory {
     places: Option<Arc<dyn Places>>,
     /// Sessions of this process, where regions of others may look for them.
     sessions: Option<Mutex<FxHashMap<SessionId, SessionEntry>>>,
+    finder: OnceLock<Arc<dyn FindSession>>,
     entities: AtomicU64,
     session_names: AtomicU64,
     door_versions: AtomicU64,
@@ -104,6 +113,7 @@ impl Directory {
             linger: Duration::ZERO,
             places: None,
             sessions: None,
+            finder: OnceLock::new(),
             entities: AtomicU64::new(1),
             session_names: AtomicU64::new(1),
             door_versions: AtomicU64::new(1),
@@ -323,6 +333,16 @@ impl Directory {
         for entry in sessions.values() {
             entry.to.do_send(Delivery::Owner(region, epoch));
         }
+    }
+
+    /// Who finds sessions, from now on; the first one counts.
+    pub fn find_sessions_by(&self, finder: Arc<dyn FindSession>) {
+        self.finder.get_or_init(|| finder);
+    }
+
+    /// Where a session is, of whichever process; `None`: nobody can tell.
+    pub(super) fn find_session(&self, session: SessionId) -> Option<Option<SessionAddress>> {
+        self.finder.get().map(|finder| finder.find(session))
     }
 
     /// A session of this process, where it is one of many.

@@ -461,6 +461,18 @@ impl RegionActor {
         let gone = self.clients.iter().filter(|(s, c)| !c.to.connected(**s));
         let gone: Vec<_> = gone.map(|(session, client)| (*session, client.entity)).collect();
         gone.into_iter().for_each(|(session, id)| self.is_gone(session, id));
+        // One that came while its gateway was not known here, or whose gateway had died by then.
+        let unknown = self.region.attended().filter(|(s, _)| !self.clients.contains_key(s));
+        for (session, entity) in unknown.collect::<Vec<_>>() {
+            match self.directory.find_session(session) {
+                Some(Some(to)) => {
+                    self.clients.insert(session, Client { entity, to });
+                    self.region.handle(Input::Resync(entity), &mut self.fx);
+                }
+                Some(None) => self.is_gone(session, entity),
+                None => {}
+            }
+        }
     }
 
     /// Who was told that its player is not here has no business here.

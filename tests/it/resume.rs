@@ -144,7 +144,8 @@ fn whoever_does_not_come_back_in_time_leaves_then_and_is_told_so_if_it_asks() {
     assert!(!w.clients[&b].shown.contains_key(&id), "it has left");
     assert_eq!(w.home_of(id), None);
     let a = w.come_back(0);
-    steps(&mut w, 2);
+    // Some are asked when the others have said no.
+    steps(&mut w, 5);
     let back = &w.clients[&a];
     assert!(back.forgotten);
     let player = back.player.as_ref().unwrap();

@@ -396,7 +396,10 @@ impl Keeper {
         match at {
             // Granted, and running or about to: see `claim`, or the mover.
             Whereabouts::Here(epoch) => {
-                self.residents().confirm(id);
+                if here == Some(epoch) {
+                    // Not an older grant of this process's, which it has given up.
+                    self.residents().confirm(id);
+                }
                 if here == Some(epoch) && self.routes.insert(id, at) != Some(at) {
                     self.seen.insert(id, lineage);
                 }

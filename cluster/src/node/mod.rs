@@ -26,15 +26,16 @@ mod residents;
 mod survey;
 
 use std::net::SocketAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use actix::Arbiter;
 use bytes::Bytes;
 use futures::FutureExt;
-use purview::actor::directory::{Archive, Directory, Process, Witness};
+use purview::actor::address::SessionAddress;
+use purview::actor::directory::{Archive, Directory, FindSession, Process, Witness};
 use purview::actor::player::{Passes, TokenCheck};
-use purview::scene::Epoch;
+use purview::scene::{Epoch, SessionId};
 use purview::wire::enquiry::Question;
 use purview::wire::peer::PEER_VERSION;
 use tokio::runtime::Runtime;
@@ -340,6 +341,8 @@ impl Node {
                 (links, address, Clients::Brought(tokens, passes))
             }
         };
+        let finder = Finder { links: links.clone(), directory: Arc::downgrade(&directory) };
+        directory.find_sessions_by(Arc::new(finder));
         let info = node_info(config, roles, number, listens);
         let name = info.name.clone();
         let ttl = config.cluster.lease;
@@ -569,6 +572,19 @@ impl Node {
                 tracing::error!("a region thread ended in a panic");
             }
         }
+    }
+}
+
+/// Finds sessions of all processes for the regions of this one.
+#[derive(Debug)]
+struct Finder {
+    links: Links,
+    directory: Weak<Directory>,
+}
+
+impl FindSession for Finder {
+    fn find(&self, session: SessionId) -> Option<SessionAddress> {
+        self.links.session(&*self.directory.upgrade()?, session)
     }
 }
 

@@ -66,6 +66,8 @@ impl Residents {
         let session = |session| links.session(&directory, session);
         let with = |actor: RegionActor| actor.saying(fx).reaching(session);
         let Some(address) = self.run(scene, region, epoch, with) else { return false };
+        // It may have been about to leave from here, and have ended without.
+        self.directory.left(id);
         self.directory.set_region(id, Some(address.recipient().into()));
         true
     }

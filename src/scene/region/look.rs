@@ -9,7 +9,7 @@ use crate::scene::inspect::{
     ActingPlayer, EntitySnapshot, PlayerSnapshot, RegionSnapshot, Resident, ViewEntry,
 };
 use crate::scene::views::{Peer, PeerState, Registers, Ties, ViewMsg};
-use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet};
+use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, SessionId};
 
 impl Region {
     /// The entity with this id, real or ghost.
@@ -183,6 +183,12 @@ impl Region {
                 session: viewer.session,
             }
         })
+    }
+
+    /// Players with sessions that nobody has said are gone, with these.
+    pub fn attended(&self) -> impl Iterator<Item = (SessionId, EntityId)> + '_ {
+        let here = self.viewers.iter().filter(|viewer| viewer.absent_until.is_none());
+        here.filter_map(|v| Some((v.session?, self.bodies.hot[v.slot as usize].id)))
     }
 
     /// The registers of every player that lives here, or has just come and is not installed yet, as

@@ -169,9 +169,13 @@ impl Region {
         self.dormant().filter_map(|known| Some((known.state.id, known.state.session?)))
     }
 
-    /// Whether every region has said what it knows better.
+    /// Whether every region has said what it knows better, or had a third of the grace for it: one that says nothing
+    /// for so long, since a change of the map has given it up or nobody starts it, knows nobody who still waits.
     pub(super) fn have_all_answered(&self) -> bool {
-        self.recovering.as_ref().is_none_or(|r| r.asked.is_empty())
+        self.recovering.as_ref().is_none_or(|r| {
+            let late = |since: Tick| self.tick.0 >= since.0.saturating_add(r.grace_ticks / 3);
+            r.asked.is_empty() || r.since.is_some_and(late)
+        })
     }
 
     /// Whether a player waits for its session.

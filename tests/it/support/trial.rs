@@ -19,6 +19,9 @@ use super::returning::Break;
 use super::session::in_world;
 use super::world::{Client, Weather, World};
 
+/// Ticks between two times that links across a border are said.
+const LINKS_AGAIN: u64 = 200;
+
 pub const WIDTH: i32 = 9_600;
 pub const DEPTH: i32 = 9_600;
 
@@ -210,6 +213,10 @@ impl Trial {
         self.w.kills.zombies.clear();
         (0..3 * PATIENCE).for_each(|_| self.w.step());
         self.say_again();
+        if self.remaps > 0 {
+            // What is lost with a region that was no neighbour when it died is found when links are said again.
+            (0..LINKS_AGAIN).for_each(|_| self.w.step());
+        }
         (0..3).for_each(|_| self.w.step());
         self.nobody_is_lost();
         self.rest();
