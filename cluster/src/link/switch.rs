@@ -237,7 +237,9 @@ impl Switch {
 
     /// A region lives in another process from now on, or is about to live here.
     fn moved(&self, links: &Links, directory: &Directory, region: RegionId, at: Elsewhere) {
-        if !self.note_move(region, at) {
+        // Told late, it may have had other owners since, whom the store has told of.
+        let is_old = self.epoch(region) > at.epoch;
+        if is_old || !self.note_move(region, at) {
             return;
         }
         match at.to == links.process() {
