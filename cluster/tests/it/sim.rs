@@ -55,7 +55,7 @@ fn without_faults_everything_holds_and_everybody_is_shown() {
 }
 
 /// Seeds that have found something, and what with.
-const FOUND: [(u64, &str, &str); 9] = [
+const FOUND: [(u64, &str, &str); 10] = [
     (
         3130,
         FAULTS,
@@ -77,6 +77,7 @@ const FOUND: [(u64, &str, &str); 9] = [
     (7044, "all", "the same"),
     (7081, "all", "a cluster that starts while checkpoints cannot be read begins empty"),
     (7111, "all", "the same"),
+    (8056, "all", "a late word of a move points senders to where the region never came"),
 ];
 
 /// The faults of other seeds. All of them still find something now and then: docs/simulation.md.
