@@ -12,7 +12,7 @@ use crate::scene::views::{Tally, ViewRules};
 /// most find in a tick.
 const MOST_TOGETHER: usize = 24;
 
-/// Ticks after which a request that was not answered is said again, and a link: that costs next to nothing, and
+/// Ticks after which a request that was not answered is said again, and a link:
 /// whatever has become of a message between two players, with a region or on its way, they come to agree.
 const ASKS_AGAIN: u32 = 20;
 const LINKS_AGAIN: u32 = 200;

@@ -214,7 +214,7 @@ impl Trial {
         (0..3 * PATIENCE).for_each(|_| self.w.step());
         self.say_again();
         if self.remaps > 0 {
-            // What is lost with a region that was no neighbour when it died is found when links are said again.
+            // Until all links were said again.
             (0..LINKS_AGAIN).for_each(|_| self.w.step());
         }
         (0..3).for_each(|_| self.w.step());
