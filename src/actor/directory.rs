@@ -204,6 +204,12 @@ impl Directory {
         self.routes_mut().set(id, address);
     }
 
+    /// The process is gone that had a region: its address is not known any more, unless it is here by now, or about to
+    /// arrive.
+    pub fn lose_region(&self, id: RegionId) {
+        self.routes_mut().lose(id);
+    }
+
     /// Sends what was kept for regions that had no room for it. To be called now and then.
     pub fn send_kept(&self) {
         self.routes_mut().send_all_kept();

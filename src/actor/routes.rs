@@ -149,6 +149,14 @@ impl Routes {
         }
     }
 
+    /// Whoever had a region is gone: it is nowhere, unless it is here by now, or about to arrive.
+    pub(super) fn lose(&mut self, id: RegionId) {
+        let away = |at: &RegionAddress| matches!(at, RegionAddress::Away(at) if !at.is_waiting());
+        if self.regions.get(&id).is_some_and(away) {
+            self.regions.remove(&id);
+        }
+    }
+
     /// A region is no more; what was kept for it is nobody's.
     pub(super) fn retire(&mut self, id: RegionId) {
         self.regions.remove(&id);

@@ -149,6 +149,31 @@ fn nobody_notices_a_handoff() {
     }
 }
 
+/// One walks to and fro between two regions, in sight of one who stands in a third, and acts in every tick.
+#[test]
+fn in_a_third_region_every_act_around_a_handoff_is_heard_of() {
+    for seed in 0..10 {
+        let mut w = World::new(scene(Visibility::Patches, 60), seed);
+        let a = w.join(Plane(0), Pos::ground(2_900, 3_000), RangeSet::FULL);
+        let b = w.join(Plane(0), Pos::ground(3_100, 3_400), RangeSet::FULL);
+        (0..3).for_each(|_| w.step());
+        assert_eq!(w.links().len(), 1);
+        let mut acts = 0;
+        for i in 0..60_i32 {
+            let along = (i % 20 - 10).abs();
+            w.walk(a, Pos::ground(2_800 + 100 * along, 3_000));
+            w.order(a, Order::Act(Deed::new(format!("wave {i}"))));
+            acts += 1;
+            w.step();
+        }
+        (0..3).for_each(|_| w.step());
+        assert!(w.handoffs >= 4, "{} handoffs", w.handoffs);
+        let heard: Vec<_> = w.clients[&b].acts.iter().map(|(_, _, p)| p.clone()).collect();
+        let want: Vec<_> = (0..acts).map(|i| Bytes::from(format!("wave {i}"))).collect();
+        assert_eq!(heard, want, "seed {seed}: acts arrive once each and in order");
+    }
+}
+
 #[test]
 fn one_who_walks_on_the_border_is_not_handed_to_and_fro() {
     let mut w = World::new(scene(Visibility::Patches, 60), 1);

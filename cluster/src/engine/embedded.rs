@@ -86,6 +86,13 @@ impl Embedded {
         self.shared.change(|state| state.cut(self.way.number, now));
     }
 
+    /// Breaks the store's word, for tests: the leases taken by this way are over for everybody else at once, while their
+    /// holders believe to have them, since they hear nothing until it is mended.
+    pub fn betray(&self) {
+        self.way.open.send_replace(false);
+        self.shared.change(|state| state.betray(self.way.number));
+    }
+
     /// Mends this way.
     pub fn mend(&self) {
         self.shared.change(|state| state.mend(self.way.number));

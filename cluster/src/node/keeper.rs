@@ -338,7 +338,8 @@ impl Keeper {
             for (region, at) in &mut self.routes {
                 if matches!(at, Whereabouts::At(there, _) if *there == process) {
                     *at = Whereabouts::Nowhere;
-                    self.directory.set_region(*region, None);
+                    // It may have come here meanwhile, and be running: the store does not tell so yet.
+                    self.directory.lose_region(*region);
                 }
             }
             for message in self.links.leave(process) {
@@ -420,11 +421,13 @@ impl Keeper {
             self.residents().end(id);
         }
         self.directory.left(id);
-        let address = match at {
-            Whereabouts::At(process, _) => self.links.region(process, id),
-            _ => None,
-        };
-        self.directory.set_region(id, address);
+        match at {
+            Whereabouts::At(process, _) => {
+                self.directory.set_region(id, self.links.region(process, id));
+            }
+            _ if here.is_some() => self.directory.set_region(id, None),
+            _ => self.directory.lose_region(id),
+        }
         self.routes.insert(id, at);
         if let Whereabouts::At(..) = at
             && self.seen.insert(id, lineage).is_some_and(|before| before < lineage)

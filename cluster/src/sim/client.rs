@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use purview::scene::movement::ServerMs;
-use purview::scene::{EntityId, Pos, Seq};
+use purview::scene::{EntityId, Plane, Pos, Seq};
 use purview::wire::ErrorCode;
 use purview::wire::client::Joined;
 use purview_client::{ClientError, Event, Messages, Network, Player, Retry, View, join_at};
@@ -114,11 +114,14 @@ struct Life {
     player: Player,
     id: EntityId,
     view: View,
+    plane: Plane,
     pos: Pos,
     goal: Pos,
     acts: u64,
     /// The last input that put it somewhere.
     moved: Seq,
+    /// A jump of which it was not told yet that it has arrived.
+    jumping: Option<Seq>,
     away: bool,
     leaves: bool,
     /// When it has joined, and when its connection broke last.
@@ -207,18 +210,21 @@ impl Walker {
             Player::join_by(Arc::new(line), &urls, &name, join_at("field", pos), RETRY).await;
         let (player, joined) = joined.ok()?;
         let id = joined.id;
-        self.ground.judge.joined(id, joined.pos, joined.ack);
+        self.ground.judge.joined(id, (joined.plane, joined.pos), joined.ack);
         self.ground.journal.note(What::Joined(id, joined.pos));
-        let (view, pos, now) = (View::of(&joined), joined.pos, Instant::now());
+        let (view, plane, pos) = (View::of(&joined), joined.plane, joined.pos);
+        let now = Instant::now();
         let (away, leaves, joined, broke) = (false, false, now, now + UNKNOWN);
         Some(Life {
             player,
             id,
             view,
+            plane,
             pos,
             goal: pos,
             acts: 0,
             moved: Seq(0),
+            jumping: None,
             away,
             leaves,
             joined,
@@ -271,13 +277,20 @@ impl Walker {
             life.leaves = true;
             return life.player.leave().await.map_err(End::Lost);
         }
-        let (said, word, leaps) = if rng.one_in(150) {
+        let (said, word, leaps) = if rng.one_in(150) && life.jumping.is_none() {
             let pos = self.place(rng);
-            (life.player.jump(None, None, pos).await.map(|seq| (seq, pos)), "jump", true)
+            // Most are on one plane, so that they meet.
+            let plane = rng.one_in(3).then(|| Plane(i32::from(rng.one_in(2))));
+            let said = life.player.jump(None, plane, pos).await;
+            if said.is_ok() {
+                life.plane = plane.unwrap_or(life.plane);
+            }
+            (said.map(|seq| (seq, pos)), "jump", true)
         } else if rng.one_in(6) {
-            life.acts += 1;
-            let payload = life.acts.to_be_bytes().to_vec();
-            (life.player.act(payload, None).await.map(|seq| (seq, life.pos)), "act", false)
+            let payload = (life.acts + 1).to_be_bytes().to_vec();
+            let said = life.player.act(payload, None).await;
+            life.acts += u64::from(said.is_ok());
+            (said.map(|seq| (seq, life.pos)), "act", false)
         } else {
             let pos = self.walk(life, rng);
             (life.player.send_move(pos).await.map(|seq| (seq, pos)), "move", false)
@@ -286,8 +299,9 @@ impl Walker {
             Ok((seq, pos)) => {
                 (life.pos, life.goal) = (pos, if leaps { pos } else { life.goal });
                 life.moved = if word == "act" { life.moved } else { seq };
+                life.jumping = if leaps { Some(seq) } else { life.jumping };
                 self.ground.journal.note(What::Said { id: life.id, seq, word, pos });
-                self.ground.judge.said(life.id, seq, pos, leaps);
+                self.ground.judge.said(life.id, seq, (life.plane, pos), leaps);
                 Ok(())
             }
             // It says the rest when it is back.
@@ -340,7 +354,11 @@ impl Walker {
             Event::Left(_) => Err(End::Left),
             Event::Closed { .. } if life.leaves => Err(End::Left),
             Event::Closed { code, detail } => Err(End::Lost(ClientError::Closed { code, detail })),
-            Event::Joined(_) | Event::Pong(_) => Ok(()),
+            Event::Joined(_) => {
+                life.jumping = None;
+                Ok(())
+            }
+            Event::Pong(_) => Ok(()),
             Event::Refused(refused) => {
                 let text = format!("{id} is refused {:?}: {}", refused.code, refused.detail);
                 judge.violated(Invariant::InputOrder, vec![id], text);
@@ -362,10 +380,18 @@ impl Walker {
             let text = format!("{id} is back with {now} applied; {before} was acknowledged");
             judge.violated(Invariant::AckHolds, vec![id], text);
         }
-        if life.moved <= joined.ack && judge.is_reborn(id) {
-            // Its region and its gateway died together: it stands where the checkpoint has it.
-            life.pos = joined.pos;
-            judge.placed(id, joined.pos);
+        life.jumping = life.jumping.filter(|jump| *jump > joined.ack);
+        // Its region died while no session knew where it was: it stands where the checkpoint has it, or where what it has
+        // said since takes it from there.
+        let reborn = judge.is_reborn(id, life.broke.elapsed());
+        if life.jumping.is_none() && life.plane != joined.plane && !reborn {
+            let text = format!("{id} is back on {:?}, not on {:?}", joined.plane, life.plane);
+            judge.violated(Invariant::AckHolds, vec![id], text);
+        }
+        if reborn && life.jumping.is_none() {
+            life.plane = joined.plane;
+            life.pos = if life.moved <= joined.ack { joined.pos } else { life.pos };
+            judge.placed(id, (life.plane, life.pos));
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! The processes of a simulated cluster, and who looks after them.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use crate::rng::Rng;
 use super::Options;
 use super::faults::Fault;
 use super::journal::{Journal, What};
-use super::judge::{Invariant, Judge};
+use super::judge::{Invariant, Judge, Scope};
 use super::net::{Delays, Host, Net};
 use super::process::{Ground, Process, Reach};
 use super::store::Memory;
@@ -36,7 +38,7 @@ const REGION_CM: i32 = 12_800;
 
 /// The scene and the limits of all processes. Places are trusted, so that where somebody is is what its last
 /// input said.
-fn config() -> Result<Config, crate::config::ConfigErrors> {
+fn config(view_cap: Option<u32>) -> Result<Config, crate::config::ConfigErrors> {
     let (width, depth) = (REGIONS.0 * REGION_CM / 100, REGIONS.1 * REGION_CM / 100);
     let text = format!(
         "[gateway]\ntcp = \"off\"\nlinger = \"30s\"\nrate_limit = 200\nburst = 400\n\
@@ -46,16 +48,19 @@ fn config() -> Result<Config, crate::config::ConfigErrors> {
          leave = \"44m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n\
          rates = {{ near = \"100ms\", middle = \"100ms\", far = \"100ms\" }}\n"
     );
-    Config::parse(&text)
+    Config::parse(&match view_cap {
+        Some(cap) => format!("{text}view_cap = {cap}\n"),
+        None => text,
+    })
 }
 
 /// A cluster.
 pub struct Cluster {
     ground: Ground,
     options: Options,
-    rng: Rng,
-    processes: BTreeMap<Host, Process>,
-    lives: u64,
+    rng: RefCell<Rng>,
+    processes: RefCell<BTreeMap<Host, Rc<Process>>>,
+    lives: Cell<u64>,
 }
 
 impl Cluster {
@@ -66,10 +71,15 @@ impl Cluster {
     pub fn start(options: &Options) -> Result<Cluster, crate::config::ConfigErrors> {
         let mut rng = Rng::new(options.seed);
         let journal = Journal::new(options.trace, options.until);
-        let (near, far) = NEAR_FAR_CM;
-        let judge = Arc::new(Judge::new(journal.clone(), near, far));
+        let config = config(options.view_cap)?;
+        let (near_cm, far_cm) = NEAR_FAR_CM;
+        let spec = config.scenes.first().map(|scene| scene.spec.clone()).unwrap_or_default();
+        let (cap, margin_cm) = (spec.view_cap, spec.view_margin_cm);
+        let crowded = (options.players as usize) > cap;
+        let scope = Scope { near_cm, far_cm, cap, margin_cm, crowded };
+        let judge = Arc::new(Judge::new(journal.clone(), scope));
         let ground = Ground {
-            config: config()?,
+            config,
             net: Net::new(rng.seed(), Delays::QUIET),
             store: Arc::new(Embedded::new(Epoch(0))),
             memory: Memory::new(rng.seed()),
@@ -77,8 +87,8 @@ impl Cluster {
             judge,
             began: Instant::now(),
         };
-        let (options, processes) = (options.clone(), BTreeMap::new());
-        let mut cluster = Cluster { ground, options, rng, processes, lives: 0 };
+        let (options, processes, lives) = (options.clone(), RefCell::default(), Cell::new(0));
+        let cluster = Cluster { ground, options, rng: RefCell::new(rng), processes, lives };
         let all: Vec<Host> = cluster.nodes().into_iter().chain(cluster.gateways()).collect();
         all.into_iter().for_each(|host| cluster.begin(host));
         Ok(cluster)
@@ -111,7 +121,8 @@ impl Cluster {
     }
 
     fn first_up(&self) -> Option<Reach> {
-        let up = self.processes.values().filter(|process| !process.is_over());
+        let processes = self.processes.borrow();
+        let up = processes.values().filter(|process| !process.is_over());
         up.filter_map(|process| process.reach.borrow().clone()).next()
     }
 
@@ -129,56 +140,62 @@ impl Cluster {
     ///
     /// # Panics
     /// There is no such host.
-    pub fn process(&self, host: Host) -> &Process {
-        &self.processes[&host]
+    pub fn process(&self, host: Host) -> Rc<Process> {
+        self.processes.borrow()[&host].clone()
     }
 
-    fn begin(&mut self, host: Host) {
-        self.lives += 1;
+    fn hosts(&self) -> Vec<Host> {
+        self.processes.borrow().keys().copied().collect()
+    }
+
+    fn begin(&self, host: Host) {
+        self.lives.set(self.lives.get() + 1);
         let is_gateway = host >= GATEWAYS;
         let roles = Roles { regions: !is_gateway, gateway: is_gateway };
         let skewed = self.options.faults.0.contains(&Fault::Skew);
-        let ahead = Duration::from_millis((self.rng.unit() * 60.0) as u64) * u32::from(skewed);
-        let seed = (self.rng.seed(), ahead);
-        let process = Process::start(&self.ground, host, self.lives, roles, seed);
-        self.processes.insert(host, process);
+        let mut rng = self.rng.borrow_mut();
+        let ahead = Duration::from_millis((rng.unit() * 60.0) as u64) * u32::from(skewed);
+        let seed = (rng.seed(), ahead);
+        let process = Process::start(&self.ground, host, self.lives.get(), roles, seed);
+        self.processes.borrow_mut().insert(host, Rc::new(process));
     }
 
     /// A process that has ended begins again.
-    pub fn begin_again(&mut self, host: Host) {
+    pub fn begin_again(&self, host: Host) {
         if self.process(host).is_over() {
             self.begin(host);
         }
     }
 
     /// Whatever has ended begins again.
-    pub fn revive(&mut self) {
-        for host in self.processes.keys().copied().collect::<Vec<_>>() {
+    pub fn revive(&self) {
+        for host in self.hosts() {
             self.begin_again(host);
         }
     }
 
     /// Everything that was done is undone, and what has ended begins again.
-    pub fn heal(&mut self) {
+    pub fn heal(&self) {
         self.ground.net.mend();
         self.ground.net.set_delays(Delays::QUIET);
         self.ground.memory.set_faults(Default::default());
-        for host in self.processes.keys().copied().collect::<Vec<_>>() {
-            self.process(host).go_on();
-            self.process(host).way.mend();
-            self.process(host).way.lose_answers(0);
+        for host in self.hosts() {
+            let process = self.process(host);
+            process.go_on();
+            process.way.mend();
+            process.way.lose_answers(0);
         }
         self.revive();
     }
 
     fn reach(&self, host: Host) -> Option<Reach> {
-        self.processes.get(&host)?.reach.borrow().clone()
+        self.processes.borrow().get(&host)?.reach.borrow().clone()
     }
 
     /// Whether every process knows where every region is.
     pub fn is_whole(&self) -> bool {
         let whole = |reach: Option<Reach>| reach.is_some_and(|r| r.status.borrow().is_whole());
-        self.processes.keys().all(|host| whole(self.reach(*host)))
+        self.hosts().into_iter().all(|host| whole(self.reach(host)))
     }
 
     /// Gives an order by the first process that is up. A store that does not answer is no fault of the cluster's.
@@ -238,7 +255,8 @@ impl Cluster {
 
     /// Whether what waits for peers is within its bound.
     pub fn look_at_bounds(&self) {
-        for (host, process) in self.processes.iter().filter(|(_, process)| !process.is_over()) {
+        let processes = self.processes.borrow();
+        for (host, process) in processes.iter().filter(|(_, process)| !process.is_over()) {
             let Some(reach) = process.reach.borrow().clone() else { continue };
             reach.links.each_lane(|peer, kind, _, _, bytes| {
                 if let Err(text) = bounded(bytes) {

@@ -37,6 +37,12 @@ pub struct SimArgs {
     /// What is done to it: all, none, or a list.
     #[arg(long, default_value = "all")]
     pub faults: Faults,
+    /// How many faults there may be at once.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=2))]
+    pub at_once: u32,
+    /// Most players in a view list; without it as many as a configuration has by default, which is more than there are near.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub cap: Option<u32>,
     /// End before this step.
     #[arg(long)]
     pub until: Option<u64>,
@@ -94,22 +100,38 @@ impl SimArgs {
     fn options(&self, seed: u64) -> Options {
         let (lasts, nodes, gateways, players) =
             (self.lasts, self.nodes, self.gateways, self.players);
-        let (faults, until, trace) = (self.faults.clone(), self.until, self.trace);
-        let mutant = None;
+        let (faults, at_once, view_cap) = (self.faults.clone(), self.at_once, self.cap);
+        let (until, trace, mutant) = (self.until, self.trace, None);
         let some = |numbers: &Option<Numbers>| numbers.as_ref().map(|numbers| numbers.0.clone());
         let only = Only { faults: some(&self.only_faults), players: some(&self.only_players) };
-        Options { seed, lasts, nodes, gateways, players, faults, until, trace, mutant, only }
+        Options {
+            seed,
+            lasts,
+            nodes,
+            gateways,
+            players,
+            faults,
+            at_once,
+            view_cap,
+            until,
+            trace,
+            mutant,
+            only,
+        }
     }
 }
 
 /// The command that does the same again.
 pub fn again(options: &Options) -> String {
-    let Options { seed, lasts, nodes, gateways, players, faults, .. } = options;
+    let Options { seed, lasts, nodes, gateways, players, faults, at_once, .. } = options;
     let seconds = lasts.as_secs();
     let mut again = format!(
         "purview sim --seed {seed} --for {seconds}s --nodes {nodes} --gateways {gateways} \
-         --players {players} --faults {faults}"
+         --players {players} --faults {faults} --at-once {at_once}"
     );
+    if let Some(cap) = options.view_cap {
+        again += &format!(" --cap {cap}");
+    }
     let numbers = |of: &[u32]| match of {
         [] => "none".to_owned(),
         some => some.iter().map(u32::to_string).collect::<Vec<_>>().join(","),

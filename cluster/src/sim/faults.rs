@@ -10,7 +10,7 @@ use crate::rng::Rng;
 use super::client::CLIENTS;
 use super::cluster::Cluster;
 use super::journal::What;
-use super::net::Delays;
+use super::net::{Delays, Host};
 use super::store::ShelfFaults;
 
 /// A kind of fault.
@@ -48,10 +48,14 @@ pub enum Fault {
     Clients,
     /// Processes' clocks differ.
     Skew,
+    /// Some clients take nothing of what they are told for a while.
+    Slow,
+    /// The store grants what a node holds to others, and does not tell it.
+    Lease,
 }
 
 /// All kinds, by their names.
-pub const ALL: [(Fault, &str); 16] = [
+pub const ALL: [(Fault, &str); 18] = [
     (Fault::Crash, "crash"),
     (Fault::Gateway, "gateway"),
     (Fault::Stop, "stop"),
@@ -68,6 +72,8 @@ pub const ALL: [(Fault, &str); 16] = [
     (Fault::Drain, "drain"),
     (Fault::Clients, "clients"),
     (Fault::Skew, "skew"),
+    (Fault::Slow, "slow"),
+    (Fault::Lease, "lease"),
 ];
 
 /// Which faults there are.
@@ -113,79 +119,120 @@ impl std::fmt::Display for Faults {
     }
 }
 
-fn seconds(rng: &mut Rng, least: f64, most: f64) -> Duration {
-    Duration::from_secs_f64(least + (most - least) * rng.unit())
-}
-
 fn choose<T: Copy>(rng: &mut Rng, of: &[T]) -> Option<T> {
     let at = (rng.unit() * of.len() as f64) as usize;
     of.get(at.min(of.len().saturating_sub(1))).copied()
 }
 
+/// Something that is to be done, once: all that is drawn for it, so that its time passes whether it is done or not.
+pub(super) struct Blow {
+    fault: Fault,
+    node: Host,
+    gateway: Host,
+    /// Any process.
+    other: Host,
+    lasts: Duration,
+    /// What a process that dies has said last is lost.
+    lost: bool,
+    /// From which client on.
+    first: f64,
+    rng: Rng,
+}
+
+impl Blow {
+    /// Draws what of a kind is to be done.
+    pub(super) fn draw(fault: Fault, cluster: &Cluster, mut rng: Rng) -> Blow {
+        let (nodes, gateways) = (cluster.nodes(), cluster.gateways());
+        let all: Vec<_> = nodes.iter().chain(&gateways).copied().collect();
+        let node = choose(&mut rng, &nodes).unwrap_or_default();
+        let gateway = choose(&mut rng, &gateways).unwrap_or_default();
+        let other = choose(&mut rng, &all).unwrap_or_default();
+        let (least, most) = match fault {
+            Fault::Crash | Fault::Gateway | Fault::Checkpoint => (0.3, 8.0),
+            Fault::Stop => (0.5, 8.0),
+            Fault::Partition | Fault::OneWay | Fault::CutOff => (0.5, 9.0),
+            Fault::Delay | Fault::Answers | Fault::Shelf => (1.0, 8.0),
+            Fault::Engine => (0.5, 6.0),
+            Fault::Move => (0.2, 2.0),
+            Fault::Map => (0.5, 4.0),
+            Fault::Drain => (0.3, 2.0),
+            Fault::Clients => (0.2, 3.0),
+            Fault::Slow | Fault::Lease => (0.5, 6.0),
+            Fault::Skew => (0.1, 0.1),
+        };
+        let lasts = Duration::from_secs_f64(least + (most - least) * rng.unit());
+        let (lost, first) = (rng.one_in(2), rng.unit());
+        Blow { fault, node, gateway, other, lasts, lost, first, rng }
+    }
+
+    /// The time in which it would have been done passes.
+    pub(super) async fn pass(self) {
+        sleep(self.lasts).await;
+    }
+}
+
 impl Cluster {
-    /// Does something of a kind, and waits until it is over.
-    pub(super) async fn inflict(&mut self, fault: Fault, rng: &mut Rng) {
-        let node = choose(rng, &self.nodes()).unwrap_or_default();
-        let gateway = choose(rng, &self.gateways()).unwrap_or_default();
+    /// Does something, and waits until it is over. Of two that are done at once, what ends first ends what both did
+    /// to the same.
+    pub(super) async fn inflict(&self, blow: Blow) {
+        let Blow { fault, node, gateway, other, lasts, lost, first, mut rng } = blow;
         let all: Vec<_> = self.nodes().into_iter().chain(self.gateways()).collect();
+        let net = &self.ground().net;
         match fault {
-            Fault::Crash => self.crash(node, rng).await,
-            Fault::Gateway => self.crash(gateway, rng).await,
+            Fault::Crash => self.crash(node, lasts, lost).await,
+            Fault::Gateway => self.crash(gateway, lasts, lost).await,
             Fault::Stop => {
-                let lasts = seconds(rng, 0.5, 8.0);
                 self.note(format!("host {node} stops for {lasts:?}"), lasts);
                 self.process(node).stop();
                 sleep(lasts).await;
                 self.process(node).go_on();
             }
+            Fault::Partition | Fault::OneWay if other == node => sleep(lasts).await,
             Fault::Partition | Fault::OneWay => {
-                let other = choose(rng, &all).filter(|other| *other != node);
-                let Some(other) = other else { return };
-                let lasts = seconds(rng, 0.5, 9.0);
                 self.note(format!("{fault:?} from {node} to {other} for {lasts:?}"), lasts);
-                let net = &self.ground().net;
-                net.cut(node, other);
-                if fault == Fault::Partition {
-                    net.cut(other, node);
-                }
+                let back = (fault == Fault::Partition).then_some((other, node));
+                let pairs: Vec<_> = [(node, other)].into_iter().chain(back).collect();
+                net.cut(&pairs);
                 sleep(lasts).await;
-                self.ground().net.mend();
+                net.join(&pairs);
             }
             Fault::CutOff => {
-                let lasts = seconds(rng, 0.5, 9.0);
                 self.note(format!("{node} is cut off for {lasts:?}"), lasts);
-                for other in all.iter().filter(|other| **other != node) {
-                    self.ground().net.cut(node, *other);
-                    self.ground().net.cut(*other, node);
-                }
+                let others = all.iter().filter(|other| **other != node);
+                let pairs: Vec<_> = others.flat_map(|o| [(node, *o), (*o, node)]).collect();
+                net.cut(&pairs);
                 self.process(node).way.cut();
                 sleep(lasts).await;
-                self.ground().net.mend();
+                net.join(&pairs);
                 self.process(node).way.mend();
             }
             Fault::Delay => {
-                let lasts = seconds(rng, 1.0, 8.0);
                 self.note(format!("messages are late for {lasts:?}"), lasts);
-                self.ground().net.set_delays(Delays::BUSY);
+                net.set_delays(Delays::BUSY);
                 sleep(lasts).await;
-                self.ground().net.set_delays(Delays::QUIET);
+                net.set_delays(Delays::QUIET);
             }
             Fault::Engine => {
-                let lasts = seconds(rng, 0.5, 6.0);
                 self.note(format!("the store is away for {lasts:?}"), lasts);
                 all.iter().for_each(|host| self.process(*host).way.cut());
                 sleep(lasts).await;
                 all.iter().for_each(|host| self.process(*host).way.mend());
             }
             Fault::Answers => {
-                let lasts = seconds(rng, 1.0, 8.0);
                 self.note(format!("answers of the store are lost for {lasts:?}"), lasts);
                 all.iter().for_each(|host| self.process(*host).way.lose_answers(4));
                 sleep(lasts).await;
                 all.iter().for_each(|host| self.process(*host).way.lose_answers(0));
             }
+            Fault::Lease => {
+                self.note(format!("what {node} holds is granted to others for {lasts:?}"), lasts);
+                let process = self.process(node);
+                self.ground().judge.betrayed((node, process.life));
+                process.way.betray();
+                sleep(lasts).await;
+                process.way.mend();
+            }
             Fault::Shelf => {
-                let lasts = seconds(rng, 1.0, 8.0);
                 self.note(format!("checkpoints are not kept for {lasts:?}"), lasts);
                 self.ground().memory.set_faults(ShelfFaults { away: true, ..Default::default() });
                 sleep(lasts).await;
@@ -195,18 +242,18 @@ impl Cluster {
                 let (lost_one_in, old_one_in, torn_one_in) = (4, 3, 3);
                 let worn = ShelfFaults { away: false, lost_one_in, old_one_in, torn_one_in };
                 self.ground().memory.set_faults(worn);
-                self.crash(node, rng).await;
+                self.crash(node, lasts, lost).await;
                 self.ground().memory.set_faults(ShelfFaults::default());
             }
             Fault::Move => {
-                if let Some(region) = choose(rng, &self.regions()) {
+                if let Some(region) = choose(&mut rng, &self.regions()) {
                     self.order_move(region, node).await;
                 }
-                sleep(seconds(rng, 0.2, 2.0)).await;
+                sleep(lasts).await;
             }
             Fault::Map => {
-                self.order_map(rng).await;
-                sleep(seconds(rng, 0.5, 4.0)).await;
+                self.order_map(&mut rng).await;
+                sleep(lasts).await;
             }
             Fault::Drain => {
                 self.order_drain(node).await;
@@ -215,26 +262,36 @@ impl Cluster {
                     sleep(Duration::from_millis(200)).await;
                     waited += 1;
                 }
-                sleep(seconds(rng, 0.3, 2.0)).await;
+                sleep(lasts).await;
                 self.begin_again(node);
             }
             Fault::Clients => {
-                let players = u64::from(self.players());
-                let least = (players as f64 * rng.unit()) as u32;
                 self.note("clients lose their connections".into(), Duration::ZERO);
-                for number in (least..self.players()).take((players / 4) as usize + 1) {
-                    self.ground().net.lose_client(CLIENTS + number);
-                }
-                sleep(seconds(rng, 0.2, 3.0)).await;
+                self.some_clients(first).for_each(|client| net.lose_client(client));
+                sleep(lasts).await;
+            }
+            Fault::Slow => {
+                self.note(format!("clients take nothing for {lasts:?}"), lasts);
+                let gateways = self.gateways();
+                let from_all = |client| gateways.iter().map(move |gateway| (*gateway, client));
+                let pairs: Vec<_> = self.some_clients(first).flat_map(from_all).collect();
+                net.cut(&pairs);
+                sleep(lasts).await;
+                net.join(&pairs);
             }
             // It is so from the beginning.
-            Fault::Skew => sleep(Duration::from_millis(100)).await,
+            Fault::Skew => sleep(lasts).await,
         }
     }
 
-    async fn crash(&mut self, host: u32, rng: &mut Rng) {
-        let lost = rng.one_in(2);
-        let lasts = seconds(rng, 0.3, 8.0);
+    /// The hosts of a quarter of the clients.
+    fn some_clients(&self, first: f64) -> impl Iterator<Item = Host> + use<> {
+        let players = self.players();
+        let least = (f64::from(players) * first) as u32;
+        (least..players).take(players as usize / 4 + 1).map(|number| CLIENTS + number)
+    }
+
+    async fn crash(&self, host: Host, lasts: Duration, lost: bool) {
         self.note(format!("host {host} dies for {lasts:?}, words lost: {lost}"), lasts);
         self.process(host).kill(lost);
         sleep(lasts).await;

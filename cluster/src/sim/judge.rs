@@ -6,15 +6,18 @@
 //! | `OneAuthority` | of a region one process acts under each epoch, and none under an older one than has acted |
 //! | `InputOrder` | inputs are applied in order and once, within a life of the entity |
 //! | `ActOrder` | nobody is shown an act of a player twice or after a later one |
+//! | `ActHeard` | who is shown somebody is shown all of its acts, but for what a fault costs |
 //! | `AckHolds` | what was acknowledged to a client stays applied |
 //! | `ViewSound` | no client is told that somebody comes who is there, or goes or moves who is not |
 //! | `ViewContinuity` | nobody who stays near is told to be gone |
+//! | `ViewCap` | no client is shown more players than the cap allows |
 //! | `ClientStays` | no client loses its player |
 //! | `Quiescence` | when nothing happens any more everybody is where it wants to be, and shown exactly to those near |
 //! | `Bounded` | what waits for a peer stays within its bound |
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
+mod rules;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +28,10 @@ use purview::scene::inspect::ActingPlayer;
 use purview::scene::{EntityId, Epoch, Pos, Region, RegionId, Seq, Tick};
 use purview::wire::Frame;
 
+pub use self::rules::{Place, Scope};
+use self::rules::{
+    act_order, input_order, one_authority, one_real, shown_are_near, views_are_stable,
+};
 use super::journal::{Journal, What};
 use super::net::Host;
 
@@ -40,11 +47,15 @@ pub enum Invariant {
     /// See the module.
     ActOrder,
     /// See the module.
+    ActHeard,
+    /// See the module.
     AckHolds,
     /// See the module.
     ViewSound,
     /// See the module.
     ViewContinuity,
+    /// See the module.
+    ViewCap,
     /// See the module.
     ClientStays,
     /// See the module.
@@ -103,101 +114,21 @@ struct Authority {
     given_up: bool,
 }
 
-/// Which process speaks for a region: a newer epoch than that of whoever spoke before, or the same process.
-fn one_authority(
-    before: Option<&Authority>,
-    epoch: Epoch,
-    process: (Host, u64),
-) -> Result<(), String> {
-    let Some(before) = before else { return Ok(()) };
-    match epoch.cmp(&before.epoch) {
-        Ordering::Greater => Ok(()),
-        Ordering::Equal if process == before.process => Ok(()),
-        _ => Err(format!(
-            "{process:?} acts under epoch {epoch}; {:?} has acted under {} in tick {}",
-            before.process, before.epoch, before.tick
-        )),
-    }
-}
-
-/// Who acts for an entity: what goes before by its epoch, then by the region's, or the same one.
-fn one_real(before: &Acting, now: &Acting) -> Result<(), String> {
-    let same_region = now.region == before.region;
-    let goes_on = match now.region_epoch.cmp(&before.region_epoch) {
-        Ordering::Greater => same_region,
-        Ordering::Equal => same_region && now.process == before.process,
-        Ordering::Less => false,
-    };
-    let epoch = now.player.epoch.cmp(&before.player.epoch);
-    if epoch == Ordering::Greater || (epoch == Ordering::Equal && goes_on) {
-        return Ok(());
-    }
-    let place = |a: &Acting| {
-        format!(
-            "in region {} of {:?} under {} (region's {}), tick {}",
-            a.region, a.process, a.player.epoch, a.region_epoch, a.tick
-        )
-    };
-    Err(format!("{} acts {}, and acted {}", now.player.id, place(now), place(before)))
-}
-
-/// Inputs are applied in order within a life.
-fn input_order(before: &ActingPlayer, now: &ActingPlayer) -> Result<(), String> {
-    let born_anew = before.epoch.is_of_a_life_before(now.epoch);
-    if born_anew || now.last_applied >= before.last_applied {
-        return Ok(());
-    }
-    let (id, back) = (now.id, now.last_applied);
-    Err(format!("{id} has applied input {back} after {}", before.last_applied))
-}
-
-/// A player's acts are shown in the order in which it did them.
-fn act_order(before: Option<u64>, now: u64) -> Result<(), String> {
-    match before {
-        Some(before) if now <= before => Err(format!("act {now} is shown after act {before}")),
-        _ => Ok(()),
-    }
-}
-
-/// Who is shown to a client is exactly who is near: within `near` certainly, beyond `far` certainly not.
-fn shown_are_near(
-    me: (EntityId, Pos),
-    shown: &BTreeMap<EntityId, Pos>,
-    all: &BTreeMap<EntityId, Pos>,
-    (near_cm, far_cm): (i32, i32),
-) -> Result<(), (EntityId, String)> {
-    for (id, pos) in all.iter().filter(|(id, _)| **id != me.0) {
-        let far = me.1.dist2(*pos);
-        let seen = shown.get(id);
-        if seen.is_none() && far <= u64::from(near_cm.unsigned_abs()).pow(2) {
-            return Err((*id, format!("{} is not shown {id}, who is near, at {pos:?}", me.0)));
-        }
-        if seen.is_some_and(|seen| seen != pos) {
-            return Err((*id, format!("{} is shown {id} at {seen:?}, not at {pos:?}", me.0)));
-        }
-        if seen.is_some() && far > u64::from(far_cm.unsigned_abs()).pow(2) {
-            return Err((*id, format!("{} is shown {id}, who is far, at {pos:?}", me.0)));
-        }
-    }
-    match shown.keys().find(|id| !all.contains_key(id)) {
-        Some(id) => Err((*id, format!("{} is shown {id}, who does not live", me.0))),
-        None => Ok(()),
-    }
-}
-
 /// What the judge knows of a client.
 #[derive(Debug, Clone, Default)]
 pub struct Client {
     /// Its last input.
     pub said: Seq,
     /// Where that puts it.
-    pub pos: Pos,
+    pub place: Place,
     /// The last input that was acknowledged.
     pub acked: Seq,
     /// Who is shown to it, and where.
     pub shown: BTreeMap<EntityId, Pos>,
     /// The last act of each that it was shown, and when.
     acts: BTreeMap<EntityId, (u64, Duration)>,
+    /// Since when each is shown to it.
+    since: BTreeMap<EntityId, Duration>,
     /// When it has joined or jumped last.
     pub leapt: Duration,
     /// It has no connection.
@@ -216,6 +147,8 @@ struct Inner {
     asked: Vec<EntityId>,
     /// Until when views may be torn.
     excused: Duration,
+    /// Processes to whom the store has not told that others have what they hold.
+    betrayed: BTreeSet<(Host, u64)>,
     frames: u64,
     inputs: u64,
 }
@@ -223,16 +156,12 @@ struct Inner {
 /// Sees everything.
 pub struct Judge {
     journal: Journal,
-    near_cm: i32,
-    far_cm: i32,
+    scope: Scope,
     inner: Mutex<Inner>,
 }
 
 /// After a jump, a join or a fault, for how long it may be that who is near is told to be gone.
 const EXCUSE: Duration = Duration::from_secs(8);
-
-/// For how long an entity has just gone on: so long a client may take to come back to it.
-const REBORN: Duration = Duration::from_secs(20);
 
 /// How late a client may be shown what an owner of a life before has said.
 const LATE: Duration = Duration::from_secs(3);
@@ -244,9 +173,9 @@ const SLACK_CM: i32 = 600;
 const FRESH: Duration = Duration::from_millis(1_500);
 
 impl Judge {
-    /// Who is nearer than `near_cm` must be shown, who is farther than `far_cm` must not.
-    pub fn new(journal: Journal, near_cm: i32, far_cm: i32) -> Judge {
-        Judge { journal, near_cm, far_cm, inner: Mutex::default() }
+    /// Nothing was seen yet.
+    pub fn new(journal: Journal, scope: Scope) -> Judge {
+        Judge { journal, scope, inner: Mutex::default() }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -289,11 +218,21 @@ impl Judge {
         self.inner().excused = Duration::ZERO;
     }
 
+    /// The store has granted to others what this process holds, and has not told it: it may act on, and nobody may
+    /// believe it any more where another one acts.
+    pub fn betrayed(&self, process: (Host, u64)) {
+        self.inner().betrayed.insert(process);
+    }
+
     fn acted(&self, process: (Host, u64), region: &Region) {
         let (id, epoch, tick) = (region.id(), region.epoch(), region.current_tick());
         let given_up = region.is_given_up();
         let at = self.journal.now();
         let before = self.inner().regions.get(&id).copied();
+        let deposed = before.is_some_and(|before| epoch < before.epoch);
+        if deposed && self.inner().betrayed.contains(&process) {
+            return;
+        }
         self.check(
             Invariant::OneAuthority,
             &[],
@@ -355,23 +294,23 @@ impl Judge {
     }
 
     /// Somebody has joined, or is back after its connection broke.
-    pub fn joined(&self, id: EntityId, pos: Pos, acked: Seq) {
+    pub fn joined(&self, id: EntityId, place: Place, acked: Seq) {
         let leapt = self.journal.now();
         let mut inner = self.inner();
         let client = inner.clients.entry(id).or_default();
-        (client.pos, client.acked, client.leapt) = (pos, acked, leapt);
+        (client.place, client.acked, client.leapt) = (place, acked, leapt);
     }
 
-    /// Whether an entity has just gone on from what was known of it before a death.
-    pub fn is_reborn(&self, id: EntityId) -> bool {
+    /// Whether an entity has gone on from what was known of it before a death, in a time until now, or just before.
+    pub fn is_reborn(&self, id: EntityId, within: Duration) -> bool {
         let (inner, now) = (self.inner(), self.journal.now());
-        inner.reborn.get(&id).is_some_and(|at| now.saturating_sub(*at) <= REBORN)
+        inner.reborn.get(&id).is_some_and(|at| now.saturating_sub(*at) <= within + LATE)
     }
 
     /// A client is told where it stands.
-    pub fn placed(&self, id: EntityId, pos: Pos) {
+    pub fn placed(&self, id: EntityId, place: Place) {
         if let Some(client) = self.inner().clients.get_mut(&id) {
-            client.pos = pos;
+            client.place = place;
         }
     }
 
@@ -388,12 +327,12 @@ impl Judge {
     }
 
     /// A client has said an input, which puts it somewhere; with `leaps` it may see others then.
-    pub fn said(&self, id: EntityId, seq: Seq, pos: Pos, leaps: bool) {
+    pub fn said(&self, id: EntityId, seq: Seq, place: Place, leaps: bool) {
         let now = self.journal.now();
         let mut inner = self.inner();
         inner.inputs += 1;
         if let Some(client) = inner.clients.get_mut(&id) {
-            (client.said, client.pos) = (seq, pos);
+            (client.said, client.place) = (seq, place);
             if leaps {
                 client.leapt = now;
             }
@@ -402,12 +341,20 @@ impl Judge {
 
     /// A client was shown a frame, after which these are in its view.
     pub fn shown(&self, id: EntityId, frame: &Frame, shown: BTreeMap<EntityId, Pos>) {
+        if shown.len() > self.scope.cap {
+            let text = format!("{id} is shown {} players, {} at most", shown.len(), self.scope.cap);
+            self.violated(Invariant::ViewCap, vec![id], text);
+        }
         let continuity = match frame.resync {
             true => Ok(()),
             false => frame.leaves.iter().try_for_each(|other| self.may_leave(id, *other)),
         };
         if let Err((other, text)) = continuity {
             self.violated(Invariant::ViewContinuity, vec![id, other], text);
+        }
+        if let Some(client) = self.inner().clients.get_mut(&id) {
+            let now = self.journal.now();
+            frame.enters.iter().for_each(|entered| drop(client.since.insert(entered.id, now)));
         }
         for act in &frame.acts {
             let Ok(number) = <[u8; 8]>::try_from(&act.payload[..]) else { continue };
@@ -425,8 +372,16 @@ impl Judge {
         let result = {
             let mut inner = self.inner();
             let reborn = inner.reborn.get(&of).copied().unwrap_or_default();
+            let excused = inner.excused;
             let Some(client) = inner.clients.get_mut(&to) else { return };
             let before = client.acts.insert(of, (number, self.journal.now()));
+            let entered = client.since.get(&of).copied().unwrap_or_default();
+            let quiet = before.filter(|(_, at)| *at > excused.max(entered).max(client.leapt));
+            if let Some((before, _)) = quiet.filter(|(before, _)| number > before + 1) {
+                drop(inner);
+                let text = format!("{to} sees act {number} of {of} after act {before}");
+                return self.violated(Invariant::ActHeard, vec![to, of], text);
+            }
             // What an owner that died had shown and not acknowledged is done again.
             let before = before.filter(|(_, at)| *at > reborn + LATE);
             act_order(before.map(|(number, _)| number), number)
@@ -442,15 +397,17 @@ impl Judge {
             return Ok(());
         };
         let recent = |at: Duration| now.saturating_sub(at) < EXCUSE;
-        if now < inner.excused || recent(client.leapt) || recent(them.leapt) {
+        let crowded = self.scope.crowded;
+        if crowded || now < inner.excused || recent(client.leapt) || recent(them.leapt) {
             return Ok(());
         }
         let (Some(a), Some(b)) = (inner.acting.get(&me), inner.acting.get(&other)) else {
             return Ok(());
         };
-        let near = u64::from((self.near_cm - SLACK_CM).unsigned_abs()).pow(2);
-        let dist2 = a.player.pos.dist2(b.player.pos).max(client.pos.dist2(them.pos));
-        if dist2 > near {
+        let near = u64::from((self.scope.near_cm - SLACK_CM).unsigned_abs()).pow(2);
+        let dist2 = a.player.pos.dist2(b.player.pos).max(client.place.1.dist2(them.place.1));
+        let apart = a.player.plane != b.player.plane || client.place.0 != them.place.0;
+        if apart || dist2 > near {
             return Ok(());
         }
         let text = format!(
@@ -475,14 +432,20 @@ impl Judge {
                 let text = format!("{id} has no client and is still there: {acting:?}");
                 return Some((vec![*id], text));
             }
-            all.insert(*id, acting.player.pos);
+            all.insert(*id, (acting.player.plane, acting.player.pos));
         }
-        inner.clients.iter().find_map(|(id, client)| {
+        let unsettled = inner.clients.iter().find_map(|(id, client)| {
             self.client_unsettled(*id, client, &inner, &all).err().map(|(other, text)| {
                 let other = other.filter(|other| other != id);
                 (std::iter::once(*id).chain(other).collect(), text)
             })
-        })
+        });
+        if unsettled.is_some() {
+            return unsettled;
+        }
+        let shown = inner.clients.iter().map(|(id, client)| (*id, &client.shown)).collect();
+        let stable = views_are_stable(&shown, &all, &self.scope);
+        stable.err().map(|(one, other, text)| (vec![one, other], text))
     }
 
     fn client_unsettled(
@@ -490,7 +453,7 @@ impl Judge {
         id: EntityId,
         client: &Client,
         inner: &Inner,
-        all: &BTreeMap<EntityId, Pos>,
+        all: &BTreeMap<EntityId, Place>,
     ) -> Result<(), (Option<EntityId>, String)> {
         if client.away {
             return Err((None, format!("{id} has no connection")));
@@ -505,11 +468,11 @@ impl Judge {
             let text = format!("{id} has said {said}, {applied} is applied, {acked} acknowledged");
             return Err((None, text));
         }
-        if acting.player.pos != client.pos {
-            let text = format!("{id} is at {:?}, not at {:?}", acting.player.pos, client.pos);
-            return Err((None, text));
+        let place = (acting.player.plane, acting.player.pos);
+        if place != client.place {
+            return Err((None, format!("{id} is at {place:?}, not at {:?}", client.place)));
         }
-        shown_are_near((id, client.pos), &client.shown, all, (self.near_cm, self.far_cm))
+        shown_are_near((id, place), &client.shown, all, &self.scope)
             .map_err(|(other, text)| (Some(other), text))
     }
 

@@ -35,7 +35,7 @@ use crate::rng::Rng;
 
 use self::client::{Walker, Will};
 use self::cluster::Cluster;
-use self::faults::Faults;
+use self::faults::{Blow, Faults};
 use self::journal::{Step, What};
 use self::judge::{Invariant, Violation};
 
@@ -61,6 +61,10 @@ pub struct Options {
     pub players: u32,
     /// What is done to it.
     pub faults: Faults,
+    /// How many faults there may be at once, 1 or 2.
+    pub at_once: u32,
+    /// Most players in a view list; `None`: as many as the configuration has by default.
+    pub view_cap: Option<u32>,
     /// Ends before this step.
     pub until: Option<u64>,
     /// Prints every step.
@@ -147,7 +151,7 @@ pub fn simulate(options: &Options) -> Result<Outcome, SimError> {
 }
 
 async fn run(options: &Options) -> Result<Outcome, SimError> {
-    let mut cluster = Cluster::start(options)?;
+    let cluster = Cluster::start(options)?;
     let mut rng = Rng::new(options.seed ^ 0x5151_5151);
     let will = Arc::new(Will::default());
     let (journal, judge) = (cluster.ground().journal.clone(), cluster.ground().judge.clone());
@@ -180,8 +184,8 @@ async fn run(options: &Options) -> Result<Outcome, SimError> {
         }
         sleep(Duration::from_secs(12)).await;
         while journal.now() < options.lasts {
-            storm(&mut cluster, options, &mut rng, &mut faults).await;
-            rest(&mut cluster, &will).await;
+            storm(&cluster, options, &mut rng, &mut faults).await;
+            rest(&cluster, &will).await;
             rests += 1;
         }
     };
@@ -215,28 +219,38 @@ async fn run(options: &Options) -> Result<Outcome, SimError> {
 }
 
 /// Faults for a while, which are counted.
-async fn storm(cluster: &mut Cluster, options: &Options, rng: &mut Rng, count: &mut u32) {
-    let journal = cluster.ground().journal.clone();
-    let until = journal.now() + Duration::from_secs_f64(15.0 + 25.0 * rng.unit());
-    while journal.now() < until {
+async fn storm(cluster: &Cluster, options: &Options, rng: &mut Rng, count: &mut u32) {
+    let until = cluster.ground().journal.now() + Duration::from_secs_f64(15.0 + 25.0 * rng.unit());
+    let faults = &options.faults.0;
+    while cluster.ground().journal.now() < until {
         sleep(Duration::from_secs_f64(0.2 + 4.0 * rng.unit())).await;
-        let faults = &options.faults.0;
-        let which = (rng.unit() * faults.len() as f64) as usize;
-        if let Some(fault) = faults.get(which) {
-            let (number, mut own) = (*count, Rng::new(rng.seed()));
+        let mut draw = |rng: &mut Rng, after: f64| {
+            let fault = *faults.get((rng.unit() * faults.len() as f64) as usize)?;
+            let (number, own) = (*count, Rng::new(rng.seed()));
             *count += 1;
+            Some((number, Blow::draw(fault, cluster, own), Duration::from_secs_f64(after)))
+        };
+        let one = draw(rng, 0.0);
+        let (also, after) = (rng.one_in(2), rng.unit());
+        let two = if options.at_once > 1 && also { draw(rng, after) } else { None };
+        let strike = async |blow: Option<(u32, Blow, Duration)>| {
+            let Some((number, blow, after)) = blow else { return };
+            sleep(after).await;
             if options.only.fault(number) {
-                journal.note(What::Fault(format!("fault {number}")));
-                cluster.inflict(*fault, &mut own).await;
+                cluster.ground().journal.note(What::Fault(format!("fault {number}")));
+                cluster.inflict(blow).await;
+            } else {
+                blow.pass().await;
             }
-        }
+        };
+        futures::future::join(strike(one), strike(two)).await;
         cluster.revive();
         cluster.look_at_bounds();
     }
 }
 
 /// Everybody stands still, and after a while everything is as it should be.
-async fn rest(cluster: &mut Cluster, will: &Will) {
+async fn rest(cluster: &Cluster, will: &Will) {
     let (journal, judge) = (cluster.ground().journal.clone(), cluster.ground().judge.clone());
     journal.note(What::Fault("all is healed, and everybody stands".into()));
     judge.excuse(SETTLES);

@@ -317,9 +317,15 @@ impl Net {
         self.changed();
     }
 
-    /// Nothing passes from one host to another from now on.
-    pub fn cut(&self, from: Host, to: Host) {
-        self.state().cuts.insert((from, to));
+    /// Nothing passes from the first to the second of each pair of hosts from now on.
+    pub fn cut(&self, pairs: &[(Host, Host)]) {
+        self.state().cuts.extend(pairs);
+        self.changed();
+    }
+
+    /// Between these everything passes again.
+    pub fn join(&self, pairs: &[(Host, Host)]) {
+        self.state().cuts.retain(|cut| !pairs.contains(cut));
         self.changed();
     }
 

@@ -73,6 +73,12 @@ impl LeaseWay {
         self.store.cut();
     }
 
+    /// The store breaks its word: what was granted by this way is over for all others, and whoever holds it is told, as of all
+    /// else, once it is mended.
+    pub fn betray(&self) {
+        self.store.betray();
+    }
+
     /// It is asked and answers again.
     pub fn mend(&self) {
         self.store.mend();

@@ -16,6 +16,8 @@ fn options(seed: u64, faults: &str) -> Options {
         gateways: 2,
         players: 24,
         faults: faults.parse().unwrap(),
+        at_once: 2,
+        view_cap: None,
         until: None,
         trace: false,
         mutant: None,

@@ -19,7 +19,7 @@
 //! | sleeps, since the region goes on from a checkpoint | goes on as the checkpoint has it, once every region has said that it knows no better; until then nothing is said |
 //! | was away by the checkpoint from which the region goes on | the same; meanwhile it is there, and away as it was, once that is said |
 //! | was handed on | the question follows it |
-//! | is not known | `Nowhere` |
+//! | is not known | `Nowhere`; where the region goes on from a checkpoint, nothing until every region has said what it knows |
 
 use super::{PATIENCE, Region};
 use crate::scene::border::Handoff;
@@ -111,6 +111,8 @@ impl Region {
         }
         match self.whereabouts(resume.id) {
             Some(owner) => fx.push(Effect::Forward(owner, Box::new(Input::Resume(resume)))),
+            // Somebody may yet hand it back who has handed it here after the checkpoint.
+            None if !self.have_all_answered() => {}
             None => nowhere(resume, fx),
         }
     }

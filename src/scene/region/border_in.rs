@@ -268,12 +268,9 @@ impl Region {
 
     fn apply_batch(&mut self, mut batch: BorderBatch) {
         let from = batch.from;
-        // Whoever has gone on since is heard by way of its new owner, and its acts in the order in which it did them.
-        batch.acts.retain(|(id, _)| {
-            let slot = self.bodies.slot(*id);
-            let role = slot.map(|slot| &self.bodies.cold[slot as usize].role);
-            !matches!(role, Some(Role::Ghost(ghost)) if ghost.owner != from)
-        });
+        let acts = std::mem::take(&mut batch.acts);
+        let (mut acts, others): (Vec<_>, Vec<_>) =
+            acts.into_iter().partition(|(id, _)| self.may_tell_of(from, *id));
         for leave in &batch.leaves {
             self.ghost_leaves(from, leave);
         }
@@ -289,11 +286,20 @@ impl Region {
         for change in &batch.changes {
             self.ghost_changes(from, change);
         }
-        for (id, deed) in batch.acts {
+        // Whoever has come to it with this batch acts there.
+        acts.extend(others.into_iter().filter(|(id, _)| self.may_tell_of(from, *id)));
+        for (id, deed) in acts {
             if let Some(slot) = self.bodies.slot(id).filter(|s| !self.is_real(*s)) {
                 self.note_act(slot, deed, false, batch.tick);
             }
         }
+    }
+
+    /// Whether a region may tell of an entity's acts: whoever has gone on since is heard by way of its new owner, and its
+    /// acts in the order in which it did them.
+    fn may_tell_of(&self, from: RegionId, id: EntityId) -> bool {
+        let role = self.bodies.slot(id).map(|slot| &self.bodies.cold[slot as usize].role);
+        !matches!(role, Some(Role::Ghost(ghost)) if ghost.owner != from)
     }
 
     fn ghost_enters(&mut self, from: RegionId, state: GhostState) {

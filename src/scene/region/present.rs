@@ -108,7 +108,7 @@ impl Region {
             return fx.push(Effect::Notice(presented.session, Notice::Replaced));
         }
         let known = self.wake(presented.id);
-        let under = known.as_ref().map_or(Epoch(0), |known| known.epoch);
+        let (is_known, under) = (known.is_some(), known.as_ref().map_or(Epoch(0), |k| k.epoch));
         let epoch = under.max(presented.epoch).next_life(self.lineage);
         let (plane, pos) = self.last_place(&presented, known.as_ref());
         let Presented { id, session, range, ref look, since_ms, .. } = presented;
@@ -142,6 +142,10 @@ impl Region {
             viewer.resync = true;
         }
         self.notice_route(slot, false, fx);
+        if !is_known {
+            // Nobody was asked about it, and it may sleep where it lived before, which died, too.
+            self.ask_about(vec![Claim { id, epoch, region: self.id }], fx);
+        }
         if let Some(to) = presented.leap
             && let Err(why) = self.jump(slot, to, fx)
         {

@@ -365,9 +365,9 @@ impl Region {
         self.ask_about(back, fx);
     }
 
-    /// Tells everybody of those that were handed back, of whom nobody was asked: they may have gone on since, which the
-    /// checkpoint does not know. Whoever knows better says so.
-    fn ask_about(&self, back: Vec<Claim>, fx: &mut Vec<Effect>) {
+    /// Tells everybody of those that the checkpoint does not know, of whom nobody was asked: they were handed back, and may
+    /// have gone on since, or their sessions alone knew them. Whoever knows better says so.
+    pub(super) fn ask_about(&self, back: Vec<Claim>, fx: &mut Vec<Effect>) {
         let Some(recovering) = self.recovering.as_ref().filter(|_| !back.is_empty()) else {
             return;
         };

@@ -22,8 +22,8 @@ pub struct State {
     leases: BTreeMap<i64, Granted>,
     last_lease: i64,
     steps: VecDeque<Step>,
-    /// Leases that ended while the way to their holders was cut: by way.
-    unheard: Vec<(i64, watch::Sender<Option<Loss>>)>,
+    /// Leases that ended while the way to their holders was cut.
+    unheard: Vec<Granted>,
 }
 
 struct Granted {
@@ -78,8 +78,8 @@ impl State {
             self.step(keys.into_iter().map(|key| (key, None)).collect());
         }
         if granted.cut {
-            // The holder's own clock has ended its authority; the news waits.
-            self.unheard.push((granted.way, granted.lost));
+            // The holder's own clock ends its authority; the news waits.
+            self.unheard.push(granted);
         } else {
             granted.authority.end();
             granted.lost.send_replace(Some(loss));
@@ -108,12 +108,23 @@ impl State {
                 granted.authority.always();
             }
         }
-        self.unheard.retain(|(of, lost)| {
-            if *of == way {
-                lost.send_replace(Some(Loss::Gone));
-            }
-            *of != way
-        });
+        for granted in self.unheard.extract_if(.., |granted| granted.way == way) {
+            granted.authority.end();
+            granted.lost.send_replace(Some(Loss::Gone));
+        }
+    }
+
+    /// Ends the leases of a way without a word to their holders, who hear of it when it is mended.
+    pub fn betray(&mut self, way: i64) {
+        let theirs = |(lease, granted): (&i64, &mut Granted)| {
+            let theirs = granted.way == way;
+            granted.cut |= theirs;
+            theirs.then_some(*lease)
+        };
+        let theirs: Vec<i64> = self.leases.iter_mut().filter_map(theirs).collect();
+        for lease in theirs {
+            self.end(lease, Loss::Gone);
+        }
     }
 
     /// Ends the leases whose time is over.

@@ -43,11 +43,18 @@ fn frame(tick: u64) -> Frame {
     }
 }
 
+const SCOPE: Scope =
+    Scope { near_cm: 4_000, far_cm: 4_400, cap: 60, margin_cm: 200, crowded: false };
+
+fn ground(x: i32) -> Place {
+    (Plane(0), Pos::ground(x, 0))
+}
+
 /// A judge of a scene in which two players act near each other and stand.
 fn judge() -> Judge {
-    let judge = Judge::new(Journal::new(false, None), 4_000, 4_400);
+    let judge = Judge::new(Journal::new(false, None), SCOPE);
     for id in [1, 2] {
-        judge.joined(EntityId(id), Pos::ground(0, 0), Seq(0));
+        judge.joined(EntityId(id), ground(0), Seq(0));
         let now = Acting { player: player(id, 1, 0), ..acting(1, 0, 5, 1) };
         judge.entity_acted(now);
         judge.inner().regions.insert(
@@ -143,6 +150,25 @@ async fn an_act_that_is_shown_twice_is_noticed_unless_its_owner_has_died() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_act_that_is_not_shown_is_noticed_unless_a_fault_has_cost_it() {
+    let acted = |number: u64| {
+        let payload = number.to_be_bytes().to_vec().into();
+        Frame { acts: vec![Acted { id: EntityId(2), payload }], ..frame(2) }
+    };
+    let show = |judge: &Judge, number| judge.shown(EntityId(1), &acted(number), BTreeMap::new());
+    let (quiet, broken) = (judge(), judge());
+    tokio::time::sleep(LATE).await;
+    [1, 2].into_iter().for_each(|number| show(&quiet, number));
+    assert_eq!(found(&quiet), None);
+    show(&quiet, 4);
+    assert_eq!(found(&quiet), Some(Invariant::ActHeard));
+    show(&broken, 1);
+    broken.excuse(Duration::ZERO);
+    show(&broken, 3);
+    assert_eq!(found(&broken), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_stays_near_must_not_be_told_to_be_gone() {
     let leave = Frame { leaves: vec![EntityId(2)], ..frame(2) };
     let tell = |judge: &Judge, frame: &Frame| judge.shown(EntityId(1), frame, BTreeMap::new());
@@ -156,7 +182,7 @@ async fn who_stays_near_must_not_be_told_to_be_gone() {
     assert_eq!(found(&excused), Some(Invariant::ViewContinuity));
     let far = judge();
     tokio::time::sleep(EXCUSE * 2).await;
-    far.said(EntityId(2), Seq(1), Pos::ground(9_000, 0), false);
+    far.said(EntityId(2), Seq(1), ground(9_000), false);
     tell(&far, &leave);
     assert_eq!(found(&far), None, "it goes away");
 }
@@ -167,20 +193,57 @@ fn at_rest_everybody_is_shown_exactly_to_those_near() {
     let shows = |at: &[(u64, i32)]| -> BTreeMap<EntityId, Pos> {
         at.iter().map(|(id, x)| (EntityId(*id), Pos::ground(*x, 0))).collect()
     };
-    let me = (EntityId(1), Pos::ground(0, 0));
-    let all = shows(&[(1, 0), (2, 3_000), (3, 4_200), (4, 9_000)]);
-    let near = |shown: &[(u64, i32)]| shown_are_near(me, &shows(shown), &all, (4_000, 4_400));
+    let me = (EntityId(1), ground(0));
+    let lives =
+        [(1, 0), (2, 3_000), (3, 4_200), (4, 9_000)].map(|(id, x)| (EntityId(id), ground(x)));
+    let mut all = BTreeMap::from(lives);
+    all.insert(EntityId(6), (Plane(1), Pos::ground(0, 0)));
+    let near = |shown: &[(u64, i32)]| shown_are_near(me, &shows(shown), &all, &SCOPE);
     assert_eq!([near(&[(2, 3_000)]), near(&[(2, 3_000), (3, 4_200)])], [Ok(()), Ok(())]);
     assert!(near(&[]).is_err(), "one who is near is not shown");
     assert!(near(&[(2, 2_999)]).is_err(), "one is shown elsewhere");
     assert!(near(&[(2, 3_000), (4, 9_000)]).is_err(), "one who is far is shown");
     assert!(near(&[(2, 3_000), (5, 0)]).is_err(), "one who does not live is shown");
+    assert!(near(&[(2, 3_000), (6, 0)]).is_err(), "one on another plane is shown");
+    let crowded = Scope { crowded: true, ..SCOPE };
+    assert_eq!(shown_are_near(me, &shows(&[]), &all, &crowded), Ok(()), "there was no room");
+}
+
+#[test]
+fn at_rest_views_are_symmetric_and_nobody_would_rather_see_another() {
+    let all: BTreeMap<EntityId, Place> =
+        [(1, 0), (2, 500), (3, 1_000), (4, 1_600)].map(|(id, x)| (EntityId(id), ground(x))).into();
+    let stable = |views: [&[u64]; 4], cap| {
+        let of = |view: &[u64]| -> BTreeMap<EntityId, Pos> {
+            view.iter().map(|id| (EntityId(*id), all[&EntityId(*id)].1)).collect()
+        };
+        let views = views.map(of);
+        let shown = (1..).map(EntityId).zip(&views).collect();
+        views_are_stable(&shown, &all, &Scope { cap, crowded: true, ..SCOPE })
+    };
+    assert_eq!(stable([&[2], &[1], &[4], &[3]], 1), Ok(()));
+    assert_eq!(stable([&[], &[3], &[2], &[]], 1).map_err(|(a, b, _)| (a.0, b.0)), Err((1, 4)));
+    assert_eq!(stable([&[4], &[3], &[2], &[1]], 1), Ok(()), "2 sees 3, who is as near as 1");
+    assert!(stable([&[3], &[4], &[1], &[2]], 1).is_err(), "1 and 2 would rather see each other");
+    assert!(stable([&[2], &[], &[], &[]], 4).is_err(), "1 is shown 2, and not the other way round");
+    assert!(stable([&[2, 3, 4], &[1, 3, 4], &[1, 2, 4], &[1, 2]], 3).is_err());
+    assert_eq!(stable([&[2, 3, 4], &[1, 3, 4], &[1, 2, 4], &[1, 2, 3]], 3), Ok(()));
+}
+
+#[test]
+fn who_is_shown_too_many_is_noticed() {
+    let judge = Judge::new(Journal::new(false, None), Scope { cap: 1, ..SCOPE });
+    let shown = |n: u64| (2..2 + n).map(|id| (EntityId(id), Pos::ground(0, 0))).collect();
+    judge.shown(EntityId(1), &frame(1), shown(1));
+    assert_eq!(found(&judge), None);
+    judge.shown(EntityId(1), &frame(2), shown(2));
+    assert_eq!(found(&judge), Some(Invariant::ViewCap));
 }
 
 #[test]
 fn at_rest_what_was_said_is_applied_and_acknowledged() {
     let judge = judge();
-    judge.said(EntityId(1), Seq(1), Pos::ground(0, 0), false);
+    judge.said(EntityId(1), Seq(1), ground(0), false);
     let (who, text) = judge.unsettled().unwrap();
     assert_eq!(who, [EntityId(1)]);
     assert!(text.contains("has said 1, 0 is applied"), "{text}");
@@ -198,7 +261,7 @@ fn at_rest_nobody_is_left_over_and_nobody_is_missing() {
     left_over.gone(EntityId(2));
     assert!(left_over.unsettled().is_some_and(|(_, text)| text.contains("has no client")));
     let missing = judge();
-    missing.joined(EntityId(3), Pos::ground(0, 0), Seq(0));
+    missing.joined(EntityId(3), ground(0), Seq(0));
     assert!(missing.unsettled().is_some_and(|(_, text)| text.contains("acts nowhere")));
     let away = judge();
     away.away(EntityId(1), true);
