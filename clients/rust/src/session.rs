@@ -94,7 +94,7 @@ impl Client {
         token: &str,
     ) -> Result<Client, ClientError> {
         let Messages { out, come } = network.open(url).await?;
-        Client::welcomed(Writer::Messages(out), Reader::Messages(come), token).await
+        Client::welcomed(Writer::Messages(Some(out)), Reader::Messages(come), token).await
     }
 
     async fn welcomed(writer: Writer, reader: Reader, token: &str) -> Result<Client, ClientError> {

@@ -52,7 +52,8 @@ pub(crate) enum Reader {
 }
 
 pub(crate) enum Writer {
-    Messages(Out),
+    /// `None` once it has failed: whoever made it need not expect to be used after that.
+    Messages(Option<Out>),
     Ws(SplitSink<WebSocketStream<TcpStream>, Message>),
     Tcp(OwnedWriteHalf),
 }
@@ -95,7 +96,13 @@ async fn connect(host: &str) -> io::Result<TcpStream> {
 impl Writer {
     pub(crate) async fn send(&mut self, message: Vec<u8>) -> Result<(), ClientError> {
         match self {
-            Writer::Messages(out) => out.send(message.into()).await?,
+            Writer::Messages(way) => {
+                let out = way.as_mut().ok_or(io::ErrorKind::BrokenPipe).map_err(io::Error::from)?;
+                if let Err(error) = out.send(message.into()).await {
+                    *way = None;
+                    return Err(error.into());
+                }
+            }
             Writer::Ws(ws) => ws.send(Message::Binary(message.into())).await?,
             Writer::Tcp(tcp) => {
                 let mut out = Vec::with_capacity(message.len() + 4);
@@ -110,7 +117,11 @@ impl Writer {
     /// Ends the sending side in order.
     pub(crate) async fn close(&mut self) -> Result<(), ClientError> {
         match self {
-            Writer::Messages(out) => out.close().await?,
+            Writer::Messages(way) => {
+                if let Some(mut out) = way.take() {
+                    out.close().await?;
+                }
+            }
             Writer::Ws(ws) => ws.close().await?,
             Writer::Tcp(tcp) => tcp.shutdown().await?,
         }
@@ -181,5 +192,22 @@ async fn next_tcp(half: &mut OwnedReadHalf, buf: &mut BytesMut) -> Result<Incomi
                 _ => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
             };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_carrier_that_has_failed_is_not_used_again() {
+        let refuse =
+            |(), _: Bytes| async { Err::<(), _>(io::Error::from(io::ErrorKind::BrokenPipe)) };
+        let mut writer = Writer::Messages(Some(Box::pin(futures::sink::unfold((), refuse))));
+        // The sink panics when it is used after its error.
+        for _ in 0..3 {
+            assert!(writer.send(vec![1]).await.is_err());
+        }
+        assert!(writer.close().await.is_ok());
     }
 }

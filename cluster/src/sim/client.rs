@@ -121,7 +121,7 @@ struct Life {
     /// The last input that put it somewhere.
     moved: Seq,
     /// A jump of which it was not told yet that it has arrived.
-    jumping: Option<Seq>,
+    jumping: Option<(Seq, Option<Plane>)>,
     away: bool,
     leaves: bool,
     /// When it has joined, and when its connection broke last.
@@ -275,12 +275,14 @@ impl Walker {
         }
         if rng.one_in(600) && !life.away {
             life.leaves = true;
+            self.ground.judge.leaves(life.id);
             return life.player.leave().await.map_err(End::Lost);
         }
+        let mut plane = None;
         let (said, word, leaps) = if rng.one_in(150) && life.jumping.is_none() {
             let pos = self.place(rng);
             // Most are on one plane, so that they meet.
-            let plane = rng.one_in(3).then(|| Plane(i32::from(rng.one_in(2))));
+            plane = rng.one_in(3).then(|| Plane(i32::from(rng.one_in(2))));
             let said = life.player.jump(None, plane, pos).await;
             if said.is_ok() {
                 life.plane = plane.unwrap_or(life.plane);
@@ -299,7 +301,7 @@ impl Walker {
             Ok((seq, pos)) => {
                 (life.pos, life.goal) = (pos, if leaps { pos } else { life.goal });
                 life.moved = if word == "act" { life.moved } else { seq };
-                life.jumping = if leaps { Some(seq) } else { life.jumping };
+                life.jumping = if leaps { Some((seq, plane)) } else { life.jumping };
                 self.ground.journal.note(What::Said { id: life.id, seq, word, pos });
                 self.ground.judge.said(life.id, seq, (life.plane, pos), leaps);
                 Ok(())
@@ -380,16 +382,18 @@ impl Walker {
             let text = format!("{id} is back with {now} applied; {before} was acknowledged");
             judge.violated(Invariant::AckHolds, vec![id], text);
         }
-        life.jumping = life.jumping.filter(|jump| *jump > joined.ack);
+        life.jumping = life.jumping.filter(|(jump, _)| *jump > joined.ack);
         // Its region died while no session knew where it was: it stands where the checkpoint has it, or where what it has
         // said since takes it from there.
         let reborn = judge.is_reborn(id, life.broke.elapsed());
-        if life.jumping.is_none() && life.plane != joined.plane && !reborn {
+        // A jump that is said again may go to a plane, or stay on what it has.
+        let plane = life.jumping.and_then(|(_, plane)| plane).unwrap_or(joined.plane);
+        if life.plane != plane && !reborn {
             let text = format!("{id} is back on {:?}, not on {:?}", joined.plane, life.plane);
             judge.violated(Invariant::AckHolds, vec![id], text);
         }
-        if reborn && life.jumping.is_none() {
-            life.plane = joined.plane;
+        if reborn {
+            life.plane = plane;
             life.pos = if life.moved <= joined.ack { joined.pos } else { life.pos };
             judge.placed(id, (life.plane, life.pos));
         }

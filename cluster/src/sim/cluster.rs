@@ -276,7 +276,7 @@ impl Cluster {
         loop {
             sleep(Duration::from_millis(250)).await;
             let wrong = match self.is_whole() {
-                true => self.ground.judge.unsettled(),
+                true => self.ground.judge.unsettled(&self.regions()),
                 false => Some((Vec::new(), "not every region is known to everybody".into())),
             };
             match wrong {

@@ -110,8 +110,6 @@ struct Authority {
     process: (Host, u64),
     tick: Tick,
     at: Duration,
-    /// It has no ground any more, and may end.
-    given_up: bool,
 }
 
 /// What the judge knows of a client.
@@ -129,7 +127,7 @@ pub struct Client {
     acts: BTreeMap<EntityId, (u64, Duration)>,
     /// Since when each is shown to it.
     since: BTreeMap<EntityId, Duration>,
-    /// When it has joined or jumped last.
+    /// When it has joined or jumped last, or has begun to leave.
     pub leapt: Duration,
     /// It has no connection.
     pub away: bool,
@@ -215,7 +213,7 @@ impl Judge {
 
     /// From now on it may not, but for what has just leapt.
     pub fn excuse_no_more(&self) {
-        self.inner().excused = Duration::ZERO;
+        self.inner().excused = self.journal.now();
     }
 
     /// The store has granted to others what this process holds, and has not told it: it may act on, and nobody may
@@ -226,7 +224,6 @@ impl Judge {
 
     fn acted(&self, process: (Host, u64), region: &Region) {
         let (id, epoch, tick) = (region.id(), region.epoch(), region.current_tick());
-        let given_up = region.is_given_up();
         let at = self.journal.now();
         let before = self.inner().regions.get(&id).copied();
         let deposed = before.is_some_and(|before| epoch < before.epoch);
@@ -242,7 +239,7 @@ impl Judge {
         if before.is_none_or(|before| (before.epoch, before.process) != (epoch, process)) {
             self.journal.note(What::Authority { region: id, epoch, host: process.0, tick });
         }
-        self.inner().regions.insert(id, Authority { epoch, process, tick, at, given_up });
+        self.inner().regions.insert(id, Authority { epoch, process, tick, at });
         self.tell_registers(region);
         for player in region.acting_players() {
             let now = Acting { player, region: id, region_epoch: epoch, process, tick, at };
@@ -311,6 +308,14 @@ impl Judge {
     pub fn placed(&self, id: EntityId, place: Place) {
         if let Some(client) = self.inner().clients.get_mut(&id) {
             client.place = place;
+        }
+    }
+
+    /// A client is about to leave: others may be told so before it is.
+    pub fn leaves(&self, id: EntityId) {
+        let now = self.journal.now();
+        if let Some(client) = self.inner().clients.get_mut(&id) {
+            client.leapt = now;
         }
     }
 
@@ -417,14 +422,14 @@ impl Judge {
         Err((other, text))
     }
 
-    /// What is not as it should be when everybody stands still.
-    pub fn unsettled(&self) -> Option<(Vec<EntityId>, String)> {
+    /// What is not as it should be when everybody stands still, on a scene that is cut into these regions.
+    pub fn unsettled(&self, regions: &[RegionId]) -> Option<(Vec<EntityId>, String)> {
         let (inner, now) = (self.inner(), self.journal.now());
         let fresh = |at: Duration| now.saturating_sub(at) <= FRESH;
-        let mut regions = inner.regions.iter().filter(|(_, authority)| !authority.given_up);
-        let asleep = regions.find(|(_, authority)| !fresh(authority.at));
-        if let Some((id, authority)) = asleep {
-            return Some((Vec::new(), format!("region {id} does not act: {authority:?}")));
+        let acts = |id| inner.regions.get(id).is_some_and(|authority| fresh(authority.at));
+        if let Some(id) = regions.iter().find(|id| !acts(*id)) {
+            let last = inner.regions.get(id);
+            return Some((Vec::new(), format!("region {id} does not act: {last:?}")));
         }
         let mut all = BTreeMap::new();
         for (id, acting) in inner.acting.iter().filter(|(_, acting)| fresh(acting.at)) {

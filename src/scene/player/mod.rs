@@ -124,6 +124,9 @@ pub struct Player {
     budget: Budget,
     malformed: u32,
     last_seq: Seq,
+    // Inputs from the one to before the other were applied for an earlier session of the client's, of which it was not
+    // told when it came back: it says them again.
+    earlier: (Seq, Seq),
     unacknowledged: VecDeque<(Seq, Order)>,
     // The first input that the route was not sent yet.
     next_send: Seq,
@@ -158,6 +161,7 @@ impl Player {
             budget: Budget::new(now_ms, config.rate_limit, config.rate_burst),
             malformed: 0,
             last_seq: Seq(0),
+            earlier: (Seq(0), Seq(0)),
             unacknowledged: VecDeque::new(),
             next_send: Seq(1),
             progress_ms: now_ms,
@@ -368,9 +372,13 @@ impl Player {
         }
     }
 
-    /// Takes an input in; false when it is not the last one plus one or there is no room for it.
+    /// Takes an input in; false when it is not the last one plus one, was applied already, or there is no room for it.
     fn order(&mut self, now_ms: u64, seq: Seq, order: Order, out: &mut Vec<PlayerEffect>) -> bool {
         let expected = Seq(self.last_seq.0.saturating_add(1));
+        if seq == self.earlier.0 && seq < self.earlier.1 {
+            self.earlier.0 = seq.next();
+            return false;
+        }
         if seq != expected {
             refuse(Problem::OutOfOrder { expected }, Some(seq), out);
             return false;

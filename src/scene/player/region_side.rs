@@ -234,7 +234,10 @@ impl Player {
         }
         self.next_send = self.next_send.max(Seq(upto.0.saturating_add(1)));
         // What a client's earlier session had under way counts, too.
-        self.last_seq = self.last_seq.max(upto);
+        if upto > self.last_seq {
+            self.earlier = (self.last_seq.next(), upto.next());
+            self.last_seq = upto;
+        }
     }
 
     pub(super) fn resend_if_stalled(&mut self, now_ms: u64) {

@@ -59,13 +59,7 @@ fn judge() -> Judge {
         judge.entity_acted(now);
         judge.inner().regions.insert(
             RegionId(0),
-            Authority {
-                epoch: Epoch(5),
-                process: (1, 1),
-                tick: Tick(1),
-                at: Duration::ZERO,
-                given_up: false,
-            },
+            Authority { epoch: Epoch(5), process: (1, 1), tick: Tick(1), at: Duration::ZERO },
         );
     }
     for (id, other) in [(1, 2), (2, 1)] {
@@ -96,13 +90,7 @@ fn a_second_real_is_noticed_and_a_handoff_or_a_move_is_none() {
 
 #[test]
 fn a_second_authority_and_an_older_one_are_noticed() {
-    let before = Authority {
-        epoch: Epoch(5),
-        process: (1, 1),
-        tick: Tick(9),
-        at: Duration::ZERO,
-        given_up: false,
-    };
+    let before = Authority { epoch: Epoch(5), process: (1, 1), tick: Tick(9), at: Duration::ZERO };
     let next = |epoch, process| one_authority(Some(&before), Epoch(epoch), process);
     assert_eq!(one_authority(None, Epoch(5), (1, 1)), Ok(()));
     assert_eq!([next(5, (1, 1)), next(6, (2, 1))], [Ok(()), Ok(())]);
@@ -189,7 +177,7 @@ async fn who_stays_near_must_not_be_told_to_be_gone() {
 
 #[test]
 fn at_rest_everybody_is_shown_exactly_to_those_near() {
-    assert_eq!(judge().unsettled(), None);
+    assert_eq!(judge().unsettled(&[RegionId(0)]), None);
     let shows = |at: &[(u64, i32)]| -> BTreeMap<EntityId, Pos> {
         at.iter().map(|(id, x)| (EntityId(*id), Pos::ground(*x, 0))).collect()
     };
@@ -244,7 +232,7 @@ fn who_is_shown_too_many_is_noticed() {
 fn at_rest_what_was_said_is_applied_and_acknowledged() {
     let judge = judge();
     judge.said(EntityId(1), Seq(1), ground(0), false);
-    let (who, text) = judge.unsettled().unwrap();
+    let (who, text) = judge.unsettled(&[RegionId(0)]).unwrap();
     assert_eq!(who, [EntityId(1)]);
     assert!(text.contains("has said 1, 0 is applied"), "{text}");
     judge.acks_hold();
@@ -259,18 +247,24 @@ fn at_rest_what_was_said_is_applied_and_acknowledged() {
 fn at_rest_nobody_is_left_over_and_nobody_is_missing() {
     let left_over = judge();
     left_over.gone(EntityId(2));
-    assert!(left_over.unsettled().is_some_and(|(_, text)| text.contains("has no client")));
+    assert!(
+        left_over.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("has no client"))
+    );
     let missing = judge();
     missing.joined(EntityId(3), ground(0), Seq(0));
-    assert!(missing.unsettled().is_some_and(|(_, text)| text.contains("acts nowhere")));
+    assert!(
+        missing.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("acts nowhere"))
+    );
     let away = judge();
     away.away(EntityId(1), true);
-    assert!(away.unsettled().is_some_and(|(_, text)| text.contains("no connection")));
+    assert!(away.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("no connection")));
 }
 
 #[tokio::test(start_paused = true)]
 async fn at_rest_every_region_acts() {
     let judge = judge();
+    let (_, text) = judge.unsettled(&[RegionId(0), RegionId(7)]).unwrap();
+    assert!(text.contains("region 7 does not act"), "{text}");
     tokio::time::sleep(FRESH * 2).await;
-    assert!(judge.unsettled().is_some_and(|(_, text)| text.contains("does not act")));
+    assert!(judge.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("does not act")));
 }

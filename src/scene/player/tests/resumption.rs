@@ -114,3 +114,20 @@ fn what_an_earlier_session_had_under_way_counts() {
     b.frame(&frame(21, 8, 7, &[], &[]));
     assert_eq!(b.say(step(8)), ["4: move 8"]);
 }
+
+#[test]
+fn what_a_client_says_again_that_was_applied_meanwhile_is_passed_over() {
+    let mut b = greeted();
+    b.say(back());
+    b.notice(found(8, 6));
+    b.frame(&frame(21, 8, 9, &[], &[]));
+    for _ in 0..2 {
+        // Each once, and in order.
+        assert_eq!(b.say(step(8)), ["refused 8: the next input must be number 10"]);
+    }
+    assert_eq!(b.say(step(7)), [""; 0]);
+    assert_eq!(b.say(step(7)), ["refused 7: the next input must be number 10"]);
+    assert_eq!([b.say(step(8)), b.say(step(9))], [vec![], vec![]] as [Vec<String>; 2]);
+    assert_eq!(b.say(step(9)), ["refused 9: the next input must be number 10"]);
+    assert_eq!(b.say(step(10)), ["4: move 10"]);
+}
