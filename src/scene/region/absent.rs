@@ -94,7 +94,7 @@ impl Region {
         if let Some(slot) = self.real_slot(resume.id) {
             return self.resume_here(slot, resume, fx);
         }
-        if self.is_dormant(resume.id) && !self.have_all_answered() {
+        if self.is_dormant(resume.id) && !self.may_wake(resume.id) {
             // It may live in a region that is down, which will know better. The session asks again.
             return;
         }
@@ -187,6 +187,9 @@ impl Region {
         let now = self.tick;
         let away = self.dormant().filter_map(|known| {
             let until = known.absent_until.filter(|until| *until > now)?;
+            if !self.may_wake(known.state.id) {
+                return None;
+            }
             Some((until, self.as_it_was(known, known.state.session?)))
         });
         for (until, known) in away.collect::<Vec<_>>() {

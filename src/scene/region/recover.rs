@@ -55,6 +55,8 @@ pub struct Recovering {
     since: Option<Tick>,
     grace_ticks: u64,
     dormant: FxHashMap<EntityId, Handoff>,
+    /// Of whom others say that they live in a third region: under which epoch at most, and when that was heard.
+    doubted: FxHashMap<EntityId, (Epoch, Tick)>,
 }
 
 impl Region {
@@ -87,6 +89,7 @@ impl Region {
             since: None,
             grace_ticks: how.grace_ticks,
             dormant: FxHashMap::default(),
+            doubted: FxHashMap::default(),
         }));
         let came = snapshot.reals.into_iter().map(|real| real.state);
         for state in came.chain(snapshot.incoming).chain(snapshot.dormant) {
@@ -161,6 +164,7 @@ impl Region {
             since: Some(since),
             grace_ticks: ESCORT_TICKS,
             dormant: dormant.into_iter().map(|h| (h.state.id, h)).collect(),
+            doubted: FxHashMap::default(),
         }));
     }
 
@@ -333,6 +337,9 @@ impl Region {
     pub(super) fn hear_claims(&mut self, claims: Claims, fx: &mut Vec<Effect>) {
         let mut better = Vec::new();
         for claim in claims.lives {
+            if claim.region != claims.from && self.doubts(claim, fx) {
+                continue;
+            }
             if claim.region != self.id && !self.outdo(claim) {
                 let known = self.claim(claim.id).filter(|known| known.epoch > claim.epoch);
                 better.extend(known.map(|known| (claim.region, known)));
@@ -363,6 +370,32 @@ impl Region {
             }
         }
         self.ask_about(back, fx);
+    }
+
+    /// Whether it is said by hearsay that somebody who is here by the checkpoint lives elsewhere: who is said to have it
+    /// may have died, too, and know no more of it than this one does. It is asked itself.
+    fn doubts(&mut self, claim: Claim, fx: &mut Vec<Effect>) -> bool {
+        let Some(epoch) = self.epoch_here(claim.id).filter(|epoch| *epoch < claim.epoch) else {
+            return false;
+        };
+        let Some(recovering) = &mut self.recovering else { return false };
+        let known = recovering.doubted.entry(claim.id).or_insert((epoch, self.tick));
+        if claim.region != self.id && known.0 < claim.epoch {
+            *known = (claim.epoch, self.tick);
+            let lives = vec![Claim { id: claim.id, epoch, region: self.id }];
+            let (from, answer, tick, handed) = (self.id, None, self.tick, Vec::new());
+            let claims = Claims { from, answer, tick, lives, handed };
+            fx.push(Effect::Forward(claim.region, Box::new(Input::Claims(Box::new(claims)))));
+        }
+        true
+    }
+
+    /// Whether somebody who sleeps may wake without being presented: every other region has said what it knows, and
+    /// whoever was said to have it was asked and has had time to answer.
+    pub(super) fn may_wake(&self, id: EntityId) -> bool {
+        let doubted = self.recovering.as_ref().and_then(|r| r.doubted.get(&id));
+        let answered = doubted.is_none_or(|(_, since)| self.tick.0 >= since.0 + PATIENCE);
+        answered && self.have_all_answered()
     }
 
     /// Tells everybody of those that the checkpoint does not know, of whom nobody was asked: they were handed back, and may
