@@ -461,6 +461,7 @@ impl RegionActor {
         let gone = self.clients.iter().filter(|(s, c)| !c.to.connected(**s));
         let gone: Vec<_> = gone.map(|(session, client)| (*session, client.entity)).collect();
         gone.into_iter().for_each(|(session, id)| self.is_gone(session, id));
+        self.region.ask_for_sleepers(&mut self.fx);
         // One that came while its gateway was not known here, or whose gateway had died by then.
         let unknown = self.region.attended().filter(|(s, _)| !self.clients.contains_key(s));
         for (session, entity) in unknown.collect::<Vec<_>>() {
@@ -493,7 +494,16 @@ impl RegionActor {
     }
 
     fn deliver_notice(&mut self, session: SessionId, notice: Notice) {
-        let Some(client) = self.clients.get(&session) else { return };
+        let Some(client) = self.clients.get(&session) else {
+            // Whoever was handed back to a region after a death has a session that this one has not heard of.
+            if matches!(notice, Notice::Present { .. })
+                && let Some(Some(to)) = self.directory.find_session(session)
+                && let Err(SendError::Full(notice)) = to.notice(session, notice)
+            {
+                self.notices.push_back((session, notice));
+            }
+            return;
+        };
         let last = matches!(notice, Notice::Left { .. } | Notice::Refused(_) | Notice::Replaced);
         if matches!(notice, Notice::Nowhere { .. }) {
             self.answered.push(session);

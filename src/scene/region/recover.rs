@@ -173,6 +173,15 @@ impl Region {
         self.dormant().filter_map(|known| Some((known.state.id, known.state.session?)))
     }
 
+    /// Asks the sessions of all who sleep to present them: it may be that they were not told, or not where.
+    pub fn ask_for_sleepers(&self, fx: &mut Vec<Effect>) {
+        let (region, owner) = (self.id, self.epoch);
+        fx.extend(self.dormant().filter_map(|known| {
+            let notice = Notice::Present { region, owner, epoch: known.epoch };
+            Some(Effect::Notice(known.state.session?, notice))
+        }));
+    }
+
     /// Whether every region has said what it knows better, or had a third of the grace for it: one that says nothing
     /// for so long, since a change of the map has given it up or nobody starts it, knows nobody who still waits.
     pub(super) fn have_all_answered(&self) -> bool {
