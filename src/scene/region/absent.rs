@@ -110,6 +110,7 @@ impl Region {
             return self.tell_resumed(slot, resume.session, fx);
         }
         match self.whereabouts(resume.id) {
+            Some(_) if !self.may_pass_on() => {}
             Some(owner) => fx.push(Effect::Forward(owner, Box::new(Input::Resume(resume)))),
             // Somebody may yet hand it back who has handed it here after the checkpoint.
             None if !self.have_all_answered() => {}

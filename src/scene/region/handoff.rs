@@ -32,6 +32,9 @@ pub enum Past {
     Left,
 }
 
+/// Messages that may be passed on in one tick.
+const MAX_PASSED_ON: u32 = 4_096;
+
 impl Region {
     /// Hands off whoever has gone too far past the border, or has jumped away.
     pub(super) fn send_handoffs(&mut self, fx: &mut Vec<Effect>) {
@@ -103,6 +106,17 @@ impl Region {
             Some(_) => None,
             None => self.moved.get(&id).map(|m| m.region).filter(|r| *r != self.id),
         }
+    }
+
+    /// Whether one more message may be passed on in this tick to where an entity lives by now. Two regions each of which
+    /// believes that it lives in the other, since both have died, would pass it to and fro for ever. Beyond it
+    /// messages are lost; whoever says them says them again.
+    pub(super) fn may_pass_on(&mut self) -> bool {
+        self.passed_on += 1;
+        if self.passed_on == MAX_PASSED_ON {
+            tracing::warn!(region = %self.id, "too much is for entities that are not here; what follows in this tick is lost");
+        }
+        self.passed_on < MAX_PASSED_ON
     }
 
     /// Whether an entity was here and has gone for good.

@@ -186,6 +186,8 @@ pub struct Region {
     /// Sessions whose players were dropped here, since these live elsewhere under a higher epoch, and where.
     displaced: Vec<(RegionId, Resume)>,
     acts: Vec<PendingAct>,
+    /// Messages that were passed on in this tick to where entities live by now.
+    passed_on: u32,
     fights: fights::Fights,
     inbound: Inbound,
     outbound: Outbound,
@@ -233,6 +235,7 @@ impl Region {
             absent: Vec::new(),
             displaced: Vec::new(),
             acts: Vec::new(),
+            passed_on: 0,
             fights: fights::Fights::default(),
             inbound: Inbound::new(neighbours),
             outbound: Outbound::new(neighbours),
@@ -343,6 +346,7 @@ impl Region {
         self.phase = Phase::Open;
         self.still = false;
         self.acts.clear();
+        self.passed_on = 0;
         self.turn_doors();
         self.mail.forget_reaches();
         if now.0.is_multiple_of(layout::SORT_TICKS) {
@@ -524,7 +528,7 @@ impl Region {
 
     /// Sends an input after an entity that has moved to another region.
     fn forward(&mut self, id: EntityId, input: Input, fx: &mut Vec<Effect>) {
-        if let Some(owner) = self.whereabouts(id) {
+        if let Some(owner) = self.whereabouts(id).filter(|_| self.may_pass_on()) {
             fx.push(Effect::Forward(owner, Box::new(input)));
         }
     }

@@ -51,7 +51,9 @@ impl Region {
             Some(claim) if claim.region != self.id => {
                 let epoch = claim.epoch;
                 let input = Input::Present(Box::new(Presented { epoch, ..presented }));
-                fx.push(Effect::Forward(claim.region, Box::new(input)));
+                if self.may_pass_on() {
+                    fx.push(Effect::Forward(claim.region, Box::new(input)));
+                }
             }
             Some(claim) if gone(&claim) => {
                 // It came here since, and has left.
