@@ -29,8 +29,11 @@ impl Region {
             && spawn.plane != Plane::LIMBO
             && spawn.look.len() <= MAX_LOOK;
         let known = self.bodies.slot(spawn.id).is_some() || self.is_incoming(spawn.id);
-        if known && spawn.session.is_some() && self.session_of(spawn.id) == spawn.session {
-            // Told twice; the first time counted.
+        let lives_here = self.real_slot(spawn.id).is_some() || self.is_incoming(spawn.id);
+        let is_here = lives_here && self.session_of(spawn.id) == spawn.session;
+        let was_here = !lives_here && (known || self.knows_moved(spawn.id));
+        if spawn.session.is_some() && (is_here || was_here) {
+            // Told twice; the first time counted. It may have gone on since, and its session is told by who has it.
             return;
         }
         if !legal || known {
