@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use actix::Recipient;
 use actix::dev::SendError;
@@ -11,7 +11,7 @@ use actix::dev::SendError;
 use super::messages::{Delivery, ToRegion};
 use crate::scene::effects::Notice;
 use crate::scene::frames::FrameBatch;
-use crate::scene::{EntityId, RegionId, SessionId};
+use crate::scene::{EntityId, RegionId, SessionId, Tick};
 use crate::wire::peer::Mark;
 
 /// A region of another process. What it takes arrives, in order and once, or is given back to the
@@ -177,6 +177,73 @@ pub struct SessionEntry {
     pub entity: EntityId,
     /// Its mailbox; shared, as [`RegionAddress::Here`] is.
     pub to: Arc<Recipient<Delivery>>,
-    /// To be set by whoever had a frame for it and found no room: what comes next makes no sense without it.
-    pub lost: Arc<AtomicBool>,
+    /// To be told by whoever had a frame for it and found no room: what comes next makes no sense without it.
+    pub lost: Arc<LostFrames>,
+}
+
+/// Of which ticks frames for a session found no room: the first, and the last.
+#[derive(Debug, Default)]
+pub struct LostFrames(AtomicU64);
+
+/// How a frame stands to those that were lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beside {
+    /// It was made before them, or none were lost.
+    Before,
+    /// It was made among them: even one that tells everything anew is followed by a gap.
+    Among,
+    /// It was made after them, which are known now.
+    After,
+}
+
+impl LostFrames {
+    /// A frame of this tick found no room.
+    pub fn note(&self, tick: Tick) {
+        let tick = tick.0 & u64::from(u32::MAX);
+        let with = |lost: u64| {
+            let (first, last) = (lost >> 32, lost & u64::from(u32::MAX));
+            let first = if lost == 0 { tick } else { first.min(tick) };
+            Some(first << 32 | last.max(tick))
+        };
+        // It always gives a value.
+        self.0.fetch_update(Relaxed, Relaxed, with).ok();
+    }
+
+    /// How a frame of this tick stands to those that were lost.
+    pub(super) fn beside(&self, tick: Tick) -> Beside {
+        let lost = self.0.load(Relaxed);
+        let (first, last) = (lost >> 32, lost & u64::from(u32::MAX));
+        match tick.0 & u64::from(u32::MAX) {
+            tick if lost == 0 || tick < first => Beside::Before,
+            tick if tick <= last => Beside::Among,
+            // Another one may have been lost in this moment: then it is so with the next frame, too.
+            _ => {
+                self.0.compare_exchange(lost, 0, Relaxed, Relaxed).ok();
+                Beside::After
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_lost_stands_between_what_came_before_and_what_comes_after() {
+        let lost = LostFrames::default();
+        let beside = |tick| lost.beside(Tick(tick));
+        assert_eq!(beside(5), Beside::Before);
+        [9, 7, 12].into_iter().for_each(|tick| lost.note(Tick(tick)));
+        // Those wait in the mailbox yet.
+        assert_eq!([beside(5), beside(6)], [Beside::Before; 2]);
+        // Some found room between two that did not.
+        assert_eq!([beside(8), beside(10), beside(12)], [Beside::Among; 3]);
+        assert_eq!([beside(13), beside(14)], [Beside::After, Beside::Before]);
+        lost.note(Tick(20));
+        assert_eq!(
+            [beside(19), beside(21), beside(22)],
+            [Beside::Before, Beside::After, Beside::Before]
+        );
+    }
 }

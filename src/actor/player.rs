@@ -3,7 +3,6 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use actix::{
@@ -12,7 +11,7 @@ use actix::{
 use actix_rt::time::Instant;
 use bytes::Bytes;
 
-use super::address::SessionEntry;
+use super::address::{Beside, LostFrames, SessionEntry};
 use super::directory::Directory;
 use super::messages::{Delivery, ToRegion};
 use super::places::LastPlace;
@@ -128,7 +127,7 @@ pub struct PlayerActor {
     /// The entity under which other processes find the session.
     registered: EntityId,
     /// A frame from another process found no room here.
-    lost: Arc<AtomicBool>,
+    lost: Arc<LostFrames>,
     config: PlayerConfig,
     check_every: Duration,
     effects: Vec<PlayerEffect>,
@@ -603,13 +602,20 @@ impl PlayerActor {
     fn deliver(&mut self, msg: Delivery, ctx: &mut Context<Self>) {
         match msg {
             Delivery::Frame(encoded, index) => {
-                if self.lost.swap(false, Relaxed) && !mutants::has(Mutant::GapShown) {
+                let beside = match mutants::has(Mutant::GapShown) {
+                    true => Beside::Before,
+                    false => self.lost.beside(encoded.batch().tick),
+                };
+                if beside != Beside::Before {
                     self.handle(PlayerInput::Lost, None, ctx);
                 }
                 let index = index as usize;
                 let queued = self.sink.queued();
                 let input = PlayerInput::Frame { batch: encoded.batch(), index, queued };
                 self.handle(input, Some((&encoded, index)), ctx);
+                if beside == Beside::Among {
+                    self.handle(PlayerInput::Lost, None, ctx);
+                }
             }
             Delivery::Notice(notice) => self.handle(PlayerInput::Notice(notice), None, ctx),
             Delivery::Owner(region, epoch) => {

@@ -306,7 +306,7 @@ impl Switch {
                 Ok(()) => {}
                 Err(SendError::Full(_)) => {
                     self.metrics.frames_lost.fetch_add(1, Relaxed);
-                    entry.lost.store(true, Relaxed);
+                    entry.lost.note(encoded.batch().tick);
                     links.tell(from, region, Input::Resync(entry.entity));
                 }
                 Err(SendError::Closed(_)) => gone.push(frame.session),

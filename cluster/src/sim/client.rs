@@ -171,6 +171,9 @@ impl Walker {
             }
             // Of one who has just joined nobody else knows when its gateway and its region die together.
             End::Lost(_) if life.broke < life.joined + UNKNOWN => "it was not known yet".to_owned(),
+            End::Lost(_) if judge.may_be_forgotten(life.broke.elapsed()) => {
+                "nothing was left that knew it".to_owned()
+            }
             End::Lost(error) => {
                 let text = format!("{id} has lost its player: {error}");
                 judge.violated(Invariant::ClientStays, vec![id], text.clone());

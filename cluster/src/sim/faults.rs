@@ -242,6 +242,7 @@ impl Cluster {
                 let (lost_one_in, old_one_in, torn_one_in) = (4, 3, 3);
                 let worn = ShelfFaults { away: false, lost_one_in, old_one_in, torn_one_in };
                 self.ground().memory.set_faults(worn);
+                self.ground().judge.checkpoints_are_lost();
                 self.crash(node, lasts, lost).await;
                 self.ground().memory.set_faults(ShelfFaults::default());
             }

@@ -145,6 +145,8 @@ struct Inner {
     asked: Vec<EntityId>,
     /// Until when views may be torn.
     excused: Duration,
+    /// When checkpoints were lost last.
+    shelf_lost: Option<Duration>,
     /// Processes to whom the store has not told that others have what they hold.
     betrayed: BTreeSet<(Host, u64)>,
     frames: u64,
@@ -214,6 +216,17 @@ impl Judge {
     /// From now on it may not, but for what has just leapt.
     pub fn excuse_no_more(&self) {
         self.inner().excused = self.journal.now();
+    }
+
+    /// Checkpoints are lost, old or torn.
+    pub fn checkpoints_are_lost(&self) {
+        self.inner().shelf_lost = Some(self.journal.now());
+    }
+
+    /// Whether nobody may know a player any more whose session was lost this long ago: checkpoints were, too.
+    pub fn may_be_forgotten(&self, since: Duration) -> bool {
+        let (inner, now) = (self.inner(), self.journal.now());
+        inner.shelf_lost.is_some_and(|at| now.saturating_sub(at) <= since + EXCUSE)
     }
 
     /// The store has granted to others what this process holds, and has not told it: it may act on, and nobody may
@@ -359,7 +372,7 @@ impl Judge {
         }
         if let Some(client) = self.inner().clients.get_mut(&id) {
             let now = self.journal.now();
-            frame.enters.iter().for_each(|entered| drop(client.since.insert(entered.id, now)));
+            client.since.extend(frame.enters.iter().map(|entered| (entered.id, now)));
         }
         for act in &frame.acts {
             let Ok(number) = <[u8; 8]>::try_from(&act.payload[..]) else { continue };

@@ -56,54 +56,68 @@ fn without_faults_everything_holds_and_everybody_is_shown() {
     assert!(outcome.rests >= 1 && outcome.frames > 5_000 && outcome.inputs > 2_000, "{outcome:?}");
 }
 
-/// Seeds that have found something, and what with.
-const FOUND: [(u64, &str, &str); 10] = [
-    (
-        3130,
-        FAULTS,
-        "a region taken over without its cargo goes on under an epoch that is held for its own",
-    ),
-    (5037, "all", "a region that runs is ended by the release of an older grant of its process's"),
-    (5039, "all", "one who walks back to where it died is held for late"),
-    (
-        5053,
-        "all",
-        "players who sleep where their sessions do not know them are presented by nobody",
-    ),
-    (
-        5065,
-        "all",
-        "players who sleep in a region that a change of the map has given up are not asked for",
-    ),
-    (7022, "all", "one who is handed back to a region that rises lives on elsewhere, too"),
-    (7044, "all", "the same"),
-    (7081, "all", "a cluster that starts while checkpoints cannot be read begins empty"),
-    (7111, "all", "the same"),
-    (8056, "all", "a late word of a move points senders to where the region never came"),
+/// Seeds that have found something: with 24 players, and two faults at once at most.
+const FOUND: [(u64, &str); 16] = [
+    (2, "who walked on before two regions died sleeps in one and lives in the other"),
+    (31, "a region that has come is forgotten when the process that it came from ends"),
+    (36, "a region that rises says that it does not know whom another one is about to hand back"),
+    (112, "the session of one who is handed back is not asked to present it"),
+    (155, "what a client says again that was applied meanwhile is refused"),
+    (242, "one who is said to live where nobody knows it any more is given up by whoever does"),
+    (3130, "a region taken over without its cargo goes on under an epoch that is held for its own"),
+    (5037, "a region that runs is ended by the release of an older grant of its process's"),
+    (5039, "one who walks back to where it died is held for late"),
+    (5053, "players who sleep where their sessions do not know them are presented by nobody"),
+    (5065, "players who sleep in a region that the map has given up are not asked for"),
+    (7022, "one who is handed back to a region that rises lives on elsewhere, too"),
+    (7044, "the same"),
+    (7081, "a cluster that starts while checkpoints cannot be read begins empty"),
+    (7111, "the same"),
+    (8056, "a late word of a move points senders to where the region never came"),
 ];
 
-/// The faults of other seeds. All of them still find something now and then: docs/simulation.md.
-const FAULTS: &str = "crash,gateway,shelf,answers,move,clients,skew";
+/// The same with one fault at a time.
+const FOUND_ONE_BY_ONE: [(u64, &str); 2] = [
+    (57, "one who is told to enter twice, and has gone on since, is let in twice"),
+    (95, "a handoff that comes late has somebody act who has been there and gone on"),
+];
 
 #[test]
 fn what_has_ever_failed_fails_no_more() {
-    for (seed, faults, _) in FOUND {
-        holds(&options(seed, faults));
+    for (seed, _) in FOUND {
+        holds(&options(seed, "all"));
+    }
+    for (seed, _) in FOUND_ONE_BY_ONE {
+        holds(&Options { at_once: 1, ..options(seed, "all") });
     }
 }
 
-/// With `PURVIEW_SIM_SEED` seeds from there on, for as long as is asked; else the same few in every run, as long
-/// as the simulator still finds now and then what is not mended (docs/simulation.md).
+/// Two regions each of which believes that a player lives in the other pass nothing to and fro for ever.
 #[test]
-fn other_seeds_find_nothing() {
+fn a_hundred_players_are_no_more_than_a_cluster_can_bear() {
+    holds(&Options { players: 100, ..options(601, "all") });
+}
+
+/// More are near than the cap allows: the views are the stable ones.
+#[test]
+fn with_a_cap_views_are_stable_at_rest() {
+    for seed in [18, 61, 62] {
+        holds(&Options { players: 40, view_cap: Some(4), ..options(seed, "all") });
+    }
+}
+
+/// Without `PURVIEW_SIM_SEED` the same ones in every run, as long as about one in a hundred fresh ones still finds
+/// something (docs/simulation.md); with it seeds from there on, for as long as is asked.
+#[test]
+fn the_first_seeds_find_nothing() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let seconds = Duration::from_secs(number("PURVIEW_SIM_SECONDS").unwrap_or(20));
+    let seconds = Duration::from_secs(number("PURVIEW_SIM_SECONDS").unwrap_or(30));
     let asked = number("PURVIEW_SIM_SEED");
-    let seeds = asked.map_or(1..=12, |first| first..=u64::MAX);
+    let seeds = asked.map_or(1..=30, |first| first..=u64::MAX);
     println!("the first seed is {}", seeds.start());
     let begin = Instant::now();
     for seed in seeds {
-        holds(&options(seed, FAULTS));
+        holds(&options(seed, "all"));
         if begin.elapsed() >= seconds {
             return;
         }
