@@ -64,10 +64,18 @@ pub enum Mutant {
     Unheard,
     /// Sessions are not told that a region has a new owner.
     OwnerUntold,
+    /// Acts of the first tick after a handoff are not told in third regions.
+    NewcomersMute,
+    /// A handoff that comes late has an entity act where it has gone on from.
+    LateHandoff,
+    /// Whoever is said by hearsay to live elsewhere is given up, whoever has died.
+    Hearsay,
+    /// A region that goes on from a checkpoint says at once of whom it does not know.
+    NowhereEarly,
 }
 
 /// All of them.
-pub const ALL: [Mutant; 28] = [
+pub const ALL: [Mutant; 32] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -96,6 +104,10 @@ pub const ALL: [Mutant; 28] = [
     Mutant::StartsEmpty,
     Mutant::Unheard,
     Mutant::OwnerUntold,
+    Mutant::NewcomersMute,
+    Mutant::LateHandoff,
+    Mutant::Hearsay,
+    Mutant::NowhereEarly,
 ];
 
 thread_local! {

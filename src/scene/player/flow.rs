@@ -24,6 +24,8 @@ pub(super) struct Flow {
     // A release that was lost on the way to a region which has handed the entity off would leave
     // the client without frames for good: it is repeated to a new region until a frame comes.
     release_unproven: bool,
+    // When the last frame came, or the region was told to go on since none did.
+    frame_ms: u64,
     resync: Resync,
 }
 
@@ -35,6 +37,7 @@ impl Flow {
             held_since_ms: None,
             told_hold: false,
             release_unproven: false,
+            frame_ms: 0,
             resync: Resync::No,
         }
     }
@@ -57,6 +60,21 @@ impl Flow {
                 self.resync = Resync::No;
                 true
             }
+        }
+    }
+
+    /// A frame has come, of whomever and to be passed on or not.
+    pub(super) fn heard(&mut self, now_ms: u64) {
+        self.frame_ms = now_ms;
+    }
+
+    /// A region that makes no frame for so long, though it was not told to, may have been told so late, by way of
+    /// where the entity was before: it is told again to go on.
+    pub(super) fn go_on_again(&mut self, now_ms: u64, after_ms: u64) {
+        let silent = now_ms.saturating_sub(self.frame_ms) >= after_ms;
+        if silent && self.held_since_ms.is_none() && !self.told_hold {
+            self.frame_ms = now_ms;
+            self.told_hold = true;
         }
     }
 

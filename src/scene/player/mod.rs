@@ -476,6 +476,7 @@ impl Player {
         self.present_again_if_unheard(now_ms);
         if !mutants::has(Mutant::ResyncOnce) {
             self.flow.ask_again(now_ms, self.config.resend_ms);
+            self.flow.go_on_again(now_ms, 3 * self.config.resend_ms);
         }
     }
 }

@@ -20,6 +20,7 @@ impl Player {
         };
         self.blocked = false;
         self.tick = self.tick.max(batch.tick);
+        self.flow.heard(now_ms);
         if self
             .route
             .and_then(|r| r.epoch)

@@ -440,6 +440,19 @@ fn a_lost_frame_leads_to_a_resync_before_which_no_frame_is_passed_on() {
 }
 
 #[test]
+fn a_region_that_makes_no_frames_though_nobody_holds_it_is_told_to_go_on() {
+    let mut b = Bench::in_world();
+    b.frame(&frame(13, 1, 0, &[], &[]));
+    assert_eq!(b.after(2_900), [""; 0]);
+    // A word to hold, passed on by a region where the player was before, came after the one to go on.
+    assert_eq!(b.after(200), ["3: release"]);
+    assert_eq!(b.after(2_900), [""; 0]);
+    assert_eq!(b.after(200), ["3: release"]);
+    b.frame(&frame(75, 1, 0, &[], &[]));
+    assert_eq!(b.after(2_900), [""; 0]);
+}
+
+#[test]
 fn a_release_that_may_have_been_lost_in_a_handoff_is_told_to_the_new_region() {
     let mut b = Bench::in_world();
     b.queued = 4;
@@ -478,9 +491,10 @@ fn deadlines_close_a_session_that_waits_for_its_client() {
     assert_eq!(b.after(5_000), ["close Overload", "3: leave"]);
 
     let mut b = Bench::in_world();
-    assert_eq!(b.after(29_999), NOTHING);
+    // No frames come either.
+    assert_eq!(b.after(29_999), ["3: release"]);
     assert_eq!(b.say(Said::Alive), NOTHING);
-    assert_eq!(b.after(29_999), NOTHING);
+    assert_eq!(b.after(29_999), ["3: release"]);
     assert_eq!(b.after(1), ["close Heartbeat", "3: leave"]);
 
     let mut b = Bench::in_world();

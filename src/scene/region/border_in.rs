@@ -12,6 +12,7 @@ use super::{Moved, PATIENCE, Region};
 use crate::scene::border::{BorderBatch, Claim, GhostChange, GhostLeave, GhostState};
 use crate::scene::effects::{Effect, Input};
 use crate::scene::map::RegionEntry;
+use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
 /// Ticks without a word after which a neighbour's ghosts expire, and for which a ghost is kept whose
@@ -287,7 +288,8 @@ impl Region {
             self.ghost_changes(from, change);
         }
         // Whoever has come to it with this batch acts there.
-        acts.extend(others.into_iter().filter(|(id, _)| self.may_tell_of(from, *id)));
+        let mute = mutants::has(Mutant::NewcomersMute);
+        acts.extend(others.into_iter().filter(|(id, _)| !mute && self.may_tell_of(from, *id)));
         for (id, deed) in acts {
             if let Some(slot) = self.bodies.slot(id).filter(|s| !self.is_real(*s)) {
                 self.note_act(slot, deed, false, batch.tick);

@@ -312,7 +312,8 @@ impl Region {
                 || (cold.epoch == handoff.epoch && matches!(cold.role, Role::Real(_)))
         });
         // It was here since and has gone on: a link that was cut has brought it late.
-        let newer = newer || self.moved.get(&id).is_some_and(|moved| moved.epoch > handoff.epoch);
+        let has_gone_on = self.moved.get(&id).is_some_and(|moved| moved.epoch > handoff.epoch);
+        let newer = newer || (has_gone_on && !mutants::has(Mutant::LateHandoff));
         if newer || !self.bodies.has_kind(handoff.state.kind) {
             tracing::error!(region = %self.id, from = %handoff.from, entity = %id, epoch = %handoff.epoch, "a late handoff, or one of an unknown kind, was refused");
             return;

@@ -284,8 +284,7 @@ impl Region {
             self.bodies.slot(msg.to).map(|to| self.bodies.hot[to as usize].viewer as usize);
         let Some(ix) = viewer.filter(|ix| *ix < self.viewers.len()) else {
             match self.whereabouts(msg.to).filter(|owner| *owner != self.id) {
-                // Said here, and come back from where its addressee was believed to be.
-                Some(_) if msg.from_region == self.id || !self.may_pass_on() => {}
+                Some(_) if !self.may_pass_on() => {}
                 Some(owner) => fx.push(Effect::View(owner, msg)),
                 None if self.has_left(msg.to) => self.answer_for_nobody(msg, fx),
                 None if self.mail.early.len() < MAX_EARLY => self.mail.early.push((self.tick, msg)),

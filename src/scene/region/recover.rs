@@ -346,7 +346,8 @@ impl Region {
     pub(super) fn hear_claims(&mut self, claims: Claims, fx: &mut Vec<Effect>) {
         let mut better = Vec::new();
         for claim in claims.lives {
-            if claim.region != claims.from && self.doubts(claim, fx) {
+            let doubts = claim.region != claims.from && !mutants::has(Mutant::Hearsay);
+            if doubts && self.doubts(claim, fx) {
                 continue;
             }
             if claim.region != self.id && !self.outdo(claim) {

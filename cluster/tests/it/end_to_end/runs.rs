@@ -5,10 +5,11 @@ use super::trace::{PEOPLE, gzipped, plain};
 
 #[test]
 fn dev_ends_with_a_report_that_has_every_key_of_the_contract() {
-    let args = ["dev", "--bots", "60", "--for", "12s", "--headless", "--json"];
+    // As many bots as there are by default: with fewer of them nobody in a third region sees who is handed over.
+    let args = ["dev", "--for", "12s", "--headless", "--json"];
     let done = run(&[&args[..], &FREE_PORTS].concat());
     let report = assert_clean(&done);
-    assert_eq!(report["players"], 60);
+    assert_eq!(report["players"], 200);
     for key in [
         "/ticks",
         "/handoffs",
