@@ -106,8 +106,13 @@ impl Turns {
     }
 
     fn pass(&mut self, delivery: Delivery, out: &mut Vec<Delivery>) {
-        if let Delivery::Frame(encoded, _) = &delivery {
-            self.last = self.last.max(encoded.batch().tick);
+        match &delivery {
+            Delivery::Frame(encoded, _) => self.last = self.last.max(encoded.batch().tick),
+            // Whoever has just joined is owed a frame of this tick by whom it has joined, also when it goes on at once.
+            Delivery::Notice(Notice::Route { tick, .. }) if self.last == Tick(0) => {
+                self.last = Tick(tick.0.saturating_sub(1));
+            }
+            _ => {}
         }
         self.epoch = self.epoch.max(epoch_of(&delivery).unwrap_or_default());
         out.push(delivery);
@@ -193,6 +198,14 @@ mod tests {
         assert_eq!(turns(&mut t, now, vec![frame(12, 1)]), ["f12@1", "r@2", "f13@2"]);
         assert_eq!(turns(&mut t, now, vec![frame(14, 2)]), ["f14@2"]);
         assert!(!t.has_given_up());
+    }
+
+    #[test]
+    fn who_goes_on_as_soon_as_it_has_joined_waits_for_its_first_frame() {
+        let (mut t, now) = (Turns::default(), Instant::now());
+        assert_eq!(turns(&mut t, now, vec![route(10, 1, true)]), ["r@1"]);
+        assert_eq!(turns(&mut t, now, vec![route(11, 2, false), frame(11, 2)]), [""; 0]);
+        assert_eq!(turns(&mut t, now, vec![frame(10, 1)]), ["f10@1", "r@2", "f11@2"]);
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn without_faults_everything_holds_and_everybody_is_shown() {
 }
 
 /// Seeds that have found something: with 24 players, and two faults at once at most.
-const FOUND: [(u64, &str); 17] = [
+const FOUND: [(u64, &str); 18] = [
     (2, "who walked on before two regions died sleeps in one and lives in the other"),
     (31, "a region that has come is forgotten when the process that it came from ends"),
     (36, "a region that rises says that it does not know whom another one is about to hand back"),
@@ -65,6 +65,7 @@ const FOUND: [(u64, &str); 17] = [
     (155, "what a client says again that was applied meanwhile is refused"),
     (242, "one who is said to live where nobody knows it any more is given up by whoever does"),
     (727, "that frames were lost is believed of those before them"),
+    (1059, "who is handed on as soon as it has joined is shown its frames in the wrong order"),
     (3130, "a region taken over without its cargo goes on under an epoch that is held for its own"),
     (5037, "a region that runs is ended by the release of an older grant of its process's"),
     (5039, "one who walks back to where it died is held for late"),
