@@ -110,7 +110,7 @@ impl Region {
 
     /// Whether one more message may be passed on in this tick to where an entity lives by now. Two regions each of which
     /// believes that it lives in the other, since both have died, would pass it to and fro for ever. Beyond it
-    /// messages are lost; whoever says them says them again.
+    /// messages are lost: sessions and players say theirs again, the server's logic does not.
     pub(super) fn may_pass_on(&mut self) -> bool {
         self.passed_on += 1;
         if self.passed_on == MAX_PASSED_ON {
