@@ -2,7 +2,7 @@
 //! not yet used, and the time.
 
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
@@ -89,6 +89,8 @@ pub struct Directory {
     entities: AtomicU64,
     session_names: AtomicU64,
     door_versions: AtomicU64,
+    /// Whether the region maps of the scenes are those that count now.
+    maps_known: AtomicBool,
 }
 
 impl Directory {
@@ -117,6 +119,7 @@ impl Directory {
             entities: AtomicU64::new(1),
             session_names: AtomicU64::new(1),
             door_versions: AtomicU64::new(1),
+            maps_known: AtomicBool::new(true),
         }
     }
 
@@ -141,6 +144,22 @@ impl Directory {
     /// The same, in which players stay for so long whose sessions end without a word; zero: they leave at once.
     pub fn with_linger(self, linger: Duration) -> Directory {
         Directory { linger, ..self }
+    }
+
+    /// The same, whose region maps may have changed since they were configured: nobody is told that its player is nowhere
+    /// before [`Directory::maps_are_known`].
+    pub fn with_maps_to_come(self) -> Directory {
+        Directory { maps_known: AtomicBool::new(false), ..self }
+    }
+
+    /// The region maps are those that count now, as [`Directory::set_scene`] and the routes have them.
+    pub fn maps_are_known(&self) {
+        self.maps_known.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether they are.
+    pub(super) fn knows_maps(&self) -> bool {
+        self.maps_known.load(Ordering::Relaxed)
     }
 
     /// The same, in which players' last places are kept.

@@ -293,7 +293,8 @@ impl PlayerActor {
         others.retain(|region| !ask.contains(region) && !ask_then.contains(region));
         others.sort_unstable();
         ask_then.append(&mut others);
-        Ok(Comeback { id: pass.entity, acked: resume.ack, ask, ask_then })
+        let all = self.directory.knows_maps();
+        Ok(Comeback { id: pass.entity, acked: resume.ack, ask, ask_then, all })
     }
 
     fn ticket(&self, scene: &str) -> Option<Ticket> {

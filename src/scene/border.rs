@@ -89,6 +89,16 @@ pub struct BorderBatch {
     pub acts: Vec<(EntityId, Deed)>,
 }
 
+impl BorderBatch {
+    /// Takes the acts out, as a batch of the same tick that has nothing else.
+    pub(super) fn take_acts(&mut self) -> BorderBatch {
+        let (enters, changes, leaves) = Default::default();
+        let acts = std::mem::take(&mut self.acts);
+        let BorderBatch { from, epoch, lineage, tick, prev, .. } = *self;
+        BorderBatch { from, epoch, lineage, tick, prev, full: false, enters, changes, leaves, acts }
+    }
+}
+
 /// What the players of a region say to those of one neighbour in a round of settling a tick.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettleBatch {

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::border::{BorderBatch, Claims, Handoff, Recovered, SettleBatch};
+use super::border::{BorderBatch, Claim, Claims, Handoff, Recovered, SettleBatch};
 use super::frames::FrameBatch;
 use super::movement::{Flags, GrantId, Move, MoveOrder, Own};
 use super::region::MapNews;
@@ -242,6 +242,9 @@ pub enum Input {
     },
     /// A player's client has come back. The shell puts the session's address beside it.
     Resume(Resume),
+    /// A session has heard that its player lives elsewhere, under a higher epoch than that under which it has presented it
+    /// here: two regions between which it had walked have died, and cannot tell each other.
+    Elsewhere(Claim),
     /// A region goes on from a checkpoint. Every region is told.
     Recovered(Box<Recovered>),
     /// Where entities live that this region may believe to have.
@@ -280,6 +283,7 @@ impl Input {
             | Input::View(_)
             | Input::Handoff(_)
             | Input::Present(_)
+            | Input::Elsewhere(_)
             | Input::Recovered(_)
             | Input::Claims(_)
             | Input::Map(_)

@@ -36,19 +36,19 @@ pub enum Mutant {
     NoEscrow,
     /// A player whose client is away leaves at once.
     NoLinger,
-    /// A session does not say again what was not acknowledged.
+    /// A session does not say again what was not acknowledged, to whatever owner.
     SaysOnce,
     /// A session passes frames on without those that were lost before.
     GapShown,
-    /// A session waits for a resync that was lost.
-    ResyncOnce,
+    /// A session that has missed frames does not ask for everything anew.
+    NoResync,
     /// A session does not wait for the old owner's last frame.
     NoTurns,
     /// A region that has moved does not pass on what comes by the old way.
     NothingPassed,
     /// What is for a region whose address is not known is lost.
     NowhereLost,
-    /// A former owner is believed.
+    /// A former owner is believed, by processes and by regions.
     AnyEpoch,
     /// A lane does not send again what was lost with a connection.
     SentOnce,
@@ -72,10 +72,16 @@ pub enum Mutant {
     Hearsay,
     /// A region that goes on from a checkpoint says at once of whom it does not know.
     NowhereEarly,
+    /// A region that has missed what a neighbour said of its entities does not ask for it.
+    GapUnasked,
+    /// What was handed to a region that died is taken by its next owner, whatever that knows.
+    HandedTwice,
+    /// A region that is over is given up once, whether or not the store has heard it.
+    GivenUpOnce,
 }
 
 /// All of them.
-pub const ALL: [Mutant; 32] = [
+pub const ALL: [Mutant; 35] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -92,7 +98,7 @@ pub const ALL: [Mutant; 32] = [
     Mutant::NoLinger,
     Mutant::SaysOnce,
     Mutant::GapShown,
-    Mutant::ResyncOnce,
+    Mutant::NoResync,
     Mutant::NoTurns,
     Mutant::NothingPassed,
     Mutant::NowhereLost,
@@ -108,6 +114,9 @@ pub const ALL: [Mutant; 32] = [
     Mutant::LateHandoff,
     Mutant::Hearsay,
     Mutant::NowhereEarly,
+    Mutant::GapUnasked,
+    Mutant::HandedTwice,
+    Mutant::GivenUpOnce,
 ];
 
 thread_local! {

@@ -5,8 +5,9 @@ use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{say_how_to_replay, seeds, seeds_are_given};
 use bytes::Bytes;
-use purview::scene::effects::{Deed, Input, Order};
-use purview::scene::{Epoch, Plane, Pos, RangeSet, RegionId, SceneSpec, Visibility};
+use purview::scene::border::BorderBatch;
+use purview::scene::effects::{Deed, Effect, Input, Order};
+use purview::scene::{Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, Visibility};
 
 fn trials(spec: &SceneSpec, most: u64) {
     every_seed(spec, most, |t| t.run(40));
@@ -204,4 +205,41 @@ fn the_ghosts_of_a_silent_neighbour_expire_and_come_back() {
     w.tell(RegionId(1), Input::BorderLost(RegionId(0)));
     (0..4).for_each(|_| w.step());
     assert_eq!(w.links(), [pair(w.clients[&a].entity, b_id)].into());
+}
+
+/// What a neighbour says of a tick, after which nothing is missing or everything.
+fn word(tick: u64, full: bool) -> Input {
+    Input::Border(Box::new(BorderBatch {
+        from: RegionId(1),
+        epoch: Epoch(1),
+        lineage: Epoch(1),
+        tick: Tick(tick),
+        prev: Tick(tick - 1),
+        full,
+        enters: Vec::new(),
+        changes: Vec::new(),
+        leaves: Vec::new(),
+        acts: Vec::new(),
+    }))
+}
+
+#[test]
+fn what_was_missed_is_asked_for_until_it_comes() {
+    let w = World::new(scene(Visibility::Patches, 60), 1);
+    let mut region = Region::new(w.scene.clone(), RegionId(0)).unwrap();
+    let mut asks = |tick: u64, full: bool| {
+        let mut fx = Vec::new();
+        region.handle(word(tick, full), &mut fx);
+        region.tick(Tick(tick), &mut fx);
+        fx.iter().any(|fx| {
+            let Effect::Forward(RegionId(1), input) = fx else { return false };
+            matches!(**input, Input::BorderLost(RegionId(0)))
+        })
+    };
+    // The neighbour's ticks before the twentieth were never heard of, and all answers are lost.
+    let asked: Vec<u64> = (20..=45).filter(|tick| asks(*tick, false)).collect();
+    assert_eq!(asked, [20, 30, 40]);
+    assert!(!asks(46, true), "that is the answer");
+    let asked: Vec<u64> = (47..=70).filter(|tick| asks(*tick, false)).collect();
+    assert_eq!(asked, [0; 0]);
 }

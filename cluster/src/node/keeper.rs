@@ -236,6 +236,7 @@ impl Keeper {
         self.bid_farewell(view);
         self.follow_maps(view).await;
         self.route(view);
+        self.directory.maps_are_known();
         self.claim(view).await;
         self.send_off(view);
         if self.leads.load(Ordering::Relaxed) {
@@ -465,6 +466,7 @@ impl Keeper {
             self.residents().end(id);
             self.give_up(&key, epoch).await;
         }
+        self.give_up_leftovers(view).await;
         for id in self.maps.ids() {
             let (Some(scene), Some(key)) = (self.maps.scene_of(id), self.key(id)) else { continue };
             let record = remap::record_of(view, &scene);
@@ -475,6 +477,24 @@ impl Keeper {
                 self.maps.forget(id);
                 self.routes.remove(&id);
                 self.directory.retire(id);
+            }
+        }
+    }
+
+    /// Gives up what is this process's by the store, does not run here, and is to run nowhere: the store did not answer when
+    /// it was given up first. Everybody would take it for a region that says nothing.
+    async fn give_up_leftovers(&self, view: &View) {
+        let mine = self.me.incarnation();
+        for (key, owner) in view.owners.iter().filter(|(_, owner)| owner.incarnation == mine) {
+            let id = RegionId(key.region);
+            let lives = self.residents().epoch(id).is_some() || self.mover.is_moving(id);
+            if !lives
+                && !mutants::has(Mutant::GivenUpOnce)
+                && self.is_known(key)
+                && matches!(self.is_due(id).await, Ok(false))
+            {
+                tracing::debug!(region = %id, "a region that is over is given up again");
+                self.give_up(key, owner.epoch).await;
             }
         }
     }

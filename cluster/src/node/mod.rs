@@ -294,6 +294,7 @@ impl Node {
     ) -> Result<(Node, Option<Doors>), NodeError> {
         let scenes = config.build_scenes()?;
         let has_fauna = config.server.fauna && roles.regions;
+        let begun = tokio::time::Instant::now();
         let (number, clock, populates) = {
             let (store, checkpoints) = (store.clone(), checkpoints.clone());
             let (tick_ms, now) = (config.tick_ms, background.home.time_of_day());
@@ -313,8 +314,10 @@ impl Node {
             Arc::new(Shelf::new(config.cluster.checkpoint.div_duration_f64(tick).ceil() as u64))
         });
         let archive = shelf.clone().map(|shelf| shelf as Arc<dyn Archive>);
+        // What the store took to answer has passed, too: every process's ticks begin at the same times.
+        let clock = clock + begun.elapsed();
         let process = Process { number, clock, fence: Some(fence.clone()), archive };
-        let directory = Directory::of_process(scenes.clone(), process);
+        let directory = Directory::of_process(scenes.clone(), process).with_maps_to_come();
         let directory = directory.with_linger(config.gateway.linger);
         let directory = match &ground {
             Ground::Machine(_) => directory,

@@ -3,6 +3,7 @@
 
 use crate::scene::EntityId;
 use crate::scene::effects::Input;
+use crate::scene::mutants::{self, Mutant};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resync {
@@ -115,6 +116,7 @@ impl Flow {
             self.resync = Resync::Asked(now_ms);
             Input::Resync(id)
         });
+        let resync = resync.filter(|_| !mutants::has(Mutant::NoResync));
         let hold = self.held_since_ms.is_some();
         if hold == self.told_hold {
             return [resync, None];

@@ -72,7 +72,7 @@ use self::budget::Budget;
 use self::flow::Flow;
 use self::known::Known;
 use self::resume::Search;
-use super::effects::{FIRST_SESSION, Order, Spawn};
+use super::effects::{FIRST_SESSION, Notice, Order, Spawn};
 use super::movement::ServerMs;
 use super::mutants::{self, Mutant};
 use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick};
@@ -130,6 +130,10 @@ pub struct Player {
     unacknowledged: VecDeque<(Seq, Order)>,
     // The first input that the route was not sent yet.
     next_send: Seq,
+    /// The highest epoch of frames that came before it was known where the player of a client that comes back is.
+    overheard: Option<Epoch>,
+    /// The newest route that came before that, and its epoch.
+    early: Option<(Epoch, Box<Notice>)>,
     progress_ms: u64,
     route: Option<Route>,
     // The region's mailbox was full: send nothing before the next frame, notice or timer.
@@ -164,6 +168,8 @@ impl Player {
             earlier: (Seq(0), Seq(0)),
             unacknowledged: VecDeque::new(),
             next_send: Seq(1),
+            overheard: None,
+            early: None,
             progress_ms: now_ms,
             route: None,
             blocked: false,
@@ -474,10 +480,8 @@ impl Player {
         }
         self.resend_if_stalled(now_ms);
         self.present_again_if_unheard(now_ms);
-        if !mutants::has(Mutant::ResyncOnce) {
-            self.flow.ask_again(now_ms, self.config.resend_ms);
-            self.flow.go_on_again(now_ms, 3 * self.config.resend_ms);
-        }
+        self.flow.ask_again(now_ms, self.config.resend_ms);
+        self.flow.go_on_again(now_ms, 3 * self.config.resend_ms);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What regions tell a session, and what it has to tell them.
 
 use super::{Answer, End, Place, Player, PlayerEffect, Problem, Route, State, refuse};
+use crate::scene::border::Claim;
 use crate::scene::effects::{Input, Notice};
 use crate::scene::frames::{FrameBatch, SessionFrame};
 use crate::scene::mutants::{self, Mutant};
@@ -34,7 +35,14 @@ impl Player {
         let known = self.route.and_then(|r| r.epoch);
         let late = known.is_none_or(|epoch| part.epoch < epoch || self.known.is_presented());
         if !matches!(self.state, State::InWorld | State::Leaving) || late {
+            if self.state == State::Resuming {
+                self.overheard = self.overheard.max(Some(part.epoch));
+            }
             return self.flow.lost();
+        }
+        // What its first owner told anew goes before what the next one has said meanwhile, which was not passed on.
+        if self.overheard.take_if(|heard| part.epoch >= *heard).is_some() && !part.resync {
+            self.flow.lost();
         }
         for refused in batch.refused_of(part) {
             self.known.refused(refused.seq);
@@ -72,6 +80,15 @@ impl Player {
 
     pub(super) fn notice(&mut self, now_ms: u64, notice: Notice, out: &mut Vec<PlayerEffect>) {
         self.blocked = false;
+        if self.state == State::Resuming
+            && let Notice::Route { epoch, .. } = notice
+        {
+            // It was found where it was, and handed on at once: that news came by a shorter way.
+            if self.early.as_ref().is_none_or(|(known, _)| *known < epoch) {
+                self.early = Some((epoch, Box::new(notice)));
+            }
+            return;
+        }
         match notice {
             Notice::Route {
                 scene,
@@ -114,7 +131,7 @@ impl Player {
             }
             Notice::Left { tick, epoch } => self.left(now_ms, tick, epoch, out),
             Notice::Present { region, owner, epoch } => {
-                self.asked_to_present(region, owner, epoch);
+                self.asked_to_present((region, owner), epoch, out);
             }
             Notice::Resumed(found) => self.resumed(now_ms, *found, out),
             Notice::Nowhere { asked } => self.nowhere(asked),
@@ -141,7 +158,9 @@ impl Player {
         if known.is_none_or(|known| epoch > known) {
             self.entering = None;
             self.route = Some(route);
-            self.next_send = Seq(last_applied.0.saturating_add(1));
+            if !mutants::has(Mutant::SaysOnce) {
+                self.next_send = Seq(last_applied.0.saturating_add(1));
+            }
             self.progress_ms = now_ms;
             self.leave_sent_ms = None;
             self.flow.rerouted();
@@ -263,12 +282,21 @@ impl Player {
     }
 
     /// A region goes on from a checkpoint in which the entity lives.
-    fn asked_to_present(&mut self, region: RegionId, owner: Epoch, epoch: Epoch) {
-        if let Some(route) = &mut self.route
-            && route.epoch.is_some_and(|known| epoch > known)
-        {
+    fn asked_to_present(
+        &mut self,
+        (region, owner): (RegionId, Epoch),
+        epoch: Epoch,
+        out: &mut Vec<PlayerEffect>,
+    ) {
+        let known = self.route.and_then(|route| Some((route.region, route.epoch?)));
+        if let Some((before, known)) = known.filter(|(_, known)| epoch > *known) {
             // It was handed there, which this session has not heard.
-            *route = Route { region, epoch: Some(epoch) };
+            self.route = Some(Route { region, epoch: Some(epoch) });
+            if before != region && self.known.is_presented() {
+                tracing::info!(player = %self.id, %before, %region, %epoch, %known, "a player was presented where it has gone on from");
+                let claim = Claim { id: self.id, epoch, region };
+                out.push(PlayerEffect::ToRegion(before, Input::Elsewhere(claim)));
+            }
         }
         self.owner_is_new(region, owner);
     }

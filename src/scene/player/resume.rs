@@ -12,6 +12,8 @@ pub(super) struct Search {
     asked: Vec<RegionId>,
     /// Those that were not asked yet.
     then: Vec<RegionId>,
+    /// Whether these are all that there are.
+    all: bool,
     /// When they were asked; `None`: they are to be asked.
     since_ms: Option<u64>,
     /// When the client came back.
@@ -20,12 +22,12 @@ pub(super) struct Search {
 
 impl Player {
     pub(super) fn come_back(&mut self, now_ms: u64, back: Comeback) {
-        let Comeback { id, acked, ask, ask_then } = back;
+        let Comeback { id, acked, ask, ask_then, all } = back;
         self.id = id;
         self.state = State::Resuming;
         self.deadline_ms = now_ms.saturating_add(self.config.resume_ms);
         let (asked, then, since_ms) = (ask, ask_then, None);
-        self.search = Search { acked, asked, then, since_ms, began_ms: now_ms };
+        self.search = Search { acked, asked, then, all, since_ms, began_ms: now_ms };
     }
 
     /// Asks whom there is to ask.
@@ -42,7 +44,8 @@ impl Player {
             search.asked.append(&mut search.then);
         }
         if search.asked.is_empty() {
-            return self.give_up(now_ms, Problem::Gone, out);
+            let problem = if search.all { Problem::Gone } else { Problem::NotFound };
+            return self.give_up(now_ms, problem, out);
         }
         search.since_ms = Some(now_ms);
         let (id, session, acked) = (self.id, self.session, self.search.acked);
@@ -67,6 +70,7 @@ impl Player {
     pub(super) fn give_up(&mut self, now_ms: u64, problem: Problem, out: &mut Vec<PlayerEffect>) {
         self.id = self.new_id;
         self.search = Search::default();
+        (self.overheard, self.early) = (None, None);
         self.state = State::Greeted;
         self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);
         refuse(problem, None, out);
@@ -95,6 +99,9 @@ impl Player {
         self.occupy((scene, plane), None, out);
         let ack = last_applied;
         out.push(PlayerEffect::Answer(Answer::Joined { scene, plane, pos, tick, range, own, ack }));
+        if let Some((_, route)) = self.early.take() {
+            self.notice(now_ms, *route, out);
+        }
     }
 
     /// The player's client has another session.

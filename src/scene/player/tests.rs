@@ -36,6 +36,9 @@ fn word(effect: &PlayerEffect) -> String {
             Input::Present(p) => {
                 format!("{region}: present epoch {} acked {} at {}", p.epoch, p.acked, p.pos.x)
             }
+            Input::Elsewhere(claim) => {
+                format!("{region}: elsewhere in {} epoch {}", claim.region, claim.epoch)
+            }
             other => format!("{region}: {other:?}"),
         },
         PlayerEffect::Answer(Answer::Refused { problem, seq }) => match seq {

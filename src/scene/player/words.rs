@@ -178,6 +178,8 @@ pub struct Comeback {
     pub ask: Vec<RegionId>,
     /// All others.
     pub ask_then: Vec<RegionId>,
+    /// Whether there are no more: else that none of these knows the player says nothing.
+    pub all: bool,
 }
 
 /// A jump whose names were looked up.

@@ -43,6 +43,8 @@ pub struct Neighbour {
     is_new: bool,
     /// Nothing whole has come from it since this region goes on from a checkpoint.
     blank: bool,
+    /// After which tick the map has changed, until it has said what it has by the new one.
+    changed: Option<Tick>,
     waiting: VecDeque<BorderBatch>,
 }
 
@@ -59,6 +61,7 @@ impl Neighbour {
             ended: false,
             is_new: false,
             blank: false,
+            changed: None,
             waiting: VecDeque::new(),
         }
     }
@@ -105,6 +108,7 @@ impl Inbound {
             None => Neighbour { last: after, sound: after, is_new: true, ..Neighbour::new(r) },
         };
         self.neighbours = neighbours.iter().map(neighbour).collect();
+        self.neighbours.iter_mut().for_each(|n| n.changed = Some(after));
     }
 
     /// Keeps a batch until the tick whose state it is. What is late or from nobody's neighbour is
@@ -112,7 +116,7 @@ impl Inbound {
     /// another's already.
     pub fn keep(&mut self, mut batch: BorderBatch, me: RegionId, fx: &mut Vec<Effect>) -> bool {
         let Some(n) = self.neighbours.iter_mut().find(|n| n.id == batch.from) else { return false };
-        if batch.epoch < n.epoch {
+        if batch.epoch < n.epoch && !mutants::has(Mutant::AnyEpoch) {
             return true;
         }
         let known = batch.epoch == n.epoch && batch.tick <= n.last;
@@ -129,7 +133,11 @@ impl Inbound {
         }
         // Of a neighbour whose ghosts have expired, changes alone say nothing.
         let gap = (batch.prev != n.last || n.expired || n.blank) && !batch.full;
-        if gap || n.waiting.len() >= MAX_WAITING {
+        // The question may have been lost before there was a connection: it is asked again once a second.
+        let next = n.waiting.front().unwrap_or(&batch);
+        let unanswered = next.prev > n.sound && !n.waiting.iter().any(|waiting| waiting.full);
+        let gap = gap || (unanswered && !batch.full && batch.tick.0.is_multiple_of(PATIENCE));
+        if (gap || n.waiting.len() >= MAX_WAITING) && !mutants::has(Mutant::GapUnasked) {
             fx.push(Effect::Forward(n.id, Box::new(Input::BorderLost(me))));
         }
         if n.waiting.len() >= MAX_WAITING {
@@ -208,6 +216,17 @@ impl Inbound {
 }
 
 impl Region {
+    /// Neighbours of which there are ghosts here that are older than this many ticks, and how old these are. After
+    /// `EXPIRY` (30) ticks without a neighbour's word there are none of it any more.
+    pub fn ghosts_older_than(&self, ticks: u64) -> impl Iterator<Item = (RegionId, u64)> + '_ {
+        let age = |n: &Neighbour| (n.id, self.tick.0.saturating_sub(n.sound.0));
+        // What of it is here after this region has died is new, if not all.
+        let heard = self.inbound.neighbours.iter().filter(|n| !n.blank);
+        let old = heard.map(age).filter(move |(_, age)| *age > ticks);
+        let theirs = |role: &Role, id: RegionId| matches!(role, Role::Ghost(ghost) if ghost.owner == id && ghost.orphan_since.is_none());
+        old.filter(move |(id, _)| self.bodies.cold.iter().any(|cold| theirs(&cold.role, *id)))
+    }
+
     /// Makes the ghosts those of this tick.
     pub(super) fn apply_borders(&mut self) {
         self.catch_up(self.tick);
@@ -250,10 +269,19 @@ impl Region {
 
     fn next_batch(&mut self, neighbour: usize, upto: Tick) -> Option<BorderBatch> {
         let n = &mut self.inbound.neighbours[neighbour];
-        if n.waiting.front()?.tick > upto {
+        // A neighbour may skip the first tick by a new map. What it has then counts for the one that is not skipped here:
+        // without it players handed over by that map would not be known to those who are shown them.
+        let ahead = n.changed.is_some_and(|after| upto > after);
+        let front = n.waiting.front()?.tick;
+        if front > upto && !ahead {
             return None;
         }
-        let batch = n.waiting.pop_front()?;
+        n.changed = n.changed.filter(|after| front <= *after);
+        let mut batch = n.waiting.pop_front()?;
+        if front > upto && !batch.acts.is_empty() {
+            // What was done in its tick is told in that one: whoever is handed on meanwhile is told of it there.
+            n.waiting.push_front(batch.take_acts());
+        }
         if batch.full || batch.prev <= n.sound {
             n.sound = batch.tick;
         }
@@ -298,10 +326,12 @@ impl Region {
     }
 
     /// Whether a region may tell of an entity's acts: whoever has gone on since is heard by way of its new owner, and its
-    /// acts in the order in which it did them.
+    /// acts in the order in which it did them. Before that one has said that it is there, what comes from it is of an
+    /// earlier time, when it has had the entity before.
     fn may_tell_of(&self, from: RegionId, id: EntityId) -> bool {
         let role = self.bodies.slot(id).map(|slot| &self.bodies.cold[slot as usize].role);
-        !matches!(role, Some(Role::Ghost(ghost)) if ghost.owner != from)
+        let heard = |ghost: &Ghost| ghost.owner == from && ghost.orphan_since.is_none();
+        !matches!(role, Some(Role::Ghost(ghost)) if !heard(ghost))
     }
 
     fn ghost_enters(&mut self, from: RegionId, state: GhostState) {

@@ -254,6 +254,10 @@ impl Region {
     /// so that its next inputs come here.
     pub(super) fn receive(&mut self, mut handoff: Handoff, fx: &mut Vec<Effect>) {
         self.adopt(&mut handoff);
+        if self.is_overtaken(&handoff) {
+            tracing::info!(region = %self.id, from = %handoff.from, entity = %handoff.state.id, epoch = %handoff.epoch, "a handoff came late");
+            return;
+        }
         if let Some(session) = handoff.state.session {
             let route = Notice::Route {
                 scene: self.scene.id,
@@ -300,21 +304,36 @@ impl Region {
         self.incoming.iter().any(|h| h.state.id == id)
     }
 
+    /// Whether what is known here of an entity is no older than a handoff that brings it: a link that was cut, or the death of
+    /// whoever it was sent to first, has brought it late.
+    fn is_overtaken(&self, handoff: &Handoff) -> bool {
+        let Handoff { epoch, state: Spawn { id, .. }, .. } = handoff;
+        let lives = self.bodies.slot(*id).is_some_and(|slot| {
+            let cold = &self.bodies.cold[slot as usize];
+            cold.epoch > *epoch || (cold.epoch == *epoch && matches!(cold.role, Role::Real(_)))
+        });
+        // By its checkpoint the region has had it, and knows what it has done since.
+        let sleeps = self.asleep(*id).is_some_and(|known| known.epoch >= *epoch);
+        // It was here since and has gone on, or has left for good.
+        let has_gone_on = self.moved.get(id).is_some_and(|moved| {
+            moved.epoch > *epoch || (moved.epoch == *epoch && moved.region == self.id)
+        });
+        // It went on as a ghost, which a checkpoint does not know.
+        let was_lent =
+            self.recovering.is_some() && self.claim(*id).is_some_and(|c| c.epoch > *epoch);
+        if mutants::has(Mutant::HandedTwice) {
+            return lives;
+        }
+        lives || sleeps || was_lent || (has_gone_on && !mutants::has(Mutant::LateHandoff))
+    }
+
     fn install(&mut self, handoff: Handoff) {
         let id = handoff.state.id;
         self.still = false;
         // What its old owner said of it while it was a ghost here comes first.
         self.catch_up(Tick(handoff.tick.0.min(self.tick.0.saturating_sub(1))));
         let known = self.bodies.slot(id);
-        let newer = known.is_some_and(|s| {
-            let cold = &self.bodies.cold[s as usize];
-            cold.epoch > handoff.epoch
-                || (cold.epoch == handoff.epoch && matches!(cold.role, Role::Real(_)))
-        });
-        // It was here since and has gone on: a link that was cut has brought it late.
-        let has_gone_on = self.moved.get(&id).is_some_and(|moved| moved.epoch > handoff.epoch);
-        let newer = newer || (has_gone_on && !mutants::has(Mutant::LateHandoff));
-        if newer || !self.bodies.has_kind(handoff.state.kind) {
+        if self.is_overtaken(&handoff) || !self.bodies.has_kind(handoff.state.kind) {
             tracing::error!(region = %self.id, from = %handoff.from, entity = %id, epoch = %handoff.epoch, "a late handoff, or one of an unknown kind, was refused");
             return;
         }

@@ -314,6 +314,7 @@ impl Region {
             }
             Input::Handoff(handoff) if self.is_late(handoff.from, handoff.from_epoch) => {}
             Input::Handoff(handoff) => self.receive(*handoff, fx),
+            Input::Elsewhere(claim) => self.take_for_gone(claim),
             Input::Recovered(news) => self.answer_recovered(&news, fx),
             Input::Claims(claims) => self.hear_claims(*claims, fx),
             Input::Map(news) => self.hear_map_news(*news, fx),
@@ -465,6 +466,7 @@ impl Region {
             Input::Absent { .. } => self.make_absent(input, fx),
             Input::Resume(resume) => self.resume(resume, fx),
             Input::Border(_)
+            | Input::Elsewhere(_)
             | Input::Recovered(_)
             | Input::Claims(_)
             | Input::BorderLost(_)

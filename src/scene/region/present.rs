@@ -13,13 +13,13 @@
 //! It counts every input as applied that either of the two knows to have been, and its epoch is above
 //! both. Whom it sees is found anew: its client is told everything once.
 
-use super::Region;
+use super::{PATIENCE, Region};
 use crate::scene::border::{Claim, Handoff};
 use crate::scene::effects::{Effect, Input, Notice, Presented, Spawn};
 use crate::scene::movement::{Mover, Own, ServerMs};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::views::Ties;
-use crate::scene::{Epoch, Kind, Plane, Pos, Seq};
+use crate::scene::{Epoch, Kind, Plane, Pos, Seq, Tick};
 
 /// Requests of a player between two of its lives: more than it makes in one.
 const COUNTED: u32 = 1 << 20;
@@ -142,6 +142,8 @@ impl Region {
             let last = known.as_ref().map_or(0, |known| known.view_counter);
             viewer.registers.counter = counter(epoch, last);
             viewer.resync = true;
+            // Acts that neighbours tell again, of a tick of which the old owner has made a frame, were shown.
+            viewer.frames_from = presented.tick.next().min(Tick(self.tick.0 + PATIENCE));
         }
         self.notice_route(slot, false, fx);
         if !is_known {

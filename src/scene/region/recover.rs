@@ -22,7 +22,7 @@ use super::bodies::Role;
 use super::snapshot::RegionSnapshot;
 use super::{Moved, PATIENCE, Phase, Region, RestoreError};
 use crate::scene::border::{Claim, Claims, Handoff, Recovered};
-use crate::scene::effects::{Effect, Input, Notice};
+use crate::scene::effects::{Effect, Input, Notice, Presented};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Epoch, Kind, RegionId, Scene, SessionId, Tick};
 
@@ -193,7 +193,12 @@ impl Region {
 
     /// Whether a player waits for its session.
     pub(super) fn is_dormant(&self, id: EntityId) -> bool {
-        self.recovering.as_ref().is_some_and(|r| r.dormant.contains_key(&id))
+        self.asleep(id).is_some()
+    }
+
+    /// What is known of a player that waits for its session.
+    pub(super) fn asleep(&self, id: EntityId) -> Option<&Handoff> {
+        self.recovering.as_ref()?.dormant.get(&id)
     }
 
     /// A player sleeps no more.
@@ -260,6 +265,7 @@ impl Region {
     /// more.
     pub(super) fn is_late(&mut self, from: RegionId, epoch: Epoch) -> bool {
         let late = self.fences.get(&from).is_some_and(|since| epoch < *since);
+        let late = late && !mutants::has(Mutant::AnyEpoch);
         self.counts.fenced += u64::from(late);
         late
     }
@@ -325,7 +331,7 @@ impl Region {
             };
             return Some(Claim { id, epoch: cold.epoch, region: owner });
         }
-        if let Some(dormant) = self.recovering.as_ref().and_then(|r| r.dormant.get(&id)) {
+        if let Some(dormant) = self.asleep(id) {
             return Some(here(dormant.epoch));
         }
         if let Some(moved) = self.moved.get(&id) {
@@ -401,11 +407,13 @@ impl Region {
     }
 
     /// Whether somebody who sleeps may wake without being presented: every other region has said what it knows, and
-    /// whoever was said to have it was asked and has had time to answer.
+    /// whoever was said to have it was asked and has had time to answer; and its session has had time to present it here, or
+    /// elsewhere, where nobody knew of it and others are asked about it.
     pub(super) fn may_wake(&self, id: EntityId) -> bool {
-        let doubted = self.recovering.as_ref().and_then(|r| r.doubted.get(&id));
-        let answered = doubted.is_none_or(|(_, since)| self.tick.0 >= since.0 + PATIENCE);
-        answered && self.have_all_answered()
+        let Some(recovering) = &self.recovering else { return true };
+        let has_had_time = |since: Tick| self.tick.0 >= since.0 + PATIENCE;
+        let answered = recovering.doubted.get(&id).is_none_or(|(_, since)| has_had_time(*since));
+        answered && recovering.since.is_some_and(has_had_time) && self.have_all_answered()
     }
 
     /// Tells everybody of those that the checkpoint does not know, of whom nobody was asked: they were handed back, and may
@@ -440,6 +448,13 @@ impl Region {
         }
         self.moved.insert(id, Moved { region, epoch, since: self.tick });
         true
+    }
+
+    /// A session has presented a player here, and knows better by now.
+    pub(super) fn take_for_gone(&mut self, claim: Claim) {
+        let old = |p: &Presented| p.id == claim.id && p.epoch < claim.epoch;
+        self.inbox.retain(|input| !matches!(input, Input::Present(presented) if old(presented)));
+        self.outdo(claim);
     }
 
     fn drop_real(&mut self, slot: u32) {

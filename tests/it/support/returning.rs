@@ -69,7 +69,7 @@ impl World {
         let player = Player::new(self.now_ms(), session, new, limits());
         let mut ask: Vec<RegionId> = self.regions.iter().map(Region::id).collect();
         let ask_then = ask.split_off(self.rng.below(ask.len() + 1));
-        let back = Comeback { id: client.entity, acked: client.ack, ask, ask_then };
+        let back = Comeback { id: client.entity, acked: client.ack, ask, ask_then, all: true };
         client.player = Some(player);
         (client.returning, client.returns) = (true, client.returns + 1);
         self.clients.insert(session, client);

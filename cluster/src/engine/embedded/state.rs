@@ -31,6 +31,8 @@ struct Granted {
     /// The way by which it was taken.
     way: i64,
     cut: bool,
+    /// Nobody holds it any more: it runs out, whatever becomes of the way.
+    left: bool,
     /// When it ends; none: not by time.
     ends: Option<Instant>,
     authority: Authority,
@@ -60,8 +62,15 @@ impl State {
         let authority = Authority::new(now, ttl);
         authority.always();
         let (lost, lost_told) = watch::channel(None);
-        let granted =
-            Granted { ttl, way, cut: false, ends: None, authority: authority.clone(), lost };
+        let granted = Granted {
+            ttl,
+            way,
+            cut: false,
+            left: false,
+            ends: None,
+            authority: authority.clone(),
+            lost,
+        };
         self.leases.insert(self.last_lease, granted);
         (self.last_lease, authority, lost_told)
     }
@@ -90,6 +99,7 @@ impl State {
     /// Lets a lease run out that nobody holds any more.
     pub fn run_out(&mut self, lease: i64, now: Instant) {
         if let Some(granted) = self.leases.get_mut(&lease) {
+            granted.left = true;
             granted.stop(now);
         }
     }
@@ -103,7 +113,7 @@ impl State {
 
     pub fn mend(&mut self, way: i64) {
         for granted in self.leases.values_mut().filter(|granted| granted.way == way) {
-            if std::mem::take(&mut granted.cut) {
+            if std::mem::take(&mut granted.cut) && !granted.left {
                 granted.ends = None;
                 granted.authority.always();
             }
@@ -212,5 +222,42 @@ impl Granted {
             self.ends = Some(now + self.ttl);
             self.authority.always_no_more(now, self.ttl);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(3);
+
+    #[tokio::test]
+    async fn a_lease_that_nobody_holds_runs_out_though_the_way_to_its_holder_is_mended() {
+        let (mut state, now) = (State::default(), Instant::now());
+        let (held, ..) = state.grant(TTL, 1, now);
+        let (left, ..) = state.grant(TTL, 1, now);
+        state.cut(1, now);
+        state.run_out(left, now);
+        state.mend(1);
+        assert_eq!(state.next_end(), Some(now + TTL));
+        state.expire(now + TTL);
+        assert!(!state.end(left, Loss::Gone), "it has ended");
+        assert!(state.end(held, Loss::Gone), "it was renewed");
+    }
+
+    #[tokio::test]
+    async fn whose_lease_was_betrayed_hears_of_it_when_the_way_is_mended() {
+        let (mut state, now) = (State::default(), Instant::now());
+        let (lease, authority, lost) = state.grant(TTL, 1, now);
+        let (other, ..) = state.grant(TTL, 2, now);
+        let put = Write::Put { data: bytes::Bytes::new(), lease };
+        let swap = Swap { asked: "set a value", key: "a".into(), guard: Guard::Absent, write: put };
+        assert!(matches!(state.swap(&swap), Swapped::Done(1)));
+        state.betray(1);
+        assert!(state.list("a").entries.is_empty(), "others may have it now");
+        assert!(authority.holds(now) && lost.borrow().is_none(), "its holder does not know");
+        state.mend(1);
+        assert!(!authority.holds(now) && *lost.borrow() == Some(Loss::Gone));
+        assert!(state.end(other, Loss::Left), "nobody else was betrayed");
     }
 }

@@ -69,3 +69,13 @@ fn who_was_handed_to_a_region_that_died_before_its_session_heard_is_presented_th
     let heard = b.notice(Notice::Present { region, owner: Epoch(4), epoch: Epoch(2) });
     assert_eq!(heard, ["4: present epoch 2 acked 0 at 1"]);
 }
+
+#[test]
+fn who_was_presented_where_it_has_gone_on_from_is_taken_back_from_there() {
+    let mut b = Bench::in_world();
+    let asked = |region, owner, epoch| Notice::Present { region, owner, epoch };
+    assert_eq!(b.notice(asked(HOME, Epoch(3), Epoch(1))), ["3: present epoch 1 acked 0 at 1"]);
+    let heard = b.notice(asked(NEXT, Epoch(4), Epoch(2)));
+    assert_eq!(heard, ["3: elsewhere in 4 epoch 2", "4: present epoch 2 acked 0 at 1"]);
+    assert_eq!(b.notice(asked(HOME, Epoch(3), Epoch(1))), NOTHING, "that is older");
+}

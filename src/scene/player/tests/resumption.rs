@@ -11,7 +11,7 @@ fn lingering() -> PlayerConfig {
 
 fn back() -> Said {
     let (ask, ask_then) = (vec![HOME, NEXT], vec![FAR]);
-    Said::Resume(Ok(Comeback { id: EntityId(40), acked: Seq(4), ask, ask_then }))
+    Said::Resume(Ok(Comeback { id: EntityId(40), acked: Seq(4), ask, ask_then, all: true }))
 }
 
 fn asked(region: RegionId) -> String {
@@ -130,4 +130,42 @@ fn what_a_client_says_again_that_was_applied_meanwhile_is_passed_over() {
     assert_eq!([b.say(step(8)), b.say(step(9))], [vec![], vec![]] as [Vec<String>; 2]);
     assert_eq!(b.say(step(9)), ["refused 9: the next input must be number 10"]);
     assert_eq!(b.say(step(10)), ["4: move 10"]);
+}
+
+#[test]
+fn that_nobody_knows_the_player_says_nothing_where_not_all_regions_are_known() {
+    let mut b = greeted();
+    let Said::Resume(Ok(known)) = back() else { unreachable!() };
+    b.say(Said::Resume(Ok(Comeback { ask_then: Vec::new(), all: false, ..known })));
+    b.notice(Notice::Nowhere { asked: HOME });
+    let told = b.notice(Notice::Nowhere { asked: NEXT });
+    assert_eq!(told, [format!("refused: {}", Problem::NotFound)], "it is to ask again");
+    assert_eq!(b.player.state(), State::Greeted);
+}
+
+#[test]
+fn frames_of_a_next_owner_that_came_too_early_are_asked_for_anew() {
+    let mut b = greeted();
+    b.say(back());
+    // Handed on at once, and the next owner is heard before the first one.
+    assert_eq!(b.frame(&frame(22, 9, 6, &[1], &[])), NOTHING);
+    assert_eq!(b.notice(found(8, 6)), ["take 1", "joined plane 1 tick 20"]);
+    let first = frame(21, 8, 6, &[], &[]);
+    let anew = FrameBatch {
+        sessions: first.sessions.iter().map(|s| SessionFrame { resync: true, ..*s }).collect(),
+        ..first
+    };
+    assert_eq!(b.frame(&anew), ["forward"]);
+    assert_eq!(b.notice(route(HOME, 9, 6, false)), NOTHING);
+    let told = b.frame(&frame(23, 9, 6, &[], &[1]));
+    assert_eq!(told, ["3: resync"], "it makes no sense without the one before");
+}
+
+#[test]
+fn a_route_that_comes_before_the_player_is_found_counts_once_it_is() {
+    let mut b = greeted();
+    b.say(back());
+    assert_eq!(b.notice(route(HOME, 9, 6, false)), NOTHING);
+    assert_eq!(b.notice(found(8, 6)), ["take 1", "joined plane 1 tick 20"]);
+    assert_eq!(b.say(step(7)), ["3: move 7"], "not to where it was found");
 }
