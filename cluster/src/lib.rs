@@ -21,6 +21,7 @@ pub mod fauna;
 pub mod gateway;
 pub mod home;
 pub mod http;
+pub mod island;
 pub mod link;
 pub mod local;
 pub mod logs;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::runtime::Runtime;
 
 use super::walkers::{Ground, Walkers};
-use super::{BenchClusterArgs, start};
+use super::{BenchClusterArgs, config, start};
 use crate::local::Parts;
 
 /// How long is measured.
@@ -47,7 +47,7 @@ pub fn compare(args: &BenchClusterArgs, runtime: &Runtime) -> anyhow::Result<Cos
 }
 
 fn of(players: usize, nodes: u16, runtime: &Runtime) -> anyhow::Result<f64> {
-    let cluster = start(Parts { nodes, gateways: 1 }, 4)?;
+    let cluster = start(Parts { nodes, gateways: 1 }, &config(4)?)?;
     let walkers = Walkers::start(runtime, &cluster.url(0)?, players, ALL)?;
     std::thread::sleep(Duration::from_secs(5));
     let before = served()?;

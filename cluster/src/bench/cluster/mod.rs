@@ -1,4 +1,4 @@
-//! `purview bench cluster`: what players notice when regions move, nodes end, die or fall silent, and what
+//! `purview bench cluster`: what players notice when regions move, nodes end, die, fall silent or are cut off, and what
 //! more nodes cost; on a real cluster of processes.
 
 mod cost;
@@ -19,6 +19,7 @@ use crate::local::{LocalCluster, Parts};
 #[command(after_help = "Examples:\n  \
     purview bench cluster\n  \
     purview bench cluster --players 200 --moves 50 --drains 50 --kills 50 --silences 0\n  \
+    purview bench cluster --players 200 --moves 0 --drains 0 --kills 0 --silences 0 --partitions 50\n  \
     purview bench cluster --cost --players 2000 --json\n\n\
     Starts an etcd, a PostgreSQL, nodes and a gateway as processes of their own, and clients. A pause is the \
     longest time between two frames of a client around an event, less a tick. Exits with 1 when \
@@ -39,6 +40,10 @@ pub struct BenchClusterArgs {
     /// How often its node falls silent for longer than its lease.
     #[arg(long, default_value_t = 3)]
     pub silences: usize,
+    /// How often its node is cut off: in turn from everybody, from etcd and PostgreSQL alone, and from its peers
+    /// alone; needs the right to make network namespaces.
+    #[arg(long, default_value_t = 3)]
+    pub partitions: usize,
     /// For how long everybody walks to and fro over a border between two nodes, seconds.
     #[arg(long, default_value_t = 20)]
     pub borders: u64,
@@ -189,10 +194,10 @@ fn config(regions: u16) -> anyhow::Result<Config> {
     ))?)
 }
 
-fn start(parts: Parts, regions: u16) -> anyhow::Result<LocalCluster> {
+fn start(parts: Parts, config: &Config) -> anyhow::Result<LocalCluster> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let said = &mut |line: String| eprintln!("bench: {line}");
-    Ok(LocalCluster::start(&program, &config(regions)?, parts, said)?)
+    Ok(LocalCluster::start(&program, config, parts, said)?)
 }
 
 #[cfg(test)]

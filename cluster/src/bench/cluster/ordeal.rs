@@ -1,4 +1,4 @@
-//! A region with everybody on it moves, and its node ends, dies, and falls silent.
+//! A region with everybody on it moves, and its node ends, dies, falls silent, and is cut off.
 
 use std::time::{Duration, Instant};
 
@@ -6,9 +6,10 @@ use anyhow::{Context, bail};
 use tokio::runtime::Runtime;
 
 use super::walkers::{Ground, Walkers};
-use super::{AtBorders, BenchClusterArgs, Outcome, Pauses, start};
+use super::{AtBorders, BenchClusterArgs, Outcome, Pauses, config, start};
 use crate::console::orders::{DrainOrder, MoveOrder};
 use crate::http;
+use crate::island::{Cut, Island};
 use crate::local::{LocalCluster, Member, Parts};
 use crate::node::ClusterSurvey;
 
@@ -39,14 +40,8 @@ struct Ordeal<'a> {
 
 /// Runs all of it.
 pub fn run(args: &BenchClusterArgs, runtime: &Runtime) -> anyhow::Result<Outcome> {
-    let cluster = start(Parts { nodes: 3, gateways: 1 }, 2)?;
-    let console = console(&cluster.gateways()[0])?;
-    let walkers = Walkers::start(runtime, &cluster.url(0)?, args.players, INSIDE)?;
-    let at_borders = AtBorders::default();
-    let (nodes, unacknowledged) = (3, 0);
-    let mut ordeal =
-        Ordeal { runtime, cluster, walkers, nodes, console, unacknowledged, at_borders };
-    ordeal.pause(Duration::from_secs(3));
+    let cluster = start(Parts { nodes: 3, gateways: 1 }, &config(2)?)?;
+    let mut ordeal = Ordeal::on(cluster, args, runtime)?;
     let mut pauses = Vec::new();
     let quiet = ordeal.events("nothing happens", 3, |o| o.lasts(Duration::from_secs(1)))?;
     pauses.push(quiet);
@@ -55,11 +50,42 @@ pub fn run(args: &BenchClusterArgs, runtime: &Runtime) -> anyhow::Result<Outcome
     pauses.push(ordeal.events("its node is drained", args.drains, Ordeal::drain)?);
     pauses.push(ordeal.events("its node is killed", args.kills, Ordeal::kill)?);
     pauses.push(ordeal.events("its node is silent", args.silences, Ordeal::silence)?);
-    let (disconnected, first_fault) = ordeal.walkers.faults();
-    let borders = ordeal.at_borders;
-    let inputs_unacknowledged = ordeal.unacknowledged;
-    let players = args.players;
-    Ok(Outcome { pauses, borders, players, disconnected, inputs_unacknowledged, first_fault })
+    let mut outcome = ordeal.outcome(pauses);
+    if args.partitions > 0 {
+        match Island::make() {
+            Ok(island) => partitions(args, runtime, &island, &mut outcome)?,
+            Err(error) => eprintln!("bench: no partitions, no network namespaces here: {error}"),
+        }
+    }
+    Ok(outcome)
+}
+
+/// On a cluster of which one node is in a network of its own.
+fn partitions(
+    args: &BenchClusterArgs,
+    runtime: &Runtime,
+    island: &Island,
+    outcome: &mut Outcome,
+) -> anyhow::Result<()> {
+    let mut config = config(2)?;
+    config.cluster.listen.set_ip(island.peers().into());
+    let cluster = start(Parts { nodes: 2, gateways: 1 }, &config)?;
+    let mut ordeal = Ordeal::on(cluster, args, runtime)?;
+    let mut pauses = Vec::new();
+    for (i, what, cut) in [
+        (2, "its node is cut off from everybody", Cut::Everybody),
+        (1, "its node is cut off from etcd and PostgreSQL", Cut::Stores),
+        (0, "its node is cut off from its peers for 2 s", Cut::Peers),
+    ] {
+        let count = (args.partitions + i) / 3;
+        pauses.push(ordeal.events(what, count, |o| o.partition(island, cut))?);
+    }
+    let more = ordeal.outcome(pauses);
+    outcome.pauses.extend(more.pauses);
+    outcome.disconnected += more.disconnected;
+    outcome.inputs_unacknowledged += more.inputs_unacknowledged;
+    outcome.first_fault = outcome.first_fault.take().or(more.first_fault);
+    Ok(())
 }
 
 fn console(member: &Member) -> anyhow::Result<String> {
@@ -67,7 +93,36 @@ fn console(member: &Member) -> anyhow::Result<String> {
     Ok(format!("http://{console}"))
 }
 
-impl Ordeal<'_> {
+impl<'a> Ordeal<'a> {
+    /// Lets everybody join and walk.
+    fn on(
+        cluster: LocalCluster,
+        args: &BenchClusterArgs,
+        runtime: &'a Runtime,
+    ) -> anyhow::Result<Ordeal<'a>> {
+        let console = console(&cluster.gateways()[0])?;
+        let walkers = Walkers::start(runtime, &cluster.url(0)?, args.players, INSIDE)?;
+        let (nodes, unacknowledged) = (cluster.nodes().len(), 0);
+        let at_borders = AtBorders::default();
+        let ordeal =
+            Ordeal { runtime, cluster, walkers, nodes, console, unacknowledged, at_borders };
+        ordeal.pause(Duration::from_secs(3));
+        Ok(ordeal)
+    }
+
+    /// What became of everybody.
+    fn outcome(self, pauses: Vec<Pauses>) -> Outcome {
+        let (disconnected, first_fault) = self.walkers.faults();
+        Outcome {
+            pauses,
+            borders: self.at_borders,
+            players: self.walkers.count(),
+            disconnected,
+            inputs_unacknowledged: self.unacknowledged,
+            first_fault,
+        }
+    }
+
     fn pause(&self, length: Duration) {
         std::thread::sleep(length);
     }
@@ -165,11 +220,23 @@ impl Ordeal<'_> {
         let begin = Instant::now();
         while !holds(self)? {
             if begin.elapsed() > PATIENCE {
-                bail!("in vain: {what}");
+                bail!("in vain: {what}; what was said last:\n{}", self.warnings());
             }
             self.pause(Duration::from_millis(20));
         }
         Ok(())
+    }
+
+    /// The last warnings of every node.
+    fn warnings(&self) -> String {
+        let mut all = Vec::new();
+        for node in self.cluster.nodes() {
+            let said = node.said();
+            let warns = said.lines().filter(|line| line.contains("WARN") || line.contains("ERROR"));
+            let last = warns.map(|line| format!("{}: {line}", node.name)).collect::<Vec<_>>();
+            all.extend(last.into_iter().rev().take(5).rev());
+        }
+        all.join("\n")
     }
 
     /// The node that owns the region.
@@ -190,6 +257,10 @@ impl Ordeal<'_> {
         let survey = self.survey()?;
         let least = survey.nodes.iter().filter(|n| n.takes_regions && n.name != owner);
         let to = least.min_by_key(|n| n.owns).context("there is no other node")?.name.clone();
+        self.relocate_to(to)
+    }
+
+    fn relocate_to(&mut self, to: String) -> anyhow::Result<(Instant, Instant)> {
         let from = Instant::now();
         self.order("/api/cluster/move", &MoveOrder { region: REGION, node: to.clone() })?;
         self.wait_for("the move", |o| Ok(o.owner()?.as_ref() == Some(&to)))?;
@@ -232,6 +303,42 @@ impl Ordeal<'_> {
         // It finds that its lease is gone, and ends.
         let silent = self.cluster.nodes().iter().find(|node| node.name == old);
         silent.context("it was there")?.resume();
+        Ok((from, to))
+    }
+
+    /// A node in the network that is cut off gets the region, and is cut off until another one has it; where
+    /// it keeps its lease, for two seconds.
+    fn partition(&mut self, island: &Island, cut: Cut) -> anyhow::Result<(Instant, Instant)> {
+        let last = self.cluster.nodes().last().filter(|node| node.name.starts_with("island"));
+        if last.is_none_or(|node| node.ended().is_some()) {
+            self.nodes += 1;
+            let etcd = self.cluster.etcd().url();
+            let set = island.settings(&etcd, &self.cluster.postgres().url())?;
+            let name = format!("island-{}", self.nodes);
+            self.cluster.add_node_within(name, &island.within(), &set)?;
+        }
+        let name = self.cluster.nodes().last().context("it was started")?.name.clone();
+        // It may get the region by itself.
+        self.pause(Duration::from_secs(3));
+        if self.owner()?.as_ref() != Some(&name) {
+            self.relocate_to(name.clone())?;
+            self.pause(Duration::from_secs(1));
+        }
+        let from = Instant::now();
+        island.cut(cut)?;
+        if cut == Cut::Peers {
+            self.pause(Duration::from_secs(2));
+            island.mend(cut)?;
+            return Ok((from, Instant::now() + TICK * 10));
+        }
+        self.is_taken_over(&name)?;
+        let to = Instant::now() + TICK * 10;
+        self.pause(Duration::from_secs(2));
+        island.mend(cut)?;
+        // It finds that its lease is gone, and ends.
+        let ended =
+            |o: &Self| Ok(o.cluster.nodes().iter().all(|n| n.name != name || n.ended().is_some()));
+        self.wait_for("the end of a node without a lease", ended)?;
         Ok((from, to))
     }
 

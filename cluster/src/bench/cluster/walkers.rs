@@ -128,6 +128,11 @@ impl Walkers {
         Ok(Walkers(shared))
     }
 
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.0.logs.len()
+    }
+
     /// Where they walk from now on.
     pub fn go(&self, ground: Ground) {
         *self.0.ground.lock().unwrap_or_else(PoisonError::into_inner) = ground;

@@ -11,6 +11,7 @@ use purview_cluster::engine::{
     Authority, Claim, Event, Grant, Leases, Membership, NodeInfo, Refusal, RegionKey, View, Watch,
 };
 
+use purview_cluster::sim::store::LeaseWay;
 use tokio::time::Instant;
 
 use super::proxy::Proxy;
@@ -26,8 +27,15 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// A store.
 pub enum Bench {
-    Embedded { store: Embedded, clock: ManualClock },
-    Etcd { server: Box<EtcdServer> },
+    Embedded {
+        store: Embedded,
+        clock: ManualClock,
+        /// It is reached as processes of a simulated cluster reach it.
+        simulated: bool,
+    },
+    Etcd {
+        server: Box<EtcdServer>,
+    },
 }
 
 /// A node's way to the store, which can be cut.
@@ -38,6 +46,7 @@ pub struct Way {
 
 enum Cut {
     Embedded(Arc<Embedded>),
+    Simulated(Arc<LeaseWay>),
     Etcd(Proxy),
 }
 
@@ -59,6 +68,7 @@ impl Way {
     pub fn cut(&self) {
         match &self.cut {
             Cut::Embedded(store) => store.cut(),
+            Cut::Simulated(way) => way.cut(),
             Cut::Etcd(proxy) => proxy.open(false),
         }
     }
@@ -67,6 +77,7 @@ impl Way {
     pub fn mend(&self) {
         match &self.cut {
             Cut::Embedded(store) => store.mend(),
+            Cut::Simulated(way) => way.mend(),
             Cut::Etcd(proxy) => proxy.open(true),
         }
     }
@@ -76,7 +87,16 @@ impl Bench {
     pub async fn embedded() -> Bench {
         let clock = ManualClock::default();
         let store = Embedded::with_clock(Epoch(0), Clock::Manual(clock.clone()));
-        Bench::Embedded { store, clock }
+        Bench::Embedded { store, clock, simulated: false }
+    }
+
+    pub async fn simulated() -> Bench {
+        match Bench::embedded().await {
+            Bench::Embedded { store, clock, .. } => {
+                Bench::Embedded { store, clock, simulated: true }
+            }
+            other => other,
+        }
     }
 
     pub async fn etcd() -> Bench {
@@ -87,6 +107,10 @@ impl Bench {
     /// A new way to the store.
     pub async fn way(&self) -> Way {
         match self {
+            Bench::Embedded { store, simulated: true, .. } => {
+                let way = Arc::new(LeaseWay::to(store, 1));
+                Way { leases: way.clone(), cut: Cut::Simulated(way) }
+            }
             Bench::Embedded { store, .. } => {
                 let way = Arc::new(store.another());
                 Way { leases: way.clone(), cut: Cut::Embedded(way) }
@@ -122,10 +146,11 @@ impl Bench {
     /// Lets time pass.
     pub async fn pass(&self, time: Duration) {
         match self {
-            Bench::Embedded { clock, .. } => {
+            Bench::Embedded { clock, simulated, .. } => {
                 clock.advance(time);
-                // What waits for the time or for the way runs meanwhile.
-                tokio::time::sleep(Duration::from_millis(2)).await;
+                // What waits for the time or for the way runs meanwhile; a simulated one is slower.
+                let runs = if *simulated { 30 } else { 2 };
+                tokio::time::sleep(Duration::from_millis(runs)).await;
             }
             Bench::Etcd { .. } => tokio::time::sleep(time).await,
         }

@@ -115,4 +115,18 @@ fn planes_in_groups_live_on_different_nodes() {
     assert_eq!(survey(gateway).maps[0].regions, 8);
     assert_eq!(trial.leaves(), before, "nobody was told to be gone");
     assert!(!trial.has_taken_over(), "no region went on from a checkpoint");
+    // The node of the second line dies while regions of it that were given up still live there.
+    assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "1x1"])["done"], true);
+    let retiring = survey(gateway).regions.into_iter().filter(|r| r.planes == 1 && r.node == *node);
+    assert!(retiring.count() > 1, "some of them are to be given up");
+    trial.cluster.nodes()[2].kill();
+    trial.walk(5);
+    trial.settles("after the node of one line has died with regions that were given up");
+    assert!(trial.has_taken_over());
+    let begin = std::time::Instant::now();
+    while survey(gateway).regions.len() != 2 {
+        assert!(begin.elapsed().as_secs() < 60, "{:?}", survey(gateway).regions);
+        trial.walk(1);
+    }
+    trial.settles("once they are given up");
 }
