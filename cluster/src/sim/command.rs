@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use purview::scene::mutants::Mutant;
 use serde_json::json;
 
 use super::faults::Faults;
@@ -43,6 +44,9 @@ pub struct SimArgs {
     /// Most players in a view list; without it as many as a configuration has by default, which is more than there are near.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub cap: Option<u32>,
+    /// In how many groups of planes the scene is cut, each with regions of its own.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
+    pub plane_groups: u32,
     /// End before this step.
     #[arg(long)]
     pub until: Option<u64>,
@@ -58,9 +62,10 @@ pub struct SimArgs {
     /// Where something is found, leave out faults and players for as long as it still is, and print the smallest run.
     #[arg(long)]
     pub shrink: bool,
-    /// Try deliberate bugs, one after the other, and print which seed finds which; only in builds with debug assertions.
-    #[arg(long)]
-    pub mutants: bool,
+    /// Try deliberate bugs, one after the other, and print which of the seeds finds which: all, or a list of their names;
+    /// only in builds with debug assertions.
+    #[arg(long, value_name = "NAMES", num_args = 0..=1, default_missing_value = "all", value_parser = mutants)]
+    pub mutants: Option<Mutants>,
     /// Log what processes say at this level, for example warn; not at all without it.
     #[arg(long, value_name = "LEVEL")]
     pub log: Option<String>,
@@ -72,6 +77,14 @@ pub struct SimArgs {
 /// Numbers, or none.
 #[derive(Debug, Clone)]
 pub struct Numbers(Vec<u32>);
+
+/// Deliberate bugs.
+#[derive(Debug, Clone)]
+pub struct Mutants(Vec<Mutant>);
+
+fn mutants(text: &str) -> Result<Mutants, String> {
+    mutation::named(text).map(Mutants)
+}
 
 fn numbers(text: &str) -> Result<Numbers, String> {
     if text == "none" {
@@ -101,6 +114,7 @@ impl SimArgs {
         let (lasts, nodes, gateways, players) =
             (self.lasts, self.nodes, self.gateways, self.players);
         let (faults, at_once, view_cap) = (self.faults.clone(), self.at_once, self.cap);
+        let plane_groups = self.plane_groups;
         let (until, trace, mutant) = (self.until, self.trace, None);
         let some = |numbers: &Option<Numbers>| numbers.as_ref().map(|numbers| numbers.0.clone());
         let only = Only { faults: some(&self.only_faults), players: some(&self.only_players) };
@@ -113,6 +127,7 @@ impl SimArgs {
             faults,
             at_once,
             view_cap,
+            plane_groups,
             until,
             trace,
             mutant,
@@ -131,6 +146,9 @@ pub fn again(options: &Options) -> String {
     );
     if let Some(cap) = options.view_cap {
         again += &format!(" --cap {cap}");
+    }
+    if options.plane_groups != 1 {
+        again += &format!(" --plane-groups {}", options.plane_groups);
     }
     let numbers = |of: &[u32]| match of {
         [] => "none".to_owned(),
@@ -152,8 +170,8 @@ pub fn run_sim(args: &SimArgs) -> anyhow::Result<u8> {
     if let Some(level) = args.log.clone() {
         crate::logs::init(&LogSettings { level, ..LogSettings::default() })?;
     }
-    if args.mutants {
-        return mutation::run(&args.options(args.seed), args.seeds);
+    if let Some(Mutants(mutants)) = &args.mutants {
+        return mutation::run(&args.options(args.seed), mutants, args.seeds);
     }
     let mut found = false;
     for seed in args.seed..args.seed.saturating_add(args.seeds) {

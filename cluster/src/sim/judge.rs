@@ -12,6 +12,7 @@
 //! | `ViewContinuity` | nobody who stays near is told to be gone |
 //! | `ViewCap` | no client is shown more players than the cap allows |
 //! | `ClientStays` | no client loses its player |
+//! | `GhostAge` | ghosts are no older than a tick while every link is up |
 //! | `Quiescence` | when nothing happens any more everybody is where it wants to be, and shown exactly to those near |
 //! | `Bounded` | what waits for a peer stays within its bound |
 
@@ -30,7 +31,7 @@ use purview::wire::Frame;
 
 pub use self::rules::{Place, Scope};
 use self::rules::{
-    act_order, input_order, one_authority, one_real, shown_are_near, views_are_stable,
+    act_order, input_order, old_ghosts, one_authority, one_real, shown_are_near, views_are_stable,
 };
 use super::journal::{Journal, What};
 use super::net::Host;
@@ -56,6 +57,8 @@ pub enum Invariant {
     ViewContinuity,
     /// See the module.
     ViewCap,
+    /// See the module.
+    GhostAge,
     /// See the module.
     ClientStays,
     /// See the module.
@@ -112,6 +115,14 @@ struct Authority {
     at: Duration,
 }
 
+/// An act that a client was shown: its number, when, and as of when.
+#[derive(Debug, Clone, Copy)]
+struct ShownAct {
+    number: u64,
+    at: Duration,
+    of: Duration,
+}
+
 /// What the judge knows of a client.
 #[derive(Debug, Clone, Default)]
 pub struct Client {
@@ -123,8 +134,8 @@ pub struct Client {
     pub acked: Seq,
     /// Who is shown to it, and where.
     pub shown: BTreeMap<EntityId, Pos>,
-    /// The last act of each that it was shown, and when.
-    acts: BTreeMap<EntityId, (u64, Duration)>,
+    /// The last act of each that it was shown.
+    acts: BTreeMap<EntityId, ShownAct>,
     /// Since when each is shown to it.
     since: BTreeMap<EntityId, Duration>,
     /// When it has joined or jumped last, or has begun to leave.
@@ -160,8 +171,17 @@ pub struct Judge {
     inner: Mutex<Inner>,
 }
 
+/// Until then processes find each other: what a region said before there was a connection is asked for.
+const STARTS: Duration = Duration::from_secs(10);
+
+/// How many ticks old ghosts may be while every link is up.
+const STALEST_GHOST: u64 = 1;
+
 /// After a jump, a join or a fault, for how long it may be that who is near is told to be gone.
 const EXCUSE: Duration = Duration::from_secs(8);
+
+/// A tick of the scene.
+const TICK: Duration = Duration::from_millis(100);
 
 /// How late a client may be shown what an owner of a life before has said.
 const LATE: Duration = Duration::from_secs(3);
@@ -253,6 +273,12 @@ impl Judge {
             self.journal.note(What::Authority { region: id, epoch, host: process.0, tick });
         }
         self.inner().regions.insert(id, Authority { epoch, process, tick, at });
+        // One that waits for a neighbour has not told anybody of this tick yet.
+        let judged = region.is_closed() && at >= self.inner().excused.max(STARTS);
+        for old in region.ghosts_older_than(STALEST_GHOST).filter(|_| judged) {
+            let text = old_ghosts((id, tick), old, STALEST_GHOST);
+            self.violated(Invariant::GhostAge, Vec::new(), text);
+        }
         self.tell_registers(region);
         for player in region.acting_players() {
             let now = Acting { player, region: id, region_epoch: epoch, process, tick, at };
@@ -281,6 +307,12 @@ impl Judge {
 
     fn entity_acted(&self, now: Acting) {
         let (id, process) = (now.player.id, now.process);
+        // The store has granted to others what it holds: where one of these has the entity it acts for nobody.
+        let betrayed = self.inner().betrayed.contains(&process);
+        let others = |before: &Acting| before.process != process;
+        if betrayed && self.inner().acting.get(&id).is_some_and(others) {
+            return;
+        }
         let before = self.inner().acting.insert(id, now);
         let place = |a: &Acting| (a.region, a.region_epoch, a.process, a.player.epoch);
         if let Some(before) = &before {
@@ -311,10 +343,14 @@ impl Judge {
         (client.place, client.acked, client.leapt) = (place, acked, leapt);
     }
 
-    /// Whether an entity has gone on from what was known of it before a death, in a time until now, or just before.
+    /// Whether an entity has gone on from what was known of it before a death, in a time until now, or just before; or is
+    /// about to, in a region that has another owner than the one that acted for it last.
     pub fn is_reborn(&self, id: EntityId, within: Duration) -> bool {
         let (inner, now) = (self.inner(), self.journal.now());
-        inner.reborn.get(&id).is_some_and(|at| now.saturating_sub(*at) <= within + LATE)
+        let acting = inner.acting.get(&id);
+        let rises = acting.and_then(|a| Some((a.region_epoch, inner.regions.get(&a.region)?)));
+        rises.is_some_and(|(epoch, owner)| owner.epoch > epoch)
+            || inner.reborn.get(&id).is_some_and(|at| now.saturating_sub(*at) <= within + LATE)
     }
 
     /// A client is told where it stands.
@@ -376,7 +412,7 @@ impl Judge {
         }
         for act in &frame.acts {
             let Ok(number) = <[u8; 8]>::try_from(&act.payload[..]) else { continue };
-            self.act_shown(id, act.id, u64::from_be_bytes(number));
+            self.act_shown(id, act.id, u64::from_be_bytes(number), frame.tick);
         }
         let mut inner = self.inner();
         inner.frames += 1;
@@ -386,23 +422,25 @@ impl Judge {
         }
     }
 
-    fn act_shown(&self, to: EntityId, of: EntityId, number: u64) {
+    fn act_shown(&self, to: EntityId, of: EntityId, number: u64, tick: Tick) {
         let result = {
             let mut inner = self.inner();
             let reborn = inner.reborn.get(&of).copied().unwrap_or_default();
             let excused = inner.excused;
             let Some(client) = inner.clients.get_mut(&to) else { return };
-            let before = client.acts.insert(of, (number, self.journal.now()));
+            let shown = ShownAct { number, at: self.journal.now(), of: TICK * tick.0 as u32 };
+            let before = client.acts.insert(of, shown);
             let entered = client.since.get(&of).copied().unwrap_or_default();
-            let quiet = before.filter(|(_, at)| *at > excused.max(entered).max(client.leapt));
-            if let Some((before, _)) = quiet.filter(|(before, _)| number > before + 1) {
+            let quiet = before.filter(|b| b.at > excused.max(entered).max(client.leapt));
+            if let Some(before) = quiet.filter(|before| number > before.number + 1) {
                 drop(inner);
+                let before = before.number;
                 let text = format!("{to} sees act {number} of {of} after act {before}");
                 return self.violated(Invariant::ActHeard, vec![to, of], text);
             }
             // What an owner that died had shown and not acknowledged is done again.
-            let before = before.filter(|(_, at)| *at > reborn + LATE);
-            act_order(before.map(|(number, _)| number), number)
+            let before = before.filter(|before| before.of > reborn + LATE);
+            act_order(before.map(|before| before.number), number)
         };
         let result = result.map_err(|text| format!("{to} sees {of}: {text}"));
         self.check(Invariant::ActOrder, &[to, of], result);

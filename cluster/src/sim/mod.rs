@@ -65,6 +65,8 @@ pub struct Options {
     pub at_once: u32,
     /// Most players in a view list; `None`: as many as the configuration has by default.
     pub view_cap: Option<u32>,
+    /// In how many groups of planes the scene is cut, each with regions of its own; players are on two planes. At least 1.
+    pub plane_groups: u32,
     /// Ends before this step.
     pub until: Option<u64>,
     /// Prints every step.

@@ -1,5 +1,5 @@
-//! One contract for every engine: what nodes agree on, over the store of one process and over etcd;
-//! what is kept, over redb and over PostgreSQL. The servers are real ones, each test has its own.
+//! One contract for every engine: what nodes agree on, over the store of one process, as it is and simulated, and over etcd;
+//! what is kept, over redb, over the simulated shelf and over PostgreSQL. The servers are real ones, each test has its own.
 
 mod bench;
 mod checkpoints;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use purview::scene::inspect::ActingPlayer;
-use purview::scene::{EntityId, Epoch, Plane, Pos};
+use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, Tick};
 
 use super::{Acting, Authority};
 use crate::sim::net::Host;
@@ -55,6 +55,17 @@ pub fn input_order(before: &ActingPlayer, now: &ActingPlayer) -> Result<(), Stri
     }
     let (id, back) = (now.id, now.last_applied);
     Err(format!("{id} has applied input {back} after {}", before.last_applied))
+}
+
+/// How old what a region knows of a neighbour's ghosts is, and may be, ticks, in words.
+pub fn old_ghosts(
+    (region, tick): (RegionId, Tick),
+    (neighbour, age): (RegionId, u64),
+    bound: u64,
+) -> String {
+    format!(
+        "ghosts of region {neighbour} are {age} ticks old in region {region}, tick {tick}, not {bound} at most"
+    )
 }
 
 /// A player's acts are shown in the order in which it did them.

@@ -116,8 +116,9 @@ fn inputs_go_back_only_with_a_death() {
 async fn an_act_that_is_shown_twice_is_noticed_unless_its_owner_has_died() {
     let acted = |number: u64| {
         let payload = number.to_be_bytes().to_vec().into();
-        Frame { acts: vec![Acted { id: EntityId(2), payload }], ..frame(2) }
+        Frame { acts: vec![Acted { id: EntityId(2), payload }], ..frame(60) }
     };
+    // Of a tick that is as late as the time at which it is shown.
     let me = EntityId(1);
     let show = |judge: &Judge, number| judge.shown(me, &acted(number), BTreeMap::new());
     let dead = judge();

@@ -15,7 +15,7 @@ use super::bench::region;
 use super::over_each;
 use super::shelf::Shelf;
 
-over_each!(Shelf: redb, postgres: {
+over_each!(Shelf: redb, simulated, postgres: {
     the_newest_and_the_one_before_are_kept,
     the_same_again_changes_nothing,
     what_is_older_never_replaces_what_is_newer,

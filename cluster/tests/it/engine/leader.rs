@@ -5,7 +5,7 @@ use purview_cluster::engine::{LeaseError, View};
 use super::bench::{Bench, TTL, watch_until};
 use super::over_each;
 
-over_each!(Bench: embedded, etcd: {
+over_each!(Bench: embedded, simulated, etcd: {
     another_leads_when_the_leader_leaves,
     another_leads_when_the_leaders_lease_ends,
     who_resigns_can_lead_again,

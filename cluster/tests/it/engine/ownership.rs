@@ -8,7 +8,7 @@ use purview_cluster::engine::{LeaseError, Loss, Released};
 use super::bench::{Bench, TTL, granted, node, refused, region};
 use super::over_each;
 
-over_each!(Bench: embedded, etcd: {
+over_each!(Bench: embedded, simulated, etcd: {
     a_claim_excludes_other_claims,
     who_owns_a_region_gets_its_grant_again,
     epochs_grow_with_every_grant_of_any_region,

@@ -6,15 +6,21 @@ use purview_cluster::engine::Checkpoints;
 use purview_cluster::engine::postgres::Postgres;
 use purview_cluster::engine::redb::Redb;
 use purview_cluster::engine::servers::PostgresServer;
+use purview_cluster::sim::store::Memory;
 
 pub enum Shelf {
     Redb { dir: tempfile::TempDir },
+    Simulated { memory: Memory },
     Postgres { server: PostgresServer },
 }
 
 impl Shelf {
     pub async fn redb() -> Shelf {
         Shelf::Redb { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub async fn simulated() -> Shelf {
+        Shelf::Simulated { memory: Memory::new(1) }
     }
 
     pub async fn postgres() -> Shelf {
@@ -28,6 +34,7 @@ impl Shelf {
             Shelf::Redb { dir } => {
                 Arc::new(Redb::open(dir.path()).unwrap_or_else(|e| panic!("{e}")))
             }
+            Shelf::Simulated { memory } => Arc::new(memory.clone()),
             Shelf::Postgres { server } => {
                 let opened = Postgres::connect(&server.url(), "test").await;
                 Arc::new(opened.unwrap_or_else(|e| panic!("{e}")))

@@ -7,7 +7,7 @@ use purview_cluster::engine::{Claim, LeaseError, Loss};
 use super::bench::{Bench, TTL, granted, refused, region};
 use super::over_each;
 
-over_each!(Bench: embedded, etcd: {
+over_each!(Bench: embedded, simulated, etcd: {
     a_node_that_is_cut_off_stops_before_another_begins,
     a_store_that_is_stopped_ends_authority_before_it_gives_regions_away,
     a_short_silence_changes_nothing,

@@ -8,7 +8,7 @@ use purview_cluster::engine::{LeaseError, Leases, Put, Revision};
 use super::bench::Bench;
 use super::over_each;
 
-over_each!(Bench: embedded, etcd: {
+over_each!(Bench: embedded, simulated, etcd: {
     a_value_changes_only_for_who_knows_it,
     of_many_who_create_a_value_all_get_the_same,
     of_many_who_count_none_is_lost,

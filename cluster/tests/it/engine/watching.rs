@@ -8,7 +8,7 @@ use purview_cluster::engine::{Event, LeaseError, Put, View, What};
 use super::bench::{Bench, TTL, granted, node, region, watch_until};
 use super::over_each;
 
-over_each!(Bench: embedded, etcd: {
+over_each!(Bench: embedded, simulated, etcd: {
     a_watch_begins_with_everything,
     every_change_comes_in_order_over_a_crash,
     a_lease_that_ends_is_one_change,
