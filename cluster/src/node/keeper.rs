@@ -481,19 +481,21 @@ impl Keeper {
         }
     }
 
-    /// Gives up what is this process's by the store, does not run here, and is to run nowhere: the store did not answer when
-    /// it was given up first. Everybody would take it for a region that says nothing.
+    /// Gives up what is this process's by the store, does not run here, and is to run elsewhere or nowhere: the store did
+    /// not answer when it was given up first. Everybody would take it for a region that says nothing.
     async fn give_up_leftovers(&self, view: &View) {
         let mine = self.me.incarnation();
+        let plan = planner::plan_of(view).of;
+        let is_meant = |id: RegionId| plan.get(&id.0).is_none_or(|node| *node == mine.0);
         for (key, owner) in view.owners.iter().filter(|(_, owner)| owner.incarnation == mine) {
             let id = RegionId(key.region);
             let lives = self.residents().epoch(id).is_some() || self.mover.is_moving(id);
             if !lives
                 && !mutants::has(Mutant::GivenUpOnce)
                 && self.is_known(key)
-                && matches!(self.is_due(id).await, Ok(false))
+                && (!is_meant(id) || matches!(self.is_due(id).await, Ok(false)))
             {
-                tracing::debug!(region = %id, "a region that is over is given up again");
+                tracing::debug!(region = %id, "a region that does not run here is given up again");
                 self.give_up(key, owner.epoch).await;
             }
         }

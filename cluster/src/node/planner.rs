@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use purview::scene::mutants::{self, Mutant};
 use purview::scene::{RegionId, Scene, Tick};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -31,8 +32,15 @@ const DRAINS: &str = "drains";
 /// planned together.
 const SETTLES: Duration = Duration::from_millis(1_500);
 
-/// A move that takes longer has failed; its region stays where it is.
+/// A move that takes longer has failed; its region stays where it is for now, and others have their turn.
 const MOVE_LIMIT: Duration = Duration::from_secs(6);
+
+/// How long after a failed move the same one is tried again.
+const TRIES_AGAIN: Duration = Duration::from_secs(4);
+
+/// A move that has failed so often is not meant any more, until somebody orders it anew: for over two minutes
+/// those two could not agree on it.
+const TRIES: u32 = 15;
 
 /// Who each region is meant for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,6 +187,23 @@ impl Orders {
         .await?)
     }
 
+    /// Regions that are meant for another node than the one that has them, both of which are there: what was ordered
+    /// and is not done.
+    pub fn outstanding(&self) -> Vec<RegionId> {
+        let view = self.look();
+        let lives = |node: u64| view.nodes.contains_key(&Incarnation(node));
+        let plan = plan_of(&view);
+        let elsewhere = |region: u32, owner: &Owner| {
+            let meant = plan.of.get(&region).copied().filter(|node| lives(*node));
+            lives(owner.incarnation.0) && meant.is_some_and(|node| node != owner.incarnation.0)
+        };
+        let known = view.owners.iter().filter(|(key, _)| self.maps.knows(key));
+        known
+            .filter(|(key, owner)| elsewhere(key.region, owner))
+            .map(|(key, _)| RegionId(key.region))
+            .collect()
+    }
+
     /// A scene is to be cut otherwise, while everybody walks on. Gives the scene's name and the version that
     /// its map will have.
     ///
@@ -214,11 +239,45 @@ pub(super) struct Planner {
     changes: Change,
     /// The move that was seen last, and since when.
     watched: Option<(Revision, Instant)>,
+    failed: Failed,
+}
+
+/// Moves that were not made: of which region, to whom; how often, and when last. A leader knows of those under its
+/// lead.
+#[derive(Debug, Default)]
+struct Failed(HashMap<(u32, u64), (u32, Instant)>);
+
+impl Failed {
+    /// One was not made once more. Gives how often by now.
+    fn note(&mut self, region: u32, to: u64, now: Instant) -> u32 {
+        let (times, last) = self.0.entry((region, to)).or_insert((0, now));
+        (*times, *last) = (*times + 1, now);
+        *times
+    }
+
+    /// Whether it may be tried, again or for the first time.
+    fn may_try(&self, region: u32, to: u64, now: Instant) -> bool {
+        let last = self.0.get(&(region, to)).map(|(_, last)| *last);
+        last.is_none_or(|last| {
+            now.duration_since(last) >= TRIES_AGAIN && !mutants::has(Mutant::MovedOnce)
+        })
+    }
+
+    /// Forgets those that nobody wants any more, or that came to pass.
+    fn retain(&mut self, is_due: impl Fn(u32, u64) -> bool) {
+        self.0.retain(|(region, to), _| is_due(*region, *to));
+    }
 }
 
 impl Planner {
     pub(super) fn new(store: Arc<dyn Leases>, maps: Maps) -> Planner {
-        Planner { store, maps, changes: Change::default(), watched: None }
+        Planner {
+            store,
+            maps,
+            changes: Change::default(),
+            watched: None,
+            failed: Failed::default(),
+        }
     }
 
     /// All regions that there are, or are about to be made.
@@ -350,26 +409,63 @@ impl Planner {
                 return Ok(());
             }
             if waits {
-                tracing::warn!(region = now.region, "a region does not move; it stays where it is");
-                // Who has it is meant to have it, until the plan changes.
-                change(&*self.store, PLAN, |plan: &mut Plan| {
-                    plan.of.insert(now.region, now.from);
-                })
-                .await?;
+                let times = self.failed.note(now.region, now.to, Instant::now());
+                let (region, to) = (now.region, now.to);
+                if times < TRIES {
+                    tracing::warn!(region, to, times, "a region does not move; it is tried again");
+                } else {
+                    tracing::warn!(
+                        region,
+                        to,
+                        times,
+                        "a region does not move; it stays where it is"
+                    );
+                    change(&*self.store, PLAN, |plan: &mut Plan| {
+                        plan.of.insert(now.region, now.from);
+                    })
+                    .await?;
+                }
+                self.watched = None;
                 put(&*self.store, MOVE, expected, &None::<Move>).await?;
                 return Ok(());
             }
         }
         let plan = plan_of(view).of;
-        let next = plan.iter().filter(|_| may_begin).find_map(|(region, to)| {
-            let owner = owner(*region)?;
+        let due = |region: u32, to: u64| {
+            let owner = owner(region).filter(|owner| owner.incarnation.0 != to)?;
             let from = owner.incarnation.0;
-            let due = from != *to && lives(from) && lives(*to);
-            due.then_some(Move { region: *region, epoch: owner.epoch.0, from, to: *to })
+            (lives(from) && lives(to)).then_some(Move { region, epoch: owner.epoch.0, from, to })
+        };
+        self.failed
+            .retain(|region, to| plan.get(&region) == Some(&to) && due(region, to).is_some());
+        let next = plan.iter().filter(|_| may_begin).find_map(|(region, to)| {
+            let may = self.failed.may_try(*region, *to, Instant::now());
+            due(*region, *to).filter(|_| may)
         });
         if next != now {
             put(&*self.store, MOVE, expected, &next).await?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_move_that_failed_is_tried_again_after_a_while_and_others_meanwhile() {
+        let begin = Instant::now();
+        let mut failed = Failed::default();
+        assert_eq!(failed.note(4, 1, begin), 1);
+        assert!(!failed.may_try(4, 1, begin));
+        assert!(failed.may_try(4, 2, begin) && failed.may_try(5, 1, begin));
+        let later = begin + TRIES_AGAIN;
+        assert!(failed.may_try(4, 1, later));
+        assert_eq!(failed.note(4, 1, later), 2);
+        assert!(!failed.may_try(4, 1, later));
+        failed.retain(|region, to| (region, to) != (4, 1));
+        assert!(failed.may_try(4, 1, later));
+        assert_eq!(failed.note(4, 1, later), 1);
     }
 }

@@ -121,6 +121,15 @@ impl Cluster {
         self.scene().map(of).unwrap_or_default()
     }
 
+    /// Whether all regions are where they were ordered to be, as far as the first process knows that is up.
+    fn orders_are_done(&self) -> Result<(), String> {
+        let outstanding = self.first_up().map(|reach| reach.orders.outstanding());
+        match outstanding.unwrap_or_default().as_slice() {
+            [] => Ok(()),
+            regions => Err(format!("regions {regions:?} are not where they were ordered to be")),
+        }
+    }
+
     fn first_up(&self) -> Option<Reach> {
         let processes = self.processes.borrow();
         let up = processes.values().filter(|process| !process.is_over());
@@ -277,7 +286,11 @@ impl Cluster {
         loop {
             sleep(Duration::from_millis(250)).await;
             let wrong = match self.is_whole() {
-                true => self.ground.judge.unsettled(&self.regions()),
+                true => self
+                    .ground
+                    .judge
+                    .unsettled(&self.regions())
+                    .or_else(|| self.orders_are_done().err().map(|text| (Vec::new(), text))),
                 false => Some((Vec::new(), "not every region is known to everybody".into())),
             };
             match wrong {
