@@ -78,10 +78,14 @@ pub enum Mutant {
     HandedTwice,
     /// A region that is over is given up once, whether or not the store has heard it.
     GivenUpOnce,
+    /// Whom a region has handed over just before its owner died its next owner does not hand over again.
+    HandedOnce,
+    /// A move that was ordered and did not come to pass is not tried again.
+    MovedOnce,
 }
 
 /// All of them.
-pub const ALL: [Mutant; 35] = [
+pub const ALL: [Mutant; 37] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -117,6 +121,8 @@ pub const ALL: [Mutant; 35] = [
     Mutant::GapUnasked,
     Mutant::HandedTwice,
     Mutant::GivenUpOnce,
+    Mutant::HandedOnce,
+    Mutant::MovedOnce,
 ];
 
 thread_local! {

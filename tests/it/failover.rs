@@ -487,3 +487,44 @@ fn a_region_that_goes_on_knows_whom_it_has_handed_on_before_its_checkpoint() {
         [(id, NEXT)]
     );
 }
+
+/// Found by simulation: a region handed somebody over just as its link was cut, kept a checkpoint, and died. Nobody knew of
+/// it any more.
+#[test]
+fn whoever_was_handed_on_and_not_heard_of_is_handed_on_again() {
+    let (mut w, ..) = pair_of_players();
+    let (mut other, ..) = pair_of_players();
+    let beast = npc(&mut w, 3_100);
+    assert_eq!(npc(&mut other, 3_100), beast);
+    (0..2).for_each(|_| w.step());
+    (0..2).for_each(|_| other.step());
+    push(&mut w, DEAD, beast, 3_400);
+    (0..3).for_each(|_| w.step());
+    assert_eq!(home(&w, beast), Some(NEXT));
+    let snapshot = w.regions[DEAD.0 as usize].checkpoint().expect("between two ticks");
+    let (scene, how) = (w.scene.clone(), Recovery { ask: vec![NEXT], grace_ticks: 100 });
+    let mut fx = Vec::new();
+    Region::recover(scene, DEAD, Epoch(9), snapshot, how, &mut fx).unwrap();
+    let again = fx.into_iter().find_map(|effect| match effect {
+        Effect::Forward(NEXT, input) if matches!(*input, Input::Claims(_)) => Some(*input),
+        _ => None,
+    });
+    let again = again.expect("it says so once more");
+    // Who has heard it before knows it.
+    w.tell(NEXT, again.clone());
+    (0..5).for_each(|_| w.step());
+    assert_eq!(home(&w, beast), Some(NEXT));
+    // Who has gone since stays away.
+    w.tell(NEXT, Input::Leave(beast));
+    (0..3).for_each(|_| w.step());
+    w.tell(NEXT, again.clone());
+    (0..5).for_each(|_| w.step());
+    assert_eq!(home(&w, beast), None);
+    // Who has not heard it takes it.
+    other.tell(DEAD, Input::Leave(beast));
+    (0..3).for_each(|_| other.step());
+    other.tell(NEXT, again);
+    (0..5).for_each(|_| other.step());
+    assert_eq!(home(&other, beast), Some(NEXT));
+    assert_eq!(other.regions[NEXT.0 as usize].find(beast).unwrap().pos, Pos::ground(3_400, 600));
+}

@@ -457,6 +457,11 @@ impl Judge {
         if crowded || now < inner.excused || recent(client.leapt) || recent(them.leapt) {
             return Ok(());
         }
+        // What clients say again after a death takes a player in one tick from where a checkpoint has it to where it is.
+        let reborn = |id| inner.reborn.get(&id).is_some_and(|at| recent(*at));
+        if reborn(me) || reborn(other) {
+            return Ok(());
+        }
         let (Some(a), Some(b)) = (inner.acting.get(&me), inner.acting.get(&other)) else {
             return Ok(());
         };

@@ -58,7 +58,7 @@ fn without_faults_everything_holds_and_everybody_is_shown() {
 }
 
 /// Seeds that have found something: with 24 players, and two faults at once at most.
-const FOUND: [(u64, &str); 21] = [
+const FOUND: [(u64, &str); 23] = [
     (2, "who walked on before two regions died sleeps in one and lives in the other"),
     (31, "a region that has come is forgotten when the process that it came from ends"),
     (36, "a region that rises says that it does not know whom another one is about to hand back"),
@@ -80,6 +80,8 @@ const FOUND: [(u64, &str); 21] = [
     (10670, "a region that is over is not given up when the store does not answer once"),
     (50209, "a neighbour that skips the first tick by a new map has not told whom it has"),
     (60092, "a process that is stopped while it joins has a clock that is late for good"),
+    (110173, "a region whose move failed while the store did not answer runs nowhere"),
+    (112093, "one who is handed over as a link is cut, just before a checkpoint and a death, is lost"),
 ];
 
 /// The same with one fault at a time.

@@ -29,6 +29,11 @@ use crate::scene::{EntityId, Epoch, Kind, RegionId, Scene, SessionId, Tick};
 /// Ticks for which a recovered region waits, with its first tick, for its players' sessions.
 const PRESENT_TICKS: u64 = 3;
 
+/// For how many ticks before its checkpoint a region that goes on from it hands over again whom it has handed over: for
+/// so long words may have been under way on a link that was cut. Less than the grace, so that whoever was handed to and
+/// has died since still asks others about them.
+const AGAIN_TICKS: u64 = 150;
+
 /// For how many ticks players may still be presented after a recovered region has moved.
 const ESCORT_TICKS: u64 = 300;
 
@@ -98,7 +103,29 @@ impl Region {
         let news = Recovered { region: id, epoch, holds: region.holds() };
         let news = |to| Effect::Forward(to, Box::new(Input::Recovered(Box::new(news.clone()))));
         fx.extend(asked.into_iter().map(news));
+        region.hand_over_again(fx);
         Ok(region)
+    }
+
+    /// Says once more whom the owner before has handed over of late: it may have died before that was heard.
+    fn hand_over_again(&self, fx: &mut Vec<Effect>) {
+        let mut again: FxHashMap<RegionId, Vec<Handoff>> = FxHashMap::default();
+        let (from, tick) = (self.id, self.tick);
+        let recent = self.escrow.lent().filter(|(at, ..)| at.0 + AGAIN_TICKS > tick.0);
+        for (_, to, handoff) in recent.filter(|(.., handoff)| !self.knows_newer(handoff)) {
+            again.entry(*to).or_default().push(handoff.clone());
+        }
+        let mut again: Vec<_> = again.into_iter().collect();
+        again.sort_unstable_by_key(|(to, _)| *to);
+        for (to, handed) in again.into_iter().filter(|_| !mutants::has(Mutant::HandedOnce)) {
+            let claims = Claims { from, answer: None, tick, lives: Vec::new(), handed };
+            fx.push(Effect::Forward(to, Box::new(Input::Claims(Box::new(claims)))));
+        }
+    }
+
+    /// Whether something newer is known of an entity than a handoff that was kept.
+    fn knows_newer(&self, handoff: &Handoff) -> bool {
+        self.claim(handoff.state.id).is_some_and(|claim| claim.epoch > handoff.epoch)
     }
 
     /// Who lives here as far as is known.
@@ -304,8 +331,7 @@ impl Region {
                 }
             }
         }
-        let newer = |h: &Handoff| self.claim(h.state.id).is_some_and(|c| c.epoch > h.epoch);
-        let handed = self.escrow.lent().filter(|(_, to, h)| *to == region && !newer(h));
+        let handed = self.escrow.lent().filter(|(_, to, h)| *to == region && !self.knows_newer(h));
         let handed = handed.map(|(.., handoff)| handoff.clone()).collect();
         let closed = self.phase == Phase::Closed;
         let tick = if closed { self.tick } else { Tick(self.tick.0.saturating_sub(1)) };
@@ -367,22 +393,41 @@ impl Region {
             let claims = Claims { from, answer, tick, lives, handed };
             fx.push(Effect::Forward(to, Box::new(Input::Claims(Box::new(claims)))));
         }
-        if claims.answer != Some(self.epoch) {
-            return;
+        if claims.answer == Some(self.epoch) {
+            self.inbound.hear_of(claims.from, claims.tick);
+            if let Some(recovering) = &mut self.recovering {
+                recovering.asked.retain(|asked| *asked != claims.from);
+            }
         }
-        self.inbound.hear_of(claims.from, claims.tick);
-        if let Some(recovering) = &mut self.recovering {
-            recovering.asked.retain(|asked| *asked != claims.from);
+        if claims.answer.is_none_or(|epoch| epoch == self.epoch) {
+            self.take_handed(claims.handed, fx);
+        }
+    }
+
+    /// Takes whoever was handed here and is not known: this region goes on from a checkpoint that was made before, or it did
+    /// not hear of it before whoever handed them here has died.
+    fn take_handed(&mut self, handed: Vec<Handoff>, fx: &mut Vec<Effect>) {
+        if handed.is_empty() {
+            return;
         }
         let came = self.escrow.who_has_come();
         let mut back = Vec::new();
-        for handoff in claims.handed {
+        for handoff in handed {
             let id = handoff.state.id;
-            let newer = self.claim(id).is_some_and(|c| c.epoch > handoff.epoch);
+            let newer = self.claim(id).is_some_and(|c| {
+                c.epoch > handoff.epoch || (c.epoch == handoff.epoch && c.region == self.id)
+            });
             let is_known = newer || came.get(&id).is_some_and(|under| *under >= handoff.epoch);
-            if !is_known && self.bodies.has_kind(handoff.state.kind) {
+            if is_known || !self.bodies.has_kind(handoff.state.kind) {
+                continue;
+            }
+            if self.recovering.is_some() {
                 self.take_back(handoff, fx);
                 back.extend(self.claim(id));
+            } else {
+                tracing::info!(region = %self.id, from = %handoff.from, entity = %id, epoch = %handoff.epoch, "an entity was handed here by who died");
+                // What its client was told is not known any more.
+                self.receive(Handoff { resync: true, ..handoff }, fx);
             }
         }
         self.ask_about(back, fx);
