@@ -9,6 +9,7 @@
 //! | `ActHeard` | who is shown somebody is shown all of its acts, but for what a fault costs |
 //! | `AckHolds` | what was acknowledged to a client stays applied |
 //! | `ViewSound` | no client is told that somebody comes who is there, or goes or moves who is not |
+//! | `PlaceOrder` | nobody is shown a player where it never was, or where it was before the place that was shown last |
 //! | `ViewContinuity` | nobody who stays near is told to be gone |
 //! | `ViewCap` | no client is shown more players than the cap allows |
 //! | `ClientStays` | no client loses its player |
@@ -17,6 +18,7 @@
 //! | `Bounded` | what waits for a peer stays within its bound |
 
 mod rules;
+mod trails;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -33,6 +35,7 @@ pub use self::rules::{Place, Scope};
 use self::rules::{
     act_order, input_order, old_ghosts, one_authority, one_real, shown_are_near, views_are_stable,
 };
+use self::trails::{Astray, Mark, Trail};
 use super::journal::{Journal, What};
 use super::net::Host;
 
@@ -53,6 +56,8 @@ pub enum Invariant {
     AckHolds,
     /// See the module.
     ViewSound,
+    /// See the module.
+    PlaceOrder,
     /// See the module.
     ViewContinuity,
     /// See the module.
@@ -134,6 +139,8 @@ pub struct Client {
     pub acked: Seq,
     /// Who is shown to it, and where.
     pub shown: BTreeMap<EntityId, Pos>,
+    /// The last place of each that it was shown.
+    marks: BTreeMap<EntityId, Mark>,
     /// The last act of each that it was shown.
     acts: BTreeMap<EntityId, ShownAct>,
     /// Since when each is shown to it.
@@ -148,6 +155,7 @@ pub struct Client {
 struct Inner {
     regions: BTreeMap<RegionId, Authority>,
     acting: BTreeMap<EntityId, Acting>,
+    trails: BTreeMap<EntityId, Trail>,
     /// When an entity has last gone on from what was known of it before a death.
     reborn: BTreeMap<EntityId, Duration>,
     clients: BTreeMap<EntityId, Client>,
@@ -280,6 +288,9 @@ impl Judge {
             self.violated(Invariant::GhostAge, Vec::new(), text);
         }
         self.tell_registers(region);
+        for (id, epoch, pos) in region.handed_over() {
+            self.inner().trails.entry(id).or_default().note(epoch, pos);
+        }
         for player in region.acting_players() {
             let now = Acting { player, region: id, region_epoch: epoch, process, tick, at };
             self.entity_acted(now);
@@ -307,6 +318,7 @@ impl Judge {
 
     fn entity_acted(&self, now: Acting) {
         let (id, process) = (now.player.id, now.process);
+        self.inner().trails.entry(id).or_default().note(now.player.epoch, now.player.pos);
         // The store has granted to others what it holds: where one of these has the entity it acts for nobody.
         let betrayed = self.inner().betrayed.contains(&process);
         let others = |before: &Acting| before.process != process;
@@ -410,6 +422,7 @@ impl Judge {
             let now = self.journal.now();
             client.since.extend(frame.enters.iter().map(|entered| (entered.id, now)));
         }
+        self.places_shown(id, &shown);
         for act in &frame.acts {
             let Ok(number) = <[u8; 8]>::try_from(&act.payload[..]) else { continue };
             self.act_shown(id, act.id, u64::from_be_bytes(number), frame.tick);
@@ -419,6 +432,32 @@ impl Judge {
         if let Some(client) = inner.clients.get_mut(&id) {
             client.shown = shown;
             client.acked = client.acked.max(frame.ack);
+        }
+    }
+
+    /// A client was shown players at these places, of whom some were there before.
+    fn places_shown(&self, to: EntityId, shown: &BTreeMap<EntityId, Pos>) {
+        let mut inner = self.inner();
+        let Inner { clients, trails, .. } = &mut *inner;
+        let Some(client) = clients.get_mut(&to) else { return };
+        let mut astray = None;
+        for (of, pos) in shown.iter().filter(|(of, pos)| client.shown.get(of) != Some(pos)) {
+            let Some(trail) = trails.get(of) else { continue };
+            match trail.find(*pos, client.marks.get(of).copied()) {
+                Ok(mark) => {
+                    client.marks.insert(*of, mark);
+                }
+                Err(how) => astray = Some((*of, *pos, how)),
+            }
+        }
+        drop(inner);
+        if let Some((of, pos, how)) = astray {
+            let how = match how {
+                Astray::Never => "where it never was",
+                Astray::Older => "where it was before",
+            };
+            let text = format!("{to} is shown {of} at {pos:?}, {how}");
+            self.violated(Invariant::PlaceOrder, vec![to, of], text);
         }
     }
 

@@ -81,7 +81,10 @@ const FOUND: [(u64, &str); 23] = [
     (50209, "a neighbour that skips the first tick by a new map has not told whom it has"),
     (60092, "a process that is stopped while it joins has a clock that is late for good"),
     (110173, "a region whose move failed while the store did not answer runs nowhere"),
-    (112093, "one who is handed over as a link is cut, just before a checkpoint and a death, is lost"),
+    (
+        112093,
+        "one who is handed over as a link is cut, just before a checkpoint and a death, is lost",
+    ),
 ];
 
 /// The same with one fault at a time.

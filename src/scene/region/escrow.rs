@@ -55,8 +55,8 @@ impl Escrow {
         self.came.push_back((now, id, epoch));
     }
 
-    /// Everybody who went.
-    pub fn lent(&self) -> impl Iterator<Item = &(Tick, RegionId, Handoff)> {
+    /// Everybody who went, the last one last.
+    pub fn lent(&self) -> impl DoubleEndedIterator<Item = &(Tick, RegionId, Handoff)> {
         self.lent.iter()
     }
 

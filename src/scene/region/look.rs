@@ -185,6 +185,12 @@ impl Region {
         })
     }
 
+    /// Who was handed to another region in this tick: under which epoch, and where it stands.
+    pub fn handed_over(&self) -> impl Iterator<Item = (EntityId, Epoch, Pos)> + '_ {
+        let now = self.escrow.lent().rev().take_while(|(at, ..)| *at == self.tick);
+        now.map(|(.., handoff)| (handoff.state.id, handoff.epoch, handoff.state.pos))
+    }
+
     /// Players with sessions that nobody has said are gone, with these.
     pub fn attended(&self) -> impl Iterator<Item = (SessionId, EntityId)> + '_ {
         let here = self.viewers.iter().filter(|viewer| viewer.absent_until.is_none());

@@ -138,6 +138,25 @@ async fn an_act_that_is_shown_twice_is_noticed_unless_its_owner_has_died() {
     assert_eq!(found(&judge), Some(Invariant::ActOrder));
 }
 
+#[test]
+fn an_older_place_and_one_that_never_was_are_noticed() {
+    let walks = |judge: &Judge, x| {
+        let walker = ActingPlayer { pos: Pos::ground(x, 0), ..player(2, 1, 0) };
+        judge.entity_acted(Acting { player: walker, ..acting(1, 0, 5, 1) });
+    };
+    let shown = |judge: &Judge, x| {
+        judge.shown(EntityId(1), &frame(2), [(EntityId(2), Pos::ground(x, 0))].into());
+    };
+    let (back, astray) = (judge(), judge());
+    (0..5).for_each(|x| walks(&back, x));
+    [1, 2, 2, 4].into_iter().for_each(|x| shown(&back, x));
+    assert_eq!(found(&back), None);
+    shown(&back, 3);
+    assert_eq!(found(&back), Some(Invariant::PlaceOrder));
+    shown(&astray, 7);
+    assert_eq!(found(&astray), Some(Invariant::PlaceOrder));
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_act_that_is_not_shown_is_noticed_unless_a_fault_has_cost_it() {
     let acted = |number: u64| {

@@ -1,0 +1,109 @@
+//! Where each player has been, and under which epoch: nobody is to be shown a place where a player never was, nor one where
+//! it was before it came to the place that was shown last.
+
+use std::collections::VecDeque;
+
+use purview::scene::{Epoch, Pos};
+
+/// Most places that are remembered of a player: longer than any picture is late.
+const REMEMBERED: usize = 400;
+
+/// A place that a player had: the later one is the one of the higher epoch, or else of the higher number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark {
+    epoch: Epoch,
+    number: u64,
+}
+
+/// What is wrong with a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Astray {
+    /// It never was there, as far as is remembered.
+    Never,
+    /// It was there before.
+    Older,
+}
+
+/// The places of a player, as they came.
+#[derive(Debug, Default)]
+pub struct Trail {
+    places: VecDeque<(Epoch, Pos)>,
+    /// The number of the first one.
+    first: u64,
+}
+
+impl Trail {
+    /// It acts somewhere. Where it stands is one place.
+    pub fn note(&mut self, epoch: Epoch, pos: Pos) {
+        if self.places.back() == Some(&(epoch, pos)) {
+            return;
+        }
+        if self.places.len() == REMEMBERED {
+            self.places.pop_front();
+            self.first += 1;
+        }
+        self.places.push_back((epoch, pos));
+    }
+
+    /// The first place of those that came no earlier than `since` which is at `pos`.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find(&self, pos: Pos, since: Option<Mark>) -> Result<Mark, Astray> {
+        let mark = |at: usize| Mark { epoch: self.places[at].0, number: self.first + at as u64 };
+        let known = since.map_or(0, |since| since.number.saturating_sub(self.first) as usize);
+        let is_there = |at: &usize| self.places[*at].1 == pos;
+        let is_late = |at: &usize| since.is_none_or(|since| mark(*at) >= since);
+        // Mostly it is one of the next. What an owner before has said since comes behind, under a lower epoch.
+        let known = known.min(self.places.len());
+        let mut all = (known..self.places.len()).chain(0..known).filter(is_there).peekable();
+        let never = if all.peek().is_some() { Astray::Older } else { Astray::Never };
+        all.find(is_late).map(mark).ok_or(never)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(x: i32) -> Pos {
+        Pos::ground(x, 0)
+    }
+
+    #[test]
+    fn a_place_is_found_that_is_no_older_than_the_last_one() {
+        let mut trail = Trail::default();
+        (0..5).for_each(|x| trail.note(Epoch(1), at(x)));
+        let second = trail.find(at(1), None).unwrap();
+        assert_eq!(trail.find(at(1), Some(second)), Ok(second), "it stands");
+        let fourth = trail.find(at(3), Some(second)).unwrap();
+        assert!(fourth > second);
+        assert_eq!(trail.find(at(2), Some(fourth)), Err(Astray::Older));
+        assert_eq!(trail.find(at(9), Some(fourth)), Err(Astray::Never));
+        trail.note(Epoch(1), at(2));
+        assert!(trail.find(at(2), Some(fourth)).unwrap() > fourth, "it went back");
+    }
+
+    #[test]
+    fn what_an_owner_before_says_later_is_older() {
+        let mut trail = Trail::default();
+        trail.note(Epoch(1), at(1));
+        trail.note(Epoch(9), at(2));
+        trail.note(Epoch(1), at(3));
+        let old = trail.find(at(3), None).unwrap();
+        let new = trail.find(at(2), Some(old)).unwrap();
+        assert!(new > old);
+        assert_eq!(trail.find(at(3), Some(new)), Err(Astray::Older));
+    }
+
+    #[test]
+    fn what_is_long_ago_is_forgotten_and_numbers_stay() {
+        let mut trail = Trail::default();
+        (0..1_000).for_each(|x| trail.note(Epoch(1), at(x)));
+        assert_eq!(trail.find(at(5), None), Err(Astray::Never));
+        let last = trail.find(at(999), None).unwrap();
+        trail.note(Epoch(1), at(1_000));
+        assert!(trail.find(at(1_000), Some(last)).unwrap() > last);
+        assert_eq!(trail.find(at(998), Some(last)), Err(Astray::Older));
+    }
+}
