@@ -17,9 +17,9 @@ use tokio::sync::{Notify, watch};
 
 pub use clock::{Clock, ManualClock};
 
-use super::LeaseError;
 use super::leases::Loss;
 use super::store::{Follower, Held, Lease, Listing, Store, Swap, Swapped};
+use super::{LeaseError, RegionKey, keys};
 use state::State;
 
 /// The store's name in errors.
@@ -91,6 +91,12 @@ impl Embedded {
     pub fn betray(&self) {
         self.way.open.send_replace(false);
         self.shared.change(|state| state.betray(self.way.number));
+    }
+
+    /// Breaks the store's word, for tests: whoever was granted this region under this epoch holds it no more.
+    pub fn take_away(&self, key: &RegionKey, epoch: Epoch) {
+        let granted = epoch.0.saturating_sub(self.shared.epochs_above);
+        self.shared.change(|state| state.remove(&keys::region(key), granted));
     }
 
     /// Mends this way.

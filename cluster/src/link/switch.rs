@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use actix::dev::SendError;
-use purview::actor::address::SessionAddress;
-use purview::actor::directory::{Directory, NotSent};
+use purview::actor::address::{RegionAddress, SessionAddress};
+use purview::actor::directory::{Directory, Lookup, NotSent};
 use purview::actor::messages::{Delivery, ToRegion};
 use purview::scene::effects::Input;
 use purview::scene::frames::FrameBatch;
@@ -123,6 +123,7 @@ impl Switch {
         };
         match message {
             PeerMsg::Region { to, epoch, input } => {
+                self.depose(links, directory, speaker(&input).map(|region| (region, epoch)), from);
                 if self.believes(&input, epoch, from) {
                     self.to_region(links, directory, to, input).await;
                 }
@@ -153,7 +154,7 @@ impl Switch {
         self.suspicion.notify_one();
     }
 
-    /// Told when somebody may be dead.
+    /// Told when somebody may be dead, or a region that runs here has another owner.
     pub fn suspicion(&self) -> Arc<Notify> {
         self.suspicion.clone()
     }
@@ -163,6 +164,25 @@ impl Switch {
         let suspected = self.suspected.lock().unwrap_or_else(PoisonError::into_inner);
         let said = suspected.get(&suspect);
         said.map_or(0, |said| said.values().filter(|at| at.elapsed() <= limit).count())
+    }
+
+    /// A region that runs here has another owner by now, as that one's first word says before the store does: from now on
+    /// what is for it goes there.
+    fn depose(
+        &self,
+        links: &Links,
+        directory: &Directory,
+        speaker: Option<(RegionId, Epoch)>,
+        from: u64,
+    ) {
+        let newer = |(region, epoch): &(RegionId, Epoch)| *epoch > self.epoch(*region);
+        let Some((region, epoch)) = speaker.filter(newer) else { return };
+        let is_here = matches!(directory.look_up(region), Lookup::At(RegionAddress::Here(_)));
+        if is_here && !mutants::has(Mutant::AnyEpoch) {
+            tracing::warn!(%region, %epoch, from, "a region that runs here has another owner");
+            directory.set_region(region, links.region(from, region));
+            self.suspicion.notify_one();
+        }
     }
 
     /// Whether who speaks may be the owner.

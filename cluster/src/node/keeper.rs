@@ -233,6 +233,7 @@ impl Keeper {
         self.show(view);
         self.greet(view);
         self.suspect(view).await;
+        self.end_deposed();
         self.bid_farewell(view);
         self.follow_maps(view).await;
         self.route(view);
@@ -324,6 +325,18 @@ impl Keeper {
                 Ok(true) => tracing::warn!(process = suspect, "a dead process's lease is ended"),
                 Ok(false) => {}
                 Err(error) => tracing::warn!(%error, "a dead process's lease runs out by itself"),
+            }
+        }
+    }
+
+    /// Ends regions here whose next owners were heard: the store will tell the same.
+    fn end_deposed(&self) {
+        let mut residents = self.residents();
+        for id in residents.ids() {
+            let newest = self.links.switch().epoch(id);
+            if residents.epoch(id).is_some_and(|mine| mine < newest) && !self.mover.is_moving(id) {
+                tracing::warn!(region = %id, %newest, "a region has another owner and ends here");
+                residents.end(id);
             }
         }
     }
@@ -490,7 +503,10 @@ impl Keeper {
         for (key, owner) in view.owners.iter().filter(|(_, owner)| owner.incarnation == mine) {
             let id = RegionId(key.region);
             let lives = self.residents().epoch(id).is_some() || self.mover.is_moving(id);
+            // The store does not tell yet who has it by now.
+            let is_anothers = self.links.switch().epoch(id) > owner.epoch;
             if !lives
+                && !is_anothers
                 && !mutants::has(Mutant::GivenUpOnce)
                 && self.is_known(key)
                 && (!is_meant(id) || matches!(self.is_due(id).await, Ok(false)))

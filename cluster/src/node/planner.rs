@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use purview::scene::mutants::{self, Mutant};
-use purview::scene::{RegionId, Scene, Tick};
+use purview::scene::{Epoch, RegionId, Scene, Tick};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::maps::Maps;
 use super::remap::{self, Change, MapError, MapOrder, is_changing, record_of};
-use crate::engine::{Incarnation, LeaseError, Leases, Owner, Put, Revision, Value, View};
+use crate::engine::{
+    Incarnation, LeaseError, Leases, Owner, Put, RegionKey, Revision, Value, View,
+};
 use crate::placement::{Plot, Site, plan, plots, rebalance};
 
 /// The value that holds the plan.
@@ -185,6 +187,12 @@ impl Orders {
             plan.of.insert(region.0, to.0);
         })
         .await?)
+    }
+
+    /// The regions that a node of this name has, and under which epochs.
+    pub fn owned_by(&self, node: &str) -> Vec<(RegionKey, Epoch)> {
+        let owners = self.look().owners.into_iter();
+        owners.filter(|(_, owner)| owner.node == node).map(|(key, o)| (key, o.epoch)).collect()
     }
 
     /// Regions that are meant for another node than the one that has them, both of which are there: what was ordered

@@ -44,6 +44,10 @@ const RETRY: Retry = Retry {
 /// acts since the store is away.
 const UNKNOWN: Duration = Duration::from_secs(9);
 
+/// For how long a client may be away: players stay for 30 s (`gateway.linger`), some of which may be over when its connection
+/// breaks.
+const AWAY: Duration = Duration::from_secs(25);
+
 /// What all clients are told to do.
 #[derive(Debug, Default)]
 pub struct Will {
@@ -171,6 +175,8 @@ impl Walker {
             }
             // Of one who has just joined nobody else knows when its gateway and its region die together.
             End::Lost(_) if life.broke < life.joined + UNKNOWN => "it was not known yet".to_owned(),
+            // No gateway was there for it; a region that goes on from a checkpoint waits no longer in all.
+            End::Lost(_) if life.broke.elapsed() > AWAY => "it was away for too long".to_owned(),
             End::Lost(_) if judge.may_be_forgotten(life.broke.elapsed()) => {
                 "nothing was left that knew it".to_owned()
             }

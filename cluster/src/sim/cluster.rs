@@ -10,6 +10,7 @@ use purview::scene::{Epoch, RegionId, Scene};
 use tokio::time::{Instant, sleep};
 
 use crate::config::Config;
+use crate::engine::RegionKey;
 use crate::engine::embedded::Embedded;
 use crate::link::LANE_BYTES;
 use crate::node::Roles;
@@ -208,6 +209,14 @@ impl Cluster {
         self.hosts().into_iter().all(|host| whole(self.reach(host)))
     }
 
+    /// Who does not know where every region is.
+    fn who_is_not_whole(&self) -> String {
+        let status = |host| Some((host, self.reach(host)?.status.borrow().clone()));
+        let all = self.hosts().into_iter().filter_map(status);
+        let not: Vec<_> = all.filter(|(_, status)| !status.is_whole()).collect();
+        format!("not every region is known to everybody: {not:?}")
+    }
+
     /// Gives an order by the first process that is up. A store that does not answer is no fault of the cluster's.
     async fn order<F: Future<Output = Result<(), crate::node::planner::OrderError>>>(
         &self,
@@ -217,6 +226,12 @@ impl Cluster {
         if let Err(error) = order(reach.orders).await {
             self.ground.journal.note(What::Fault(format!("an order is not given: {error}")));
         }
+    }
+
+    /// The regions that a node has, and under which epochs, as far as the first process knows that is up.
+    pub fn owned_by(&self, node: Host) -> Vec<(RegionKey, Epoch)> {
+        let name = format!("host-{node}");
+        self.first_up().map(|reach| reach.orders.owned_by(&name)).unwrap_or_default()
     }
 
     /// A region is to move to a node.
@@ -291,7 +306,7 @@ impl Cluster {
                     .judge
                     .unsettled(&self.regions())
                     .or_else(|| self.orders_are_done().err().map(|text| (Vec::new(), text))),
-                false => Some((Vec::new(), "not every region is known to everybody".into())),
+                false => Some((Vec::new(), self.who_is_not_whole())),
             };
             match wrong {
                 None => return Ok(()),

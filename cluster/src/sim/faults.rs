@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use purview::scene::RegionId;
 use tokio::time::sleep;
 
 use crate::rng::Rng;
@@ -52,10 +53,12 @@ pub enum Fault {
     Slow,
     /// The store grants what a node holds to others, and does not tell it.
     Lease,
+    /// The store grants a region of a node to another one, and does not tell it, while its lease holds.
+    Twice,
 }
 
 /// All kinds, by their names.
-pub const ALL: [(Fault, &str); 18] = [
+pub const ALL: [(Fault, &str); 19] = [
     (Fault::Crash, "crash"),
     (Fault::Gateway, "gateway"),
     (Fault::Stop, "stop"),
@@ -74,6 +77,7 @@ pub const ALL: [(Fault, &str); 18] = [
     (Fault::Skew, "skew"),
     (Fault::Slow, "slow"),
     (Fault::Lease, "lease"),
+    (Fault::Twice, "twice"),
 ];
 
 /// Which faults there are.
@@ -158,6 +162,8 @@ impl Blow {
             Fault::Drain => (0.3, 2.0),
             Fault::Clients => (0.2, 3.0),
             Fault::Slow | Fault::Lease => (0.5, 6.0),
+            // Not until its lease is over.
+            Fault::Twice => (0.5, 2.0),
             Fault::Skew => (0.1, 0.1),
         };
         let lasts = Duration::from_secs_f64(least + (most - least) * rng.unit());
@@ -232,6 +238,10 @@ impl Cluster {
                 sleep(lasts).await;
                 process.way.mend();
             }
+            Fault::Twice => {
+                let to = choose(&mut rng, &self.nodes()).unwrap_or(node);
+                self.grant_twice((node, to), lasts, &mut rng).await;
+            }
             Fault::Shelf => {
                 self.note(format!("checkpoints are not kept for {lasts:?}"), lasts);
                 self.ground().memory.set_faults(ShelfFaults { away: true, ..Default::default() });
@@ -290,6 +300,24 @@ impl Cluster {
         let players = self.players();
         let least = (f64::from(players) * first) as u32;
         (least..players).take(players as usize / 4 + 1).map(|number| CLIENTS + number)
+    }
+
+    /// A region of a node is granted to another one, too.
+    async fn grant_twice(&self, (node, to): (Host, Host), lasts: Duration, rng: &mut Rng) {
+        let mine = self.owned_by(node);
+        let Some((key, epoch)) = choose(rng, &mine.iter().collect::<Vec<_>>()) else {
+            return sleep(lasts).await;
+        };
+        let region = RegionId(key.region);
+        self.note(format!("region {region} of {node} is granted to {to}, too"), lasts);
+        let process = self.process(node);
+        let one = (region, *epoch);
+        self.ground().judge.betrayed_once((node, process.life), one, lasts);
+        self.order_move(region, to).await;
+        process.way.cut();
+        self.ground().store.take_away(key, *epoch);
+        sleep(lasts).await;
+        process.way.mend();
     }
 
     async fn crash(&self, host: Host, lasts: Duration, lost: bool) {

@@ -20,7 +20,7 @@
 mod rules;
 mod trails;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -128,6 +128,9 @@ struct ShownAct {
     of: Duration,
 }
 
+/// A process, and what others have of it: a region that it holds under an epoch, or all.
+type Betrayal = ((Host, u64), Option<(RegionId, Epoch)>);
+
 /// What the judge knows of a client.
 #[derive(Debug, Clone, Default)]
 pub struct Client {
@@ -166,8 +169,8 @@ struct Inner {
     excused: Duration,
     /// When checkpoints were lost last.
     shelf_lost: Option<Duration>,
-    /// Processes to whom the store has not told that others have what they hold.
-    betrayed: BTreeSet<(Host, u64)>,
+    /// Where the store has not told that others have what somebody holds, and until when that one may act all the same.
+    betrayed: BTreeMap<Betrayal, Duration>,
     frames: u64,
     inputs: u64,
 }
@@ -193,6 +196,9 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// How late a client may be shown what an owner of a life before has said.
 const LATE: Duration = Duration::from_secs(3);
+
+/// After how long a process has heard what the store tells it.
+const HEARS: Duration = Duration::from_secs(2);
 
 /// Ways to go in the time by which a client's picture may be late, centimetres.
 const SLACK_CM: i32 = 600;
@@ -257,18 +263,31 @@ impl Judge {
         inner.shelf_lost.is_some_and(|at| now.saturating_sub(at) <= since + EXCUSE)
     }
 
-    /// The store has granted to others what this process holds, and has not told it: it may act on, and nobody may
-    /// believe it any more where another one acts.
+    /// The store has granted to others what this process holds, and has not told it: it may act on until its end, and nobody
+    /// may believe it any more where another one acts.
     pub fn betrayed(&self, process: (Host, u64)) {
-        self.inner().betrayed.insert(process);
+        self.inner().betrayed.insert((process, None), Duration::MAX);
+    }
+
+    /// The same with one region that it has under this epoch, of which it is told after so long.
+    pub fn betrayed_once(&self, process: (Host, u64), one: (RegionId, Epoch), lasts: Duration) {
+        let until = self.journal.now() + lasts + HEARS;
+        self.inner().betrayed.insert((process, Some(one)), until);
+    }
+
+    fn is_betrayed(&self, process: (Host, u64), region: RegionId, epoch: Epoch) -> bool {
+        let (inner, now) = (self.inner(), self.journal.now());
+        let is = |what| inner.betrayed.get(&(process, what)).is_some_and(|until| now < *until);
+        is(None) || is(Some((region, epoch)))
     }
 
     fn acted(&self, process: (Host, u64), region: &Region) {
         let (id, epoch, tick) = (region.id(), region.epoch(), region.current_tick());
         let at = self.journal.now();
+        self.note_places(region);
         let before = self.inner().regions.get(&id).copied();
         let deposed = before.is_some_and(|before| epoch < before.epoch);
-        if deposed && self.inner().betrayed.contains(&process) {
+        if deposed && self.is_betrayed(process, id, epoch) {
             return;
         }
         self.check(
@@ -288,9 +307,6 @@ impl Judge {
             self.violated(Invariant::GhostAge, Vec::new(), text);
         }
         self.tell_registers(region);
-        for (id, epoch, pos) in region.handed_over() {
-            self.inner().trails.entry(id).or_default().note(epoch, pos);
-        }
         for player in region.acting_players() {
             let now = Acting { player, region: id, region_epoch: epoch, process, tick, at };
             self.entity_acted(now);
@@ -300,6 +316,15 @@ impl Judge {
     /// From now on the journal tells what some players have agreed on with each other.
     pub fn ask_registers(&self, who: &[EntityId]) {
         self.inner().asked = who.to_vec();
+    }
+
+    /// Where all are that act here, or have just gone on from here.
+    fn note_places(&self, region: &Region) {
+        let here = region.acting_players().map(|player| (player.id, player.epoch, player.pos));
+        let mut inner = self.inner();
+        for (id, epoch, pos) in here.chain(region.handed_over()) {
+            inner.trails.entry(id).or_default().note(epoch, pos);
+        }
     }
 
     fn tell_registers(&self, region: &Region) {
@@ -318,9 +343,8 @@ impl Judge {
 
     fn entity_acted(&self, now: Acting) {
         let (id, process) = (now.player.id, now.process);
-        self.inner().trails.entry(id).or_default().note(now.player.epoch, now.player.pos);
         // The store has granted to others what it holds: where one of these has the entity it acts for nobody.
-        let betrayed = self.inner().betrayed.contains(&process);
+        let betrayed = self.is_betrayed(process, now.region, now.region_epoch);
         let others = |before: &Acting| before.process != process;
         if betrayed && self.inner().acting.get(&id).is_some_and(others) {
             return;

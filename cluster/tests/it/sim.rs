@@ -26,6 +26,10 @@ fn options(seed: u64, faults: &str) -> Options {
     }
 }
 
+/// All that there were when the seeds below were found: with one more every seed is another run.
+const FAULTS_THEN: &str = "crash,gateway,stop,partition,one-way,cut-off,delay,engine,answers,shelf,\
+    checkpoint,move,map,drain,clients,skew,slow,lease";
+
 fn run(options: &Options) -> Outcome {
     simulate(options).unwrap_or_else(|e| panic!("{e}"))
 }
@@ -93,13 +97,20 @@ const FOUND_ONE_BY_ONE: [(u64, &str); 2] = [
     (95, "a handoff that comes late has somebody act who has been there and gone on"),
 ];
 
+/// Seeds that have found something where regions are granted twice.
+const FOUND_GRANTED_TWICE: [(u64, &str); 1] =
+    [(4, "one who is handed to an owner that is none any more is lost with it")];
+
 #[test]
 fn what_has_ever_failed_fails_no_more() {
+    for (seed, _) in FOUND_GRANTED_TWICE {
+        holds(&options(seed, "twice"));
+    }
     for (seed, _) in FOUND {
-        holds(&options(seed, "all"));
+        holds(&options(seed, FAULTS_THEN));
     }
     for (seed, _) in FOUND_ONE_BY_ONE {
-        holds(&Options { at_once: 1, ..options(seed, "all") });
+        holds(&Options { at_once: 1, ..options(seed, FAULTS_THEN) });
     }
 }
 
@@ -114,7 +125,7 @@ const FOUND_WITH_A_HUNDRED: [(u64, &str); 4] = [
 #[test]
 fn a_hundred_players_are_no_more_than_a_cluster_can_bear() {
     for (seed, _) in FOUND_WITH_A_HUNDRED {
-        holds(&Options { players: 100, ..options(seed, "all") });
+        holds(&Options { players: 100, ..options(seed, FAULTS_THEN) });
     }
 }
 
@@ -143,7 +154,7 @@ const FOUND_IN_GROUPS: [(u64, &str); 2] = [
 #[test]
 fn planes_in_groups_have_regions_of_their_own() {
     for (seed, _) in FOUND_IN_GROUPS {
-        holds(&Options { plane_groups: 2, ..options(seed, "all") });
+        holds(&Options { plane_groups: 2, ..options(seed, FAULTS_THEN) });
     }
 }
 
@@ -151,7 +162,7 @@ fn planes_in_groups_have_regions_of_their_own() {
 #[test]
 fn with_a_cap_views_are_stable_at_rest() {
     for (seed, _) in FOUND_WITH_A_CAP {
-        holds(&Options { players: 40, view_cap: Some(4), ..options(seed, "all") });
+        holds(&Options { players: 40, view_cap: Some(4), ..options(seed, FAULTS_THEN) });
     }
 }
 

@@ -182,6 +182,14 @@ impl State {
         Swapped::Done(self.revision)
     }
 
+    /// What was written under a key at this revision is gone.
+    pub fn remove(&mut self, key: &str, changed: u64) {
+        if self.entries.get(key).is_some_and(|entry| entry.changed == changed) {
+            self.entries.remove(key);
+            self.step(vec![(key.to_owned(), None)]);
+        }
+    }
+
     pub fn list(&self, prefix: &str) -> Listing {
         let from = self.entries.range(prefix.to_owned()..);
         let below = from.take_while(|(key, _)| key.starts_with(prefix));

@@ -141,8 +141,8 @@ async fn an_act_that_is_shown_twice_is_noticed_unless_its_owner_has_died() {
 #[test]
 fn an_older_place_and_one_that_never_was_are_noticed() {
     let walks = |judge: &Judge, x| {
-        let walker = ActingPlayer { pos: Pos::ground(x, 0), ..player(2, 1, 0) };
-        judge.entity_acted(Acting { player: walker, ..acting(1, 0, 5, 1) });
+        let mut inner = judge.inner();
+        inner.trails.entry(EntityId(2)).or_default().note(Epoch(1), Pos::ground(x, 0));
     };
     let shown = |judge: &Judge, x| {
         judge.shown(EntityId(1), &frame(2), [(EntityId(2), Pos::ground(x, 0))].into());
