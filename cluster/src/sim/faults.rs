@@ -317,7 +317,10 @@ impl Cluster {
         process.way.cut();
         self.ground().store.take_away(key, *epoch);
         sleep(lasts).await;
-        process.way.mend();
+        // One that is stopped renews no lease.
+        if !process.is_stopped() {
+            process.way.mend();
+        }
     }
 
     async fn crash(&self, host: Host, lasts: Duration, lost: bool) {

@@ -203,6 +203,11 @@ impl Process {
         self.control.is_over()
     }
 
+    /// Whether it does nothing now.
+    pub fn is_stopped(&self) -> bool {
+        self.control.lock().0 == Fate::Stopped
+    }
+
     /// It dies at once. With `lost`, what it said and what is under way is lost, too.
     pub fn kill(&self, lost: bool) {
         if self.is_over() {
