@@ -26,8 +26,6 @@ pub enum Mutant {
     TwoFrames,
     /// Who has come is told of acts of a tick that it was told of where it lived before.
     ActsAgain,
-    /// A player that is handed to a region that rises gets an epoch of which nobody is told.
-    SilentEpoch,
     /// A player that comes back, or is presented, is taken as the checkpoint has it.
     OldPlace,
     /// Who hears that an entity lives elsewhere under a higher epoch keeps it.
@@ -85,7 +83,7 @@ pub enum Mutant {
 }
 
 /// All of them.
-pub const ALL: [Mutant; 37] = [
+pub const ALL: [Mutant; 36] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -95,7 +93,6 @@ pub const ALL: [Mutant; 37] = [
     Mutant::ShownLost,
     Mutant::TwoFrames,
     Mutant::ActsAgain,
-    Mutant::SilentEpoch,
     Mutant::OldPlace,
     Mutant::KeepsOld,
     Mutant::NoEscrow,

@@ -159,6 +159,8 @@ struct Inner {
     regions: BTreeMap<RegionId, Authority>,
     acting: BTreeMap<EntityId, Acting>,
     trails: BTreeMap<EntityId, Trail>,
+    /// When a player has last come to another region.
+    moved: BTreeMap<EntityId, Duration>,
     /// When an entity has last gone on from what was known of it before a death.
     reborn: BTreeMap<EntityId, Duration>,
     clients: BTreeMap<EntityId, Client>,
@@ -354,6 +356,9 @@ impl Judge {
         if let Some(before) = &before {
             self.check(Invariant::OneReal, &[id], one_real(before, &now));
             self.check(Invariant::InputOrder, &[id], input_order(&before.player, &now.player));
+            if before.region != now.region {
+                self.inner().moved.insert(id, now.at);
+            }
             if before.player.epoch.is_of_a_life_before(now.player.epoch) {
                 self.inner().reborn.insert(id, now.at);
             }
@@ -462,12 +467,17 @@ impl Judge {
     /// A client was shown players at these places, of whom some were there before.
     fn places_shown(&self, to: EntityId, shown: &BTreeMap<EntityId, Pos>) {
         let mut inner = self.inner();
-        let Inner { clients, trails, .. } = &mut *inner;
+        let now = self.journal.now();
+        let Inner { clients, trails, moved, excused, .. } = &mut *inner;
         let Some(client) = clients.get_mut(&to) else { return };
+        // Where it lives now others may be heard of later than where it came from, while links are cut.
+        let came = moved.get(&to).is_some_and(|at| now.saturating_sub(*at) < EXCUSE);
+        let anew = came && now < *excused;
         let mut astray = None;
         for (of, pos) in shown.iter().filter(|(of, pos)| client.shown.get(of) != Some(pos)) {
             let Some(trail) = trails.get(of) else { continue };
-            match trail.find(*pos, client.marks.get(of).copied()) {
+            let since = client.marks.get(of).copied().filter(|_| !anew);
+            match trail.find(*pos, since) {
                 Ok(mark) => {
                     client.marks.insert(*of, mark);
                 }

@@ -268,7 +268,7 @@ impl Region {
         for slot in 0..self.bodies.hot.len() as u32 {
             // A player was handed over since: its session was told of it under the epoch that it has.
             let is_player = self.bodies.hot[slot as usize].kind == Kind::PLAYER;
-            if self.is_real(slot) && (!is_player || mutants::has(Mutant::SilentEpoch)) {
+            if self.is_real(slot) && !is_player {
                 let cold = &mut self.bodies.cold[slot as usize];
                 cold.epoch = cold.epoch.next_life(self.lineage);
                 self.bodies.hot[slot as usize].changed = now.0 as u32;
