@@ -153,6 +153,7 @@ fn an_older_place_and_one_that_never_was_are_noticed() {
     assert_eq!(found(&back), None);
     shown(&back, 3);
     assert_eq!(found(&back), Some(Invariant::PlaceOrder));
+    walks(&astray, 0);
     shown(&astray, 7);
     assert_eq!(found(&astray), Some(Invariant::PlaceOrder));
 }
