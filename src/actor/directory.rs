@@ -2,7 +2,7 @@
 //! not yet used, and the time.
 
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
@@ -89,8 +89,8 @@ pub struct Directory {
     entities: AtomicU64,
     session_names: AtomicU64,
     door_versions: AtomicU64,
-    /// Whether the region maps of the scenes are those that count now.
-    maps_known: AtomicBool,
+    /// All regions that there are by the maps that count now, also such as wait for an owner; `None`: it is not known yet.
+    all_regions: RwLock<Option<Vec<RegionId>>>,
 }
 
 impl Directory {
@@ -119,7 +119,7 @@ impl Directory {
             entities: AtomicU64::new(1),
             session_names: AtomicU64::new(1),
             door_versions: AtomicU64::new(1),
-            maps_known: AtomicBool::new(true),
+            all_regions: RwLock::new(Some(Vec::new())),
         }
     }
 
@@ -149,17 +149,23 @@ impl Directory {
     /// The same, whose region maps may have changed since they were configured: nobody is told that its player is nowhere
     /// before [`Directory::maps_are_known`].
     pub fn with_maps_to_come(self) -> Directory {
-        Directory { maps_known: AtomicBool::new(false), ..self }
+        Directory { all_regions: RwLock::default(), ..self }
     }
 
-    /// The region maps are those that count now, as [`Directory::set_scene`] and the routes have them.
-    pub fn maps_are_known(&self) {
-        self.maps_known.store(true, Ordering::Relaxed);
+    /// The region maps are those that count now, as [`Directory::set_scene`] and the routes have them, and there are these
+    /// regions, some of which a change of a map may have given up.
+    pub fn maps_are_known(&self, regions: Vec<RegionId>) {
+        let known = self.all_regions.read().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref() != Some(&regions) {
+            drop(known);
+            let mut known = self.all_regions.write().unwrap_or_else(PoisonError::into_inner);
+            *known = Some(regions);
+        }
     }
 
     /// Whether they are.
     pub(super) fn knows_maps(&self) -> bool {
-        self.maps_known.load(Ordering::Relaxed)
+        self.all_regions.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// The same, in which players' last places are kept.
@@ -400,9 +406,15 @@ impl Directory {
         }
     }
 
-    /// All regions that can be reached now.
+    /// All regions that can be reached now, or wait for an owner.
     pub(super) fn known_regions(&self) -> Vec<RegionId> {
-        self.routes().known().collect()
+        let all = self.all_regions.read().unwrap_or_else(PoisonError::into_inner);
+        let mut known: Vec<RegionId> = all.iter().flatten().copied().collect();
+        drop(all);
+        known.extend(self.routes().known());
+        known.sort_unstable();
+        known.dedup();
+        known
     }
 
     /// A region is no more, and nothing will ever be for it.

@@ -288,10 +288,9 @@ impl PlayerActor {
             self.directory.scenes().partition(|scene| scene.spec.name == pass.scene);
         let ask: Vec<_> = near.into_iter().flat_map(regions).collect();
         let mut ask_then: Vec<_> = far.into_iter().flat_map(regions).collect();
-        // Players may still sleep in a region that a change of the map has given up.
+        // Players may still sleep in a region that a change of the map has given up, also where that waits for an owner.
         let mut others = self.directory.known_regions();
         others.retain(|region| !ask.contains(region) && !ask_then.contains(region));
-        others.sort_unstable();
         ask_then.append(&mut others);
         let all = self.directory.knows_maps();
         Ok(Comeback { id: pass.entity, acked: resume.ack, ask, ask_then, all })

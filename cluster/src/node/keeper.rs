@@ -237,7 +237,7 @@ impl Keeper {
         self.bid_farewell(view);
         self.follow_maps(view).await;
         self.route(view);
-        self.directory.maps_are_known();
+        self.directory.maps_are_known(self.maps.ids());
         self.claim(view).await;
         self.send_off(view);
         if self.leads.load(Ordering::Relaxed) {

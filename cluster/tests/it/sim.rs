@@ -145,7 +145,13 @@ const FOUND_WITH_A_CAP: [(u64, &str); 9] = [
     (21137, "a client comes back before its region has acted again"),
 ];
 
-/// Seeds that have found something where each of the two planes has regions of its own.
+/// Seeds that have found something where each of the two planes has regions of its own, with regions that are granted twice.
+const FOUND_IN_GROUPS_SINCE: [(u64, &str); 2] = [
+    (170110, "one who came with the death of its region, and has left, is handed over again"),
+    (170195, "a client does not ask a region that was given up and waits for an owner"),
+];
+
+/// The same without.
 const FOUND_IN_GROUPS: [(u64, &str); 2] = [
     (92086, "a client comes back to a player that is handed on before it is told where it is"),
     (92149, "a region that asks for what it has missed before there is a connection never gets it"),
@@ -153,6 +159,9 @@ const FOUND_IN_GROUPS: [(u64, &str); 2] = [
 
 #[test]
 fn planes_in_groups_have_regions_of_their_own() {
+    for (seed, _) in FOUND_IN_GROUPS_SINCE {
+        holds(&Options { plane_groups: 2, ..options(seed, "all") });
+    }
     for (seed, _) in FOUND_IN_GROUPS {
         holds(&Options { plane_groups: 2, ..options(seed, FAULTS_THEN) });
     }

@@ -120,6 +120,8 @@ impl Region {
         let ties = known.as_ref().map_or_else(Ties::default, |known| known.ties.clone());
         let slot = self.place_real(&spawn, ties, epoch);
         self.mail.reborn.insert(id);
+        // Whoever had handed it here may say so again, long after it has left.
+        self.escrow.note(self.tick, id, epoch);
         let mover = self.mover_of(&presented, known.as_ref(), pos);
         if let Some(mover) = mover {
             self.give_mover(slot, Some(mover));

@@ -166,6 +166,7 @@ impl Region {
         let rising = self.is_rising();
         let epoch = if rising { state.epoch } else { state.epoch.next_life(self.lineage) };
         let slot = self.place_real(&state.state, state.ties, epoch);
+        self.escrow.note(self.tick, state.state.id, epoch);
         if let Some(mover) = state.mover {
             self.give_mover(slot, Some(mover));
         }
