@@ -186,5 +186,6 @@ fn a_snapshot_goes_on_only_where_it_fits() {
     let how = Recovery { ask: vec![RegionId(1)], grace_ticks: 10 };
     let fx = &mut Vec::new();
     assert!(Region::recover(w.scene.clone(), here, epoch, snapshot, how, fx).is_ok());
-    assert_eq!(fx.len(), 3, "it asks one region and two sessions: {fx:?}");
+    let what = "it asks one region and two sessions, and hands over again who has just gone";
+    assert_eq!(fx.len(), 4, "{what}: {fx:?}");
 }
