@@ -13,7 +13,7 @@
 //! | `ViewContinuity` | nobody who stays near is told to be gone |
 //! | `ViewCap` | no client is shown more players than the cap allows |
 //! | `ClientStays` | no client loses its player |
-//! | `GhostAge` | ghosts are no older than a tick while every link is up |
+//! | `GhostAge` | ghosts are no older than a tick while every link is up, and gone when nothing was heard for 31 |
 //! | `Quiescence` | when nothing happens any more everybody is where it wants to be, and shown exactly to those near |
 //! | `Bounded` | what waits for a peer stays within its bound |
 
@@ -190,6 +190,10 @@ const STARTS: Duration = Duration::from_secs(10);
 /// How many ticks old ghosts may be while every link is up.
 const STALEST_GHOST: u64 = 1;
 
+/// How many ticks after a neighbour's last word there may be ghosts of it, whatever is broken: those that regions keep them
+/// for, and one.
+const EXPIRED_GHOST: u64 = 31;
+
 /// After a jump, a join or a fault, for how long it may be that who is near is told to be gone.
 const EXCUSE: Duration = Duration::from_secs(8);
 
@@ -306,6 +310,11 @@ impl Judge {
         let judged = region.is_closed() && at >= self.inner().excused.max(STARTS);
         for old in region.ghosts_older_than(STALEST_GHOST).filter(|_| judged) {
             let text = old_ghosts((id, tick), old, STALEST_GHOST);
+            self.violated(Invariant::GhostAge, Vec::new(), text);
+        }
+        let gone = region.ghosts_unheard_for(EXPIRED_GHOST).filter(|_| region.is_closed());
+        for old in gone {
+            let text = old_ghosts((id, tick), old, EXPIRED_GHOST);
             self.violated(Invariant::GhostAge, Vec::new(), text);
         }
         self.tell_registers(region);

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use actix::{Actor, Context, Handler, System};
 use purview::actor::directory::{Directory, Process};
 use purview::actor::messages::ToRegion;
+use purview::scene::border::BorderBatch;
 use purview::scene::effects::{Deed, Input, Order};
-use purview::scene::{EntityId, Epoch, Pos, RegionId, Scene, SceneId, SceneSpec};
+use purview::scene::{EntityId, Epoch, Pos, RegionId, Scene, SceneId, SceneSpec, Tick};
 use purview::wire::peer::MoveMsg;
 use purview_cluster::link::{Identity, Kind, Links, Unsaid, Versions};
 use tokio::net::{TcpListener, TcpStream};
@@ -66,10 +67,32 @@ async fn side_of(identity: Identity, runtime: &Runtime) -> Side {
 
 /// Region 0 lives there, and is told what comes.
 fn lives(at: &Side) -> Heard {
+    lives_as(RegionId(0), at)
+}
+
+/// A region lives there, and is told what comes.
+fn lives_as(id: RegionId, at: &Side) -> Heard {
     let heard = Heard::default();
     let region = Listener(heard.clone()).start();
-    at.directory.set_region(RegionId(0), Some(region.recipient().into()));
+    at.directory.set_region(id, Some(region.recipient().into()));
     heard
+}
+
+/// Ghosts that region 1 tells of under an epoch.
+fn ghosts(epoch: Epoch) -> ToRegion {
+    let ghosts = BorderBatch {
+        from: RegionId(1),
+        lineage: epoch,
+        epoch,
+        tick: Tick(1),
+        prev: Tick(0),
+        full: true,
+        enters: Vec::new(),
+        changes: Vec::new(),
+        leaves: Vec::new(),
+        acts: Vec::new(),
+    };
+    ToRegion { input: Input::Border(Box::new(ghosts)), client: None }
 }
 
 fn word(n: u64) -> ToRegion {
@@ -252,9 +275,6 @@ fn releases_next_to_each_other_talk_and_others_do_not() {
 
 #[test]
 fn a_former_owner_is_not_believed_and_what_a_dead_peer_did_not_hear_is_given_back() {
-    use purview::scene::Tick;
-    use purview::scene::border::BorderBatch;
-
     System::new().block_on(async {
         let background = runtime();
         let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
@@ -265,20 +285,7 @@ fn a_former_owner_is_not_believed_and_what_a_dead_peer_did_not_hear_is_given_bac
         // Region 1 lived at `a` under epoch 5; `b` knows that it has another owner by now.
         a.links.switch().set_epoch(RegionId(1), Epoch(5));
         b.links.switch().set_epoch(RegionId(1), Epoch(6));
-        let ghosts = BorderBatch {
-            from: RegionId(1),
-            lineage: Epoch(5),
-            epoch: Epoch(5),
-            tick: Tick(1),
-            prev: Tick(0),
-            full: true,
-            enters: Vec::new(),
-            changes: Vec::new(),
-            leaves: Vec::new(),
-            acts: Vec::new(),
-        };
-        let ghosts = ToRegion { input: Input::Border(Box::new(ghosts)), client: None };
-        assert!(region.try_send(ghosts).is_ok());
+        assert!(region.try_send(ghosts(Epoch(5))).is_ok());
         assert!(region.try_send(word(1)).is_ok());
         wait_for("what comes after it", || !heard.lock().unwrap().is_empty()).await;
         assert_eq!(*heard.lock().unwrap(), [1]);
@@ -295,6 +302,32 @@ fn a_former_owner_is_not_believed_and_what_a_dead_peer_did_not_hear_is_given_bac
         assert!(back.len() <= 3, "{back:?}");
         assert!(region.try_send(word(9)).is_err(), "nobody is there");
         a.links.stop();
+        background.shutdown_background();
+    });
+}
+
+/// The store has granted a region twice: who holds it under the older epoch is told by nobody but the other one.
+#[test]
+fn the_first_word_of_a_newer_owner_takes_the_place_of_an_older_one() {
+    System::new().block_on(async {
+        let background = runtime();
+        let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
+        let id = RegionId(1);
+        let (newer, older) = (lives_as(id, &a), lives_as(id, &b));
+        b.links.join(1, &a.address.to_string());
+        a.links.join(2, &b.address.to_string());
+        a.links.switch().set_epoch(id, Epoch(6));
+        b.links.switch().set_epoch(id, Epoch(5));
+        assert!(b.directory.send(id, word(1)).is_ok());
+        wait_for("the older one", || *older.lock().unwrap() == [1]).await;
+        let there = a.links.region(2, RegionId(0)).unwrap();
+        assert!(there.try_send(ghosts(Epoch(6))).is_ok());
+        wait_for("the newer one", || b.links.switch().epoch(id) == Epoch(6)).await;
+        assert!(b.directory.send(id, word(2)).is_ok());
+        wait_for("what is for it", || *newer.lock().unwrap() == [2]).await;
+        assert_eq!(*older.lock().unwrap(), [1]);
+        a.links.stop();
+        b.links.stop();
         background.shutdown_background();
     });
 }

@@ -216,10 +216,23 @@ impl Inbound {
 }
 
 impl Region {
-    /// Neighbours of which there are ghosts here that are older than this many ticks, and how old these are. After
-    /// `EXPIRY` (30) ticks without a neighbour's word there are none of it any more.
+    /// Neighbours of which there are ghosts here that are older than this many ticks, and how old these are.
     pub fn ghosts_older_than(&self, ticks: u64) -> impl Iterator<Item = (RegionId, u64)> + '_ {
-        let age = |n: &Neighbour| (n.id, self.tick.0.saturating_sub(n.sound.0));
+        self.ghosts_of_those(|n| n.sound, ticks)
+    }
+
+    /// Neighbours of which there are ghosts here and which have said nothing for more than this many ticks, and for how
+    /// many. After `EXPIRY` (30) there are none of it any more.
+    pub fn ghosts_unheard_for(&self, ticks: u64) -> impl Iterator<Item = (RegionId, u64)> + '_ {
+        self.ghosts_of_those(|n| n.last, ticks)
+    }
+
+    fn ghosts_of_those(
+        &self,
+        as_of: fn(&Neighbour) -> Tick,
+        ticks: u64,
+    ) -> impl Iterator<Item = (RegionId, u64)> + '_ {
+        let age = move |n: &Neighbour| (n.id, self.tick.0.saturating_sub(as_of(n).0));
         // What of it is here after this region has died is new, if not all.
         let heard = self.inbound.neighbours.iter().filter(|n| !n.blank);
         let old = heard.map(age).filter(move |(_, age)| *age > ticks);
