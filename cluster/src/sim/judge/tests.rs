@@ -1,6 +1,7 @@
 //! Each invariant is noticed when it is broken, and lets be what is legal.
 
 use purview::scene::{Plane, SessionId};
+use purview::wire::Frame;
 use purview::wire::frame::Acted;
 
 use super::*;

@@ -1,0 +1,130 @@
+//! What clients are shown, and whether it may be.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use purview::scene::{EntityId, Pos, Tick};
+use purview::wire::Frame;
+
+use super::rules::act_order;
+use super::trails::Astray;
+use super::{EXCUSE, Inner, Invariant, Judge, LATE, SLACK_CM, ShownAct, TICK};
+
+impl Judge {
+    /// A client was shown a frame, after which these are in its view.
+    pub fn shown(&self, id: EntityId, frame: &Frame, shown: BTreeMap<EntityId, Pos>) {
+        if shown.len() > self.scope.cap {
+            let text = format!("{id} is shown {} players, {} at most", shown.len(), self.scope.cap);
+            self.violated(Invariant::ViewCap, vec![id], text);
+        }
+        let continuity = match frame.resync {
+            true => Ok(()),
+            false => frame.leaves.iter().try_for_each(|other| self.may_leave(id, *other)),
+        };
+        if let Err((other, text)) = continuity {
+            self.violated(Invariant::ViewContinuity, vec![id, other], text);
+        }
+        if let Some(client) = self.inner().clients.get_mut(&id) {
+            let now = self.journal.now();
+            client.since.extend(frame.enters.iter().map(|entered| (entered.id, now)));
+        }
+        self.places_shown(id, &shown);
+        for act in &frame.acts {
+            let Ok(number) = <[u8; 8]>::try_from(&act.payload[..]) else { continue };
+            self.act_shown(id, act.id, u64::from_be_bytes(number), frame.tick);
+        }
+        let mut inner = self.inner();
+        inner.frames += 1;
+        if let Some(client) = inner.clients.get_mut(&id) {
+            client.shown = shown;
+            client.acked = client.acked.max(frame.ack);
+        }
+    }
+
+    /// A client was shown players at these places, of whom some were there before.
+    fn places_shown(&self, to: EntityId, shown: &BTreeMap<EntityId, Pos>) {
+        let mut inner = self.inner();
+        let now = self.journal.now();
+        let Inner { clients, trails, moved, excused, .. } = &mut *inner;
+        let Some(client) = clients.get_mut(&to) else { return };
+        // Where it lives now others may be heard of later than where it came from, while links are cut.
+        let came = moved.get(&to).is_some_and(|at| now.saturating_sub(*at) < EXCUSE);
+        let anew = came && now < *excused;
+        let mut astray = None;
+        for (of, pos) in shown.iter().filter(|(of, pos)| client.shown.get(of) != Some(pos)) {
+            let Some(trail) = trails.get(of) else { continue };
+            let since = client.marks.get(of).copied().filter(|_| !anew);
+            match trail.find(*pos, since) {
+                Ok(mark) => {
+                    client.marks.insert(*of, mark);
+                }
+                Err(how) => astray = Some((*of, *pos, how)),
+            }
+        }
+        drop(inner);
+        if let Some((of, pos, how)) = astray {
+            let how = match how {
+                Astray::Never => "where it never was",
+                Astray::Older => "where it was before",
+            };
+            let text = format!("{to} is shown {of} at {pos:?}, {how}");
+            self.violated(Invariant::PlaceOrder, vec![to, of], text);
+        }
+    }
+
+    fn act_shown(&self, to: EntityId, of: EntityId, number: u64, tick: Tick) {
+        let result = {
+            let mut inner = self.inner();
+            let reborn = inner.reborn.get(&of).copied().unwrap_or_default();
+            let excused = inner.excused;
+            let Some(client) = inner.clients.get_mut(&to) else { return };
+            let shown = ShownAct { number, at: self.journal.now(), of: TICK * tick.0 as u32 };
+            let before = client.acts.insert(of, shown);
+            let entered = client.since.get(&of).copied().unwrap_or_default();
+            let quiet = before.filter(|b| b.at > excused.max(entered).max(client.leapt));
+            if let Some(before) = quiet.filter(|before| number > before.number + 1) {
+                drop(inner);
+                let before = before.number;
+                let text = format!("{to} sees act {number} of {of} after act {before}");
+                return self.violated(Invariant::ActHeard, vec![to, of], text);
+            }
+            // What an owner that died had shown and not acknowledged is done again.
+            let before = before.filter(|before| before.of > reborn + LATE);
+            act_order(before.map(|before| before.number), number)
+        };
+        let result = result.map_err(|text| format!("{to} sees {of}: {text}"));
+        self.check(Invariant::ActOrder, &[to, of], result);
+    }
+
+    /// Whether it may be that somebody is told to be gone.
+    fn may_leave(&self, me: EntityId, other: EntityId) -> Result<(), (EntityId, String)> {
+        let (inner, now) = (self.inner(), self.journal.now());
+        let (Some(client), Some(them)) = (inner.clients.get(&me), inner.clients.get(&other)) else {
+            return Ok(());
+        };
+        let recent = |at: Duration| now.saturating_sub(at) < EXCUSE;
+        let crowded = self.scope.crowded;
+        if crowded || now < inner.excused || recent(client.leapt) || recent(them.leapt) {
+            return Ok(());
+        }
+        // What clients say again after a death takes a player in one tick from where a checkpoint has it to where it is.
+        let reborn = |id| inner.reborn.get(&id).is_some_and(|at| recent(*at));
+        if reborn(me) || reborn(other) {
+            return Ok(());
+        }
+        let (Some(a), Some(b)) = (inner.acting.get(&me), inner.acting.get(&other)) else {
+            return Ok(());
+        };
+        let near = u64::from((self.scope.near_cm - SLACK_CM).unsigned_abs()).pow(2);
+        let dist2 = a.player.pos.dist2(b.player.pos).max(client.place.1.dist2(them.place.1));
+        let apart = a.player.plane != b.player.plane || client.place.0 != them.place.0;
+        if apart || dist2 > near {
+            return Ok(());
+        }
+        let text = format!(
+            "{me} at {:?} is told that {other} at {:?} is gone",
+            a.player.pos, b.player.pos
+        );
+        Err((other, text))
+    }
+}
