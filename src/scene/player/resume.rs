@@ -2,7 +2,7 @@
 
 use super::{Answer, Comeback, End, Player, PlayerEffect, Problem, Route, State, refuse};
 use crate::scene::effects::{Input, Resume, Resumed};
-use crate::scene::{RegionId, Seq};
+use crate::scene::{Epoch, RegionId, Seq};
 
 /// Which regions are asked for the player.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +18,23 @@ pub(super) struct Search {
     since_ms: Option<u64>,
     /// When the client came back.
     began_ms: u64,
+    /// Which regions have got another owner since then, from which epoch on.
+    owners: Vec<(RegionId, Epoch)>,
+}
+
+impl Search {
+    /// A region has another owner: what its owner before says of the player may come yet.
+    pub(super) fn note_owner(&mut self, region: RegionId, owner: Epoch) {
+        self.owners.retain(|(known, _)| *known != region);
+        self.owners.push((region, owner));
+    }
+
+    /// The owner that a region has got, if whoever gave the player this epoch is an older one.
+    fn newer_owner(&self, route: Route) -> Option<(RegionId, Epoch)> {
+        let older = |owner: Epoch| route.epoch.is_some_and(|epoch| epoch < owner.of_birth());
+        let newer = |(known, owner): &&(_, _)| *known == route.region && older(*owner);
+        self.owners.iter().find(newer).copied()
+    }
 }
 
 impl Player {
@@ -26,8 +43,8 @@ impl Player {
         self.id = id;
         self.state = State::Resuming;
         self.deadline_ms = now_ms.saturating_add(self.config.resume_ms);
-        let (asked, then, since_ms) = (ask, ask_then, None);
-        self.search = Search { acked, asked, then, all, since_ms, began_ms: now_ms };
+        let (asked, then, since_ms, owners) = (ask, ask_then, None, Vec::new());
+        self.search = Search { acked, asked, then, all, since_ms, began_ms: now_ms, owners };
     }
 
     /// Asks whom there is to ask.
@@ -84,7 +101,7 @@ impl Player {
         }
         let Resumed { scene, region, epoch, last_applied, tick, plane, pos, own, .. } = found;
         let Resumed { range, look, since_ms, .. } = found;
-        self.search = Search::default();
+        let search = std::mem::take(&mut self.search);
         self.since_ms = since_ms;
         self.state = State::InWorld;
         self.route = Some(Route { region, epoch: Some(epoch) });
@@ -101,6 +118,9 @@ impl Player {
         out.push(PlayerEffect::Answer(Answer::Joined { scene, plane, pos, tick, range, own, ack }));
         if let Some((_, route)) = self.early.take() {
             self.notice(now_ms, *route, out);
+        }
+        if let Some((region, owner)) = self.route.and_then(|route| search.newer_owner(route)) {
+            self.owner_is_new(region, owner);
         }
     }
 

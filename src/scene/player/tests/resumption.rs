@@ -169,3 +169,20 @@ fn a_route_that_comes_before_the_player_is_found_counts_once_it_is() {
     assert_eq!(b.notice(found(8, 6)), ["take 1", "joined plane 1 tick 20"]);
     assert_eq!(b.say(step(7)), ["3: move 7"], "not to where it was found");
 }
+
+#[test]
+fn a_player_that_an_owner_before_has_found_is_presented_to_the_next_one() {
+    let owner = |from: u64| PlayerInput::Owner(NEXT, Epoch(from));
+    let mut b = greeted();
+    b.say(back());
+    assert_eq!(b.input(owner(9)), NOTHING, "it is not known yet where the player is");
+    let told = b.notice(found(8, 6));
+    let presented = "4: present epoch 8 acked 6 at 5";
+    assert_eq!(told, ["take 1", "joined plane 1 tick 20", presented]);
+    assert_eq!(b.say(step(7)), NOTHING, "the next owner does not know it yet");
+
+    let mut b = greeted();
+    b.say(back());
+    b.input(PlayerInput::Owner(HOME, Epoch(9)));
+    assert_eq!(b.notice(found(8, 6)), ["take 1", "joined plane 1 tick 20"], "it is elsewhere");
+}
