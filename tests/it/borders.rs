@@ -5,9 +5,12 @@ use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{say_how_to_replay, seeds, seeds_are_given};
 use bytes::Bytes;
-use purview::scene::border::BorderBatch;
+use purview::scene::border::{BorderBatch, GhostState, Recovered};
 use purview::scene::effects::{Deed, Effect, Input, Order};
-use purview::scene::{Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, Visibility};
+use purview::scene::views::Ties;
+use purview::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, Visibility,
+};
 
 fn trials(spec: &SceneSpec, most: u64) {
     every_seed(spec, most, |t| t.run(40));
@@ -242,4 +245,44 @@ fn what_was_missed_is_asked_for_until_it_comes() {
     assert!(!asks(46, true), "that is the answer");
     let asked: Vec<u64> = (47..=70).filter(|tick| asks(*tick, false)).collect();
     assert_eq!(asked, [0; 0]);
+}
+
+/// The region goes on from a checkpoint that is older than what the owner before it has said since, as one does that does
+/// not know yet that it is none any more.
+#[test]
+fn an_owner_that_is_behind_the_one_before_is_heard() {
+    let w = World::new(scene(Visibility::Patches, 60), 1);
+    let mut region = Region::new(w.scene.clone(), RegionId(0)).unwrap();
+    let say = |region: &mut Region, tick: u64, (epoch, full): (u64, bool), enters| {
+        let Input::Border(mut batch) = word(tick, full) else { unreachable!() };
+        (batch.epoch, batch.lineage, batch.enters) = (Epoch(epoch), Epoch(epoch), enters);
+        region.handle(Input::Border(batch), &mut Vec::new());
+    };
+    for tick in 1..=8 {
+        say(&mut region, tick, (1, tick == 1), Vec::new());
+        region.tick(Tick(tick), &mut Vec::new());
+    }
+    // Its ticks until the twelfth are here when a newer owner asks what is known of its players, and says where it is.
+    (9..=12).for_each(|tick| say(&mut region, tick, (1, false), Vec::new()));
+    let news = Recovered { region: RegionId(1), epoch: Epoch(5), holds: Vec::new() };
+    region.handle(Input::Recovered(Box::new(news)), &mut Vec::new());
+    let ghost = GhostState {
+        id: EntityId(7),
+        epoch: Epoch(5).of_birth(),
+        kind: Kind::PLAYER,
+        plane: Plane(0),
+        pos: Pos::ground(3_300, 500),
+        course: None,
+        range: RangeSet::FULL,
+        look: Bytes::new(),
+        ties: Ties::default(),
+        thr: u64::MAX,
+    };
+    say(&mut region, 9, (5, true), vec![ghost]);
+    (10..=12).for_each(|tick| say(&mut region, tick, (5, false), Vec::new()));
+    (9..=13).for_each(|tick| region.tick(Tick(tick), &mut Vec::new()));
+    assert!(
+        region.find(EntityId(7)).is_some(),
+        "the newer owner's first words were taken for late"
+    );
 }

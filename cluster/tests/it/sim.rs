@@ -101,8 +101,15 @@ const FOUND_ONE_BY_ONE: [(u64, &str); 2] = [
 const FOUND_GRANTED_TWICE: [(u64, &str); 1] =
     [(4, "one who is handed to an owner that is none any more is lost with it")];
 
+/// Seeds that have found something with all faults that there are.
+const FOUND_SINCE: [(u64, &str); 1] =
+    [(250198, "a region that goes on is behind what was heard of its owner before, and not heard")];
+
 #[test]
 fn what_has_ever_failed_fails_no_more() {
+    for (seed, _) in FOUND_SINCE {
+        holds(&options(seed, "all"));
+    }
     for (seed, _) in FOUND_GRANTED_TWICE {
         holds(&options(seed, "twice"));
     }
@@ -145,6 +152,10 @@ const FOUND_WITH_A_CAP: [(u64, &str); 9] = [
     (21137, "a client comes back before its region has acted again"),
 ];
 
+/// The same with all faults that there are.
+const FOUND_WITH_A_CAP_SINCE: [(u64, &str); 1] =
+    [(195259, "a client is told where its player is by an owner that is none any more")];
+
 /// Seeds that have found something where each of the two planes has regions of its own, with regions that are granted twice.
 const FOUND_IN_GROUPS_SINCE: [(u64, &str); 2] = [
     (170110, "one who came with the death of its region, and has left, is handed over again"),
@@ -170,6 +181,9 @@ fn planes_in_groups_have_regions_of_their_own() {
 /// More are near than the cap allows: the views are the stable ones.
 #[test]
 fn with_a_cap_views_are_stable_at_rest() {
+    for (seed, _) in FOUND_WITH_A_CAP_SINCE {
+        holds(&Options { players: 40, view_cap: Some(4), ..options(seed, "all") });
+    }
     for (seed, _) in FOUND_WITH_A_CAP {
         holds(&Options { players: 40, view_cap: Some(4), ..options(seed, FAULTS_THEN) });
     }

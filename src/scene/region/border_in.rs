@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bodies::{Ghost, Role};
 use super::settle::Progress;
@@ -28,6 +28,9 @@ const MAX_WAITING: usize = 32;
 #[derive(Debug)]
 pub struct Neighbour {
     pub id: RegionId,
+    /// What it says under a lower epoch is late.
+    since: Epoch,
+    /// The epoch of the last batch received.
     epoch: Epoch,
     /// Its lineage in the last batch that was applied.
     lineage: Epoch,
@@ -52,6 +55,7 @@ impl Neighbour {
     fn new(entry: &RegionEntry) -> Neighbour {
         Neighbour {
             id: entry.id,
+            since: entry.epoch,
             epoch: entry.epoch,
             lineage: entry.epoch,
             last: Tick(0),
@@ -116,9 +120,10 @@ impl Inbound {
     /// another's already.
     pub fn keep(&mut self, mut batch: BorderBatch, me: RegionId, fx: &mut Vec<Effect>) -> bool {
         let Some(n) = self.neighbours.iter_mut().find(|n| n.id == batch.from) else { return false };
-        if batch.epoch < n.epoch && !mutants::has(Mutant::AnyEpoch) {
+        if batch.epoch < n.since && !mutants::has(Mutant::AnyEpoch) {
             return true;
         }
+        // An owner that goes on from a checkpoint may be behind the one that has died, or is none any more.
         let known = batch.epoch == n.epoch && batch.tick <= n.last;
         if known && !(n.blank && batch.full && batch.tick == n.last) {
             return false;
@@ -131,8 +136,10 @@ impl Inbound {
                 batch.acts.clear();
             }
         }
-        // Of a neighbour whose ghosts have expired, changes alone say nothing.
-        let gap = (batch.prev != n.last || n.expired || n.blank) && !batch.full;
+        // Of a neighbour whose ghosts have expired, changes alone say nothing; nor do those of one that was put together anew.
+        let before = n.waiting.back().map_or(n.lineage, |before| before.lineage);
+        let anew = batch.lineage > before && !n.is_new;
+        let gap = (batch.prev != n.last || n.expired || n.blank || anew) && !batch.full;
         // The question may have been lost before there was a connection: it is asked again once a second.
         let next = n.waiting.front().unwrap_or(&batch);
         let unanswered = next.prev > n.sound && !n.waiting.iter().any(|waiting| waiting.full);
@@ -144,7 +151,7 @@ impl Inbound {
             n.waiting.pop_front();
             n.sound = n.sound.min(Tick(batch.prev.0.saturating_sub(1)));
         }
-        n.epoch = batch.epoch;
+        (n.since, n.epoch) = (batch.epoch, batch.epoch);
         n.last = batch.tick;
         n.expired = false;
         n.blank &= !batch.full;
@@ -168,7 +175,7 @@ impl Inbound {
     /// What a region says under a lower epoch is late. Says whether it is a neighbour.
     pub fn outlived(&mut self, region: RegionId, epoch: Epoch) -> bool {
         let Some(n) = self.neighbours.iter_mut().find(|n| n.id == region) else { return false };
-        n.epoch = n.epoch.max(epoch);
+        n.since = n.since.max(epoch);
         true
     }
 
@@ -192,11 +199,13 @@ impl Inbound {
         &mut self,
         saved: Vec<SavedInbound>,
         (swept, crashed): (Tick, Vec<RegionId>),
+        fences: &FxHashMap<RegionId, Epoch>,
     ) {
         (self.swept, self.crashed) = (swept, crashed);
         for saved in saved {
             let Some(n) = self.neighbours.iter_mut().find(|n| n.id == saved.id) else { continue };
             (n.epoch, n.lineage) = (n.epoch.max(saved.epoch), n.lineage.max(saved.lineage));
+            n.since = n.epoch.max(fences.get(&n.id).copied().unwrap_or_default());
             (n.last, n.sound, n.expired) = (saved.last, saved.sound, saved.expired);
             n.progress = saved.progress;
             n.waiting = saved.waiting.into();

@@ -79,7 +79,8 @@ impl Region {
         fx: &mut Vec<Effect>,
     ) -> Result<Region, RestoreError> {
         let mut region = Region::begin(scene, id, epoch, &snapshot)?;
-        region.inbound.restore(snapshot.inbound, (snapshot.swept, Vec::new()));
+        let since = (snapshot.swept, Vec::new());
+        region.inbound.restore(snapshot.inbound, since, &region.fences);
         region.inbound.forget_all();
         region.moved = snapshot.moved.into_iter().collect();
         region.arrivals = snapshot.arrivals;

@@ -98,7 +98,8 @@ impl Region {
         region.inbox = snapshot.inbox;
         region.arrivals = snapshot.arrivals;
         region.incoming = snapshot.incoming;
-        region.inbound.restore(snapshot.inbound, (snapshot.swept, snapshot.crashed));
+        let since = (snapshot.swept, snapshot.crashed);
+        region.inbound.restore(snapshot.inbound, since, &region.fences);
         fx.extend(snapshot.mail.unsent.iter().map(|(to, msg)| Effect::View(*to, *msg)));
         region.mail.restore(snapshot.mail);
         region.counts.ghosts = region.bodies.len() as u64 - region.counts.reals;
