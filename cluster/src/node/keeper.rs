@@ -602,6 +602,11 @@ impl Keeper {
             }
         };
         let Some(region) = region else { return Ok(()) };
+        if self.residents().epoch(id).is_some() {
+            // It has come meanwhile from another process, which a store that keeps its word does not let come to pass.
+            tracing::warn!(region = %id, %epoch, "a region that was to start runs here by now");
+            return Ok(());
+        }
         self.links.switch().set_epoch(id, epoch);
         let runs = self.residents().start(&scene, region, epoch, (fx, &self.links));
         if runs {

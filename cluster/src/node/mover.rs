@@ -417,6 +417,10 @@ impl Mover {
         let snapshot = RegionSnapshot::decode(&cargo.snapshot).map_err(|e| e.to_string())?;
         let key = tools.maps.key(region).ok_or("its scene is not known")?;
         let grant = self.take_over(&key, epoch).await?;
+        if self.residents().epoch(region).is_some() {
+            // The store had granted it here, too, and it has gone on from a checkpoint since.
+            return Err("it runs here by now".into());
+        }
         // It speaks under its new epoch from its first word on, whether or not the store has told of it:
         // others who have heard of it believe no older one.
         tools.links.switch().set_epoch(region, grant.epoch);
