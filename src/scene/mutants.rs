@@ -80,10 +80,16 @@ pub enum Mutant {
     HandedOnce,
     /// A move that was ordered and did not come to pass is not tried again.
     MovedOnce,
+    /// A session that searches for its player passes over that a region has another owner.
+    OwnerPassedOver,
+    /// An owner that is behind what was heard of the one before is taken for one that says everything twice.
+    BehindUnheard,
+    /// A region that comes to a process in which it has gone on from a checkpoint meanwhile runs there twice.
+    RunsTwice,
 }
 
 /// All of them.
-pub const ALL: [Mutant; 36] = [
+pub const ALL: [Mutant; 39] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -120,6 +126,9 @@ pub const ALL: [Mutant; 36] = [
     Mutant::GivenUpOnce,
     Mutant::HandedOnce,
     Mutant::MovedOnce,
+    Mutant::OwnerPassedOver,
+    Mutant::BehindUnheard,
+    Mutant::RunsTwice,
 ];
 
 thread_local! {

@@ -1,12 +1,11 @@
 //! The world as the server shows it to one client.
 
-use std::collections::HashMap;
-
 use bytes::Bytes;
 use purview::scene::movement::{Blend, Course, Extrapolator, ServerMs};
 use purview::scene::{EntityId, Epoch, Kind, Pos, Seq, Tick};
 use purview::wire::client::Joined;
 use purview::wire::{Frame, Going};
+use rustc_hash::FxHashMap;
 
 /// Somebody in view.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +82,7 @@ pub enum ViewError {
 /// A `Joined` after a jump does not change it: the frames that follow do, by leaves or a resync.
 #[derive(Debug, Clone, Default)]
 pub struct View {
-    seen: HashMap<EntityId, Seen>,
+    seen: FxHashMap<EntityId, Seen>,
     tick: Option<Tick>,
     ack: Seq,
     epoch: Epoch,

@@ -1,7 +1,6 @@
 //! The clients of a simulated cluster: the client library as games use it, which walks, acts, jumps, leaves and comes
 //! back, and tells the judge what it is shown.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -343,11 +342,11 @@ impl Walker {
                     judge.violated(Invariant::ViewSound, vec![id], format!("{id}: {error}"));
                     return Err(End::Broken);
                 }
-                let at = |(id, seen): (EntityId, &purview_client::Seen)| {
-                    (id, seen.position(ServerMs(0)))
-                };
-                let shown: BTreeMap<EntityId, Pos> = life.view.iter().map(at).collect();
-                judge.shown(id, &frame, shown);
+                let at = |id| Some((id, life.view.get(id)?.position(ServerMs(0))));
+                let enters = frame.enters.iter().map(|entered| entered.id);
+                let moves = frame.moves.iter().map(|moved| moved.id);
+                let courses = frame.courses.iter().map(|coursed| coursed.id);
+                judge.shown(id, &frame, enters.chain(moves).chain(courses).filter_map(at));
                 if !frame.enters.is_empty() || !frame.leaves.is_empty() || frame.resync {
                     journal.note(What::Shown {
                         id,

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::net::Host;
 
 /// Steps that are remembered.
-const REMEMBERED: usize = 200_000;
+const REMEMBERED: usize = 50_000;
 
 /// Something that has happened.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -142,7 +142,7 @@ pub struct Journal(Arc<Mutex<Book>>);
 impl Journal {
     /// Nothing has happened yet. With `trace` each step is printed as it happens.
     pub fn new(trace: bool, until: Option<u64>) -> Journal {
-        let (hash, last) = Default::default();
+        let (hash, last) = (FxHasher::default(), VecDeque::with_capacity(REMEMBERED));
         let until = until.unwrap_or(u64::MAX);
         let began = Instant::now();
         Journal(Arc::new(Mutex::new(Book { began, hash, steps: 0, bytes: 0, last, trace, until })))

@@ -155,7 +155,10 @@ const FOUND_WITH_A_CAP: [(u64, &str); 9] = [
 /// The same with all faults that there are.
 const FOUND_WITH_A_CAP_SINCE: [(u64, &str); 2] = [
     (195259, "a client is told where its player is by an owner that is none any more"),
-    (260168, "a region comes to a process that has taken it over from its checkpoint, and runs twice"),
+    (
+        260168,
+        "a region comes to a process that has taken it over from its checkpoint, and runs twice",
+    ),
 ];
 
 /// Seeds that have found something where each of the two planes has regions of its own, with regions that are granted twice.

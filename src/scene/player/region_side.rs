@@ -273,7 +273,7 @@ impl Player {
 
     /// The region has another owner, from whom on its epoch is this.
     pub(super) fn owner_is_new(&mut self, region: RegionId, owner: Epoch) {
-        if self.state == State::Resuming {
+        if self.state == State::Resuming && !mutants::has(Mutant::OwnerPassedOver) {
             return self.search.note_owner(region, owner);
         }
         let here = self.route.is_some_and(|route| route.region == region);

@@ -124,7 +124,8 @@ impl Inbound {
             return true;
         }
         // An owner that goes on from a checkpoint may be behind the one that has died, or is none any more.
-        let known = batch.epoch == n.epoch && batch.tick <= n.last;
+        let same = batch.epoch == n.epoch || mutants::has(Mutant::BehindUnheard);
+        let known = same && batch.tick <= n.last;
         if known && !(n.blank && batch.full && batch.tick == n.last) {
             return false;
         }
@@ -138,7 +139,7 @@ impl Inbound {
         }
         // Of a neighbour whose ghosts have expired, changes alone say nothing; nor do those of one that was put together anew.
         let before = n.waiting.back().map_or(n.lineage, |before| before.lineage);
-        let anew = batch.lineage > before && !n.is_new;
+        let anew = batch.lineage > before && !n.is_new && !mutants::has(Mutant::BehindUnheard);
         let gap = (batch.prev != n.last || n.expired || n.blank || anew) && !batch.full;
         // The question may have been lost before there was a connection: it is asked again once a second.
         let next = n.waiting.front().unwrap_or(&batch);

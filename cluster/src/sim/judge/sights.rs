@@ -11,10 +11,16 @@ use super::trails::Astray;
 use super::{EXCUSE, Inner, Invariant, Judge, LATE, SLACK_CM, ShownAct, TICK};
 
 impl Judge {
-    /// A client was shown a frame, after which these are in its view.
-    pub fn shown(&self, id: EntityId, frame: &Frame, shown: BTreeMap<EntityId, Pos>) {
-        if shown.len() > self.scope.cap {
-            let text = format!("{id} is shown {} players, {} at most", shown.len(), self.scope.cap);
+    /// A client was shown a frame, by which these came into its view, or were elsewhere.
+    pub fn shown(
+        &self,
+        id: EntityId,
+        frame: &Frame,
+        changed: impl IntoIterator<Item = (EntityId, Pos)>,
+    ) {
+        let (crowd, astray) = self.picture_of(id, frame, changed);
+        if crowd > self.scope.cap {
+            let text = format!("{id} is shown {crowd} players, {} at most", self.scope.cap);
             self.violated(Invariant::ViewCap, vec![id], text);
         }
         let continuity = match frame.resync {
@@ -24,52 +30,57 @@ impl Judge {
         if let Err((other, text)) = continuity {
             self.violated(Invariant::ViewContinuity, vec![id, other], text);
         }
-        if let Some(client) = self.inner().clients.get_mut(&id) {
-            let now = self.journal.now();
-            client.since.extend(frame.enters.iter().map(|entered| (entered.id, now)));
-        }
-        self.places_shown(id, &shown);
-        for act in &frame.acts {
-            let Ok(number) = <[u8; 8]>::try_from(&act.payload[..]) else { continue };
-            self.act_shown(id, act.id, u64::from_be_bytes(number), frame.tick);
-        }
-        let mut inner = self.inner();
-        inner.frames += 1;
-        if let Some(client) = inner.clients.get_mut(&id) {
-            client.shown = shown;
-            client.acked = client.acked.max(frame.ack);
-        }
-    }
-
-    /// A client was shown players at these places, of whom some were there before.
-    fn places_shown(&self, to: EntityId, shown: &BTreeMap<EntityId, Pos>) {
-        let mut inner = self.inner();
-        let now = self.journal.now();
-        let Inner { clients, trails, moved, excused, .. } = &mut *inner;
-        let Some(client) = clients.get_mut(&to) else { return };
-        // Where it lives now others may be heard of later than where it came from, while links are cut.
-        let came = moved.get(&to).is_some_and(|at| now.saturating_sub(*at) < EXCUSE);
-        let anew = came && now < *excused;
-        let mut astray = None;
-        for (of, pos) in shown.iter().filter(|(of, pos)| client.shown.get(of) != Some(pos)) {
-            let Some(trail) = trails.get(of) else { continue };
-            let since = client.marks.get(of).copied().filter(|_| !anew);
-            match trail.find(*pos, since) {
-                Ok(mark) => {
-                    client.marks.insert(*of, mark);
-                }
-                Err(how) => astray = Some((*of, *pos, how)),
-            }
-        }
-        drop(inner);
         if let Some((of, pos, how)) = astray {
             let how = match how {
                 Astray::Never => "where it never was",
                 Astray::Older => "where it was before",
             };
-            let text = format!("{to} is shown {of} at {pos:?}, {how}");
-            self.violated(Invariant::PlaceOrder, vec![to, of], text);
+            let text = format!("{id} is shown {of} at {pos:?}, {how}");
+            self.violated(Invariant::PlaceOrder, vec![id, of], text);
         }
+        for act in &frame.acts {
+            let Ok(number) = <[u8; 8]>::try_from(&act.payload[..]) else { continue };
+            self.act_shown(id, act.id, u64::from_be_bytes(number), frame.tick);
+        }
+    }
+
+    /// Notes what a client is shown from now on: how many that are, and who of those that changed is where it must not be.
+    fn picture_of(
+        &self,
+        to: EntityId,
+        frame: &Frame,
+        changed: impl IntoIterator<Item = (EntityId, Pos)>,
+    ) -> (usize, Option<(EntityId, Pos, Astray)>) {
+        let now = self.journal.now();
+        let mut inner = self.inner();
+        inner.frames += 1;
+        let Inner { clients, trails, moved, excused, .. } = &mut *inner;
+        let Some(client) = clients.get_mut(&to) else { return (0, None) };
+        client.acked = client.acked.max(frame.ack);
+        client.since.extend(frame.enters.iter().map(|entered| (entered.id, now)));
+        // Where it lives now others may be heard of later than where it came from, while links are cut.
+        let came = moved.get(&to).is_some_and(|at| now.saturating_sub(*at) < EXCUSE);
+        let anew = came && now < *excused;
+        let mut before = BTreeMap::new();
+        if frame.resync {
+            before = std::mem::take(&mut client.shown);
+        }
+        for gone in &frame.leaves {
+            client.shown.remove(gone);
+        }
+        let mut astray = None;
+        for (of, pos) in changed {
+            let known = client.shown.insert(of, pos).or_else(|| before.get(&of).copied());
+            let Some(trail) = trails.get(&of).filter(|_| known != Some(pos)) else { continue };
+            let since = client.marks.get(&of).copied().filter(|_| !anew);
+            match trail.find(pos, since) {
+                Ok(mark) => {
+                    client.marks.insert(of, mark);
+                }
+                Err(how) => astray = Some((of, pos, how)),
+            }
+        }
+        (client.shown.len(), astray)
     }
 
     fn act_shown(&self, to: EntityId, of: EntityId, number: u64, tick: Tick) {

@@ -64,8 +64,7 @@ fn judge() -> Judge {
         );
     }
     for (id, other) in [(1, 2), (2, 1)] {
-        let shown = [(EntityId(other), Pos::ground(0, 0))].into();
-        judge.shown(EntityId(id), &frame(1), shown);
+        judge.shown(EntityId(id), &frame(1), [(EntityId(other), Pos::ground(0, 0))]);
     }
     judge
 }
@@ -121,7 +120,7 @@ async fn an_act_that_is_shown_twice_is_noticed_unless_its_owner_has_died() {
     };
     // Of a tick that is as late as the time at which it is shown.
     let me = EntityId(1);
-    let show = |judge: &Judge, number| judge.shown(me, &acted(number), BTreeMap::new());
+    let show = |judge: &Judge, number| judge.shown(me, &acted(number), []);
     let dead = judge();
     tokio::time::sleep(LATE * 2).await;
     show(&dead, 1);
@@ -146,7 +145,7 @@ fn an_older_place_and_one_that_never_was_are_noticed() {
         inner.trails.entry(EntityId(2)).or_default().note(Epoch(1), Pos::ground(x, 0));
     };
     let shown = |judge: &Judge, x| {
-        judge.shown(EntityId(1), &frame(2), [(EntityId(2), Pos::ground(x, 0))].into());
+        judge.shown(EntityId(1), &frame(2), [(EntityId(2), Pos::ground(x, 0))]);
     };
     let (back, astray) = (judge(), judge());
     (0..5).for_each(|x| walks(&back, x));
@@ -165,7 +164,7 @@ async fn an_act_that_is_not_shown_is_noticed_unless_a_fault_has_cost_it() {
         let payload = number.to_be_bytes().to_vec().into();
         Frame { acts: vec![Acted { id: EntityId(2), payload }], ..frame(2) }
     };
-    let show = |judge: &Judge, number| judge.shown(EntityId(1), &acted(number), BTreeMap::new());
+    let show = |judge: &Judge, number| judge.shown(EntityId(1), &acted(number), []);
     let (quiet, broken) = (judge(), judge());
     tokio::time::sleep(LATE).await;
     [1, 2].into_iter().for_each(|number| show(&quiet, number));
@@ -181,7 +180,7 @@ async fn an_act_that_is_not_shown_is_noticed_unless_a_fault_has_cost_it() {
 #[tokio::test(start_paused = true)]
 async fn who_stays_near_must_not_be_told_to_be_gone() {
     let leave = Frame { leaves: vec![EntityId(2)], ..frame(2) };
-    let tell = |judge: &Judge, frame: &Frame| judge.shown(EntityId(1), frame, BTreeMap::new());
+    let tell = |judge: &Judge, frame: &Frame| judge.shown(EntityId(1), frame, []);
     let excused = judge();
     tell(&excused, &leave);
     assert_eq!(found(&excused), None, "it has just joined");
@@ -243,7 +242,8 @@ fn at_rest_views_are_symmetric_and_nobody_would_rather_see_another() {
 #[test]
 fn who_is_shown_too_many_is_noticed() {
     let judge = Judge::new(Journal::new(false, None), Scope { cap: 1, ..SCOPE });
-    let shown = |n: u64| (2..2 + n).map(|id| (EntityId(id), Pos::ground(0, 0))).collect();
+    judge.joined(EntityId(1), ground(0), Seq(0));
+    let shown = |n: u64| (2..2 + n).map(|id| (EntityId(id), Pos::ground(0, 0)));
     judge.shown(EntityId(1), &frame(1), shown(1));
     assert_eq!(found(&judge), None);
     judge.shown(EntityId(1), &frame(2), shown(2));
@@ -260,7 +260,7 @@ fn at_rest_what_was_said_is_applied_and_acknowledged() {
     judge.acks_hold();
     assert_eq!(found(&judge), None);
     let acked = Frame { ack: Seq(1), ..frame(2) };
-    judge.shown(EntityId(1), &acked, BTreeMap::new());
+    judge.shown(EntityId(1), &acked, []);
     judge.acks_hold();
     assert_eq!(found(&judge), Some(Invariant::AckHolds));
 }
