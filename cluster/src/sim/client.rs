@@ -1,7 +1,6 @@
 //! The clients of a simulated cluster: the client library as games use it, which walks, acts, jumps, leaves and comes
 //! back, and tells the judge what it is shown.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use super::journal::What;
 use super::judge::Invariant;
 use super::net::{Host, Receiver, Sender};
 use super::process::Ground;
+use super::will::Will;
 
 /// Between two words of a client.
 const STEP: Duration = Duration::from_millis(200);
@@ -47,12 +47,8 @@ const UNKNOWN: Duration = Duration::from_secs(9);
 /// breaks.
 const AWAY: Duration = Duration::from_secs(25);
 
-/// What all clients are told to do.
-#[derive(Debug, Default)]
-pub struct Will {
-    /// They stand still, and nobody comes or goes.
-    pub stand: AtomicBool,
-}
+/// Who is to be with others jumps there from farther than this, and walks about nearer, centimetres.
+const CROWD_CM: i32 = 1_200;
 
 /// A client.
 #[derive(Clone)]
@@ -61,8 +57,6 @@ pub struct Walker {
     pub number: u32,
     /// The cluster.
     pub ground: Ground,
-    /// What it is to do.
-    pub will: Arc<Will>,
     /// The hosts of gateways.
     pub gateways: Vec<Host>,
     /// How large the scene is, and where its borders are closest, centimetres.
@@ -145,7 +139,7 @@ impl Walker {
         let mut rng = Rng::new(seed);
         sleep(begins).await;
         loop {
-            while self.will.stand.load(Relaxed) {
+            while self.will().is_to_stand() || self.will().is_out(self.number) {
                 sleep(STEP).await;
             }
             let Some(mut life) = self.begin(&mut rng).await else {
@@ -155,8 +149,14 @@ impl Walker {
             let end = self.live(&mut life, &mut rng).await;
             self.end(&life, end);
             drop(life);
-            sleep(STEP.mul_f64(1.0 + 20.0 * rng.unit())).await;
+            if !self.will().is_out(self.number) {
+                sleep(STEP.mul_f64(1.0 + 20.0 * rng.unit())).await;
+            }
         }
+    }
+
+    fn will(&self) -> &Will {
+        &self.ground.will
     }
 
     fn end(&self, life: &Life, end: End) {
@@ -200,6 +200,16 @@ impl Walker {
             }
         };
         Pos::ground(along(width, rng), along(depth, rng))
+    }
+
+    /// Where it is to go next: anywhere, or where it is to be with others.
+    fn goal(&self, rng: &mut Rng) -> Pos {
+        let Some(at) = self.will().meeting(self.number) else { return self.place(rng) };
+        let near = |at: i32, size: i32, rng: &mut Rng| {
+            let off = (f64::from(CROWD_CM) * (rng.unit() - 0.5)) as i32;
+            (at + off).clamp(100, size - 100)
+        };
+        Pos::ground(near(at.x, self.size.0, rng), near(at.z, self.size.1, rng))
     }
 
     /// Joins; `None` when nobody lets it in now.
@@ -274,23 +284,32 @@ impl Walker {
         if life.leaves {
             return Ok(());
         }
-        if self.will.stand.load(Relaxed) {
+        if self.will().is_to_stand() {
             // A sign of life.
             if rng.one_in(25) {
                 life.player.ping(0).await.map_err(End::Lost)?;
             }
             return Ok(());
         }
-        if rng.one_in(600) && !life.away {
+        let goes = rng.one_in(600) || self.will().is_out(self.number);
+        if goes && !life.away {
             life.leaves = true;
             self.ground.judge.leaves(life.id);
             return life.player.leave().await.map_err(End::Lost);
         }
         let mut plane = None;
-        let (said, word, leaps) = if rng.one_in(150) && life.jumping.is_none() {
-            let pos = self.place(rng);
+        let far = |at: &Pos| at.dist2(life.pos) > u64::from(CROWD_CM.unsigned_abs()).pow(2);
+        let called = self.will().meeting(self.number).filter(|_| life.jumping.is_none());
+        let is_called = called.is_some_and(|at| far(&at));
+        let (said, word, leaps) = if is_called || (rng.one_in(150) && life.jumping.is_none()) {
+            let pos = self.goal(rng);
             // Most are on one plane, so that they meet.
-            plane = rng.one_in(3).then(|| Plane(i32::from(rng.one_in(2))));
+            let other = !is_called && rng.one_in(3);
+            plane = if is_called {
+                Some(Plane(0))
+            } else {
+                other.then(|| Plane(i32::from(rng.one_in(2))))
+            };
             let said = life.player.jump(None, plane, pos).await;
             if said.is_ok() {
                 life.plane = plane.unwrap_or(life.plane);
@@ -326,7 +345,7 @@ impl Walker {
         let far = f64::from(dx).hypot(f64::from(dz));
         if far < f64::from(STEP_CM) {
             let goal = life.goal;
-            life.goal = self.place(rng);
+            life.goal = self.goal(rng);
             return goal;
         }
         let part = f64::from(STEP_CM) / far;

@@ -35,7 +35,7 @@ const NEAR_FAR_CM: (i32, i32) = (3_900, 4_500);
 const REGIONS: (i32, i32) = (3, 2);
 
 /// Side of a region, centimetres.
-const REGION_CM: i32 = 12_800;
+pub(super) const REGION_CM: i32 = 12_800;
 
 /// The scene and the limits of all processes. Places are trusted, so that where somebody is is what its last
 /// input said.
@@ -87,6 +87,7 @@ impl Cluster {
             memory: Memory::new(rng.seed()),
             journal,
             judge,
+            will: Arc::default(),
             began: Instant::now(),
         };
         let (options, processes, lives) = (options.clone(), RefCell::default(), Cell::new(0));

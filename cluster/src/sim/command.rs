@@ -35,7 +35,7 @@ pub struct SimArgs {
     /// Clients.
     #[arg(long, default_value_t = 100)]
     pub players: u32,
-    /// What is done to it: all, none, or a list.
+    /// What is done to it: all, none, or a list, with how often each comes for one of another kind: crash=3,move.
     #[arg(long, default_value = "all")]
     pub faults: Faults,
     /// How many faults there may be at once.

@@ -1,15 +1,17 @@
 //! What is done to a simulated cluster.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::str::FromStr;
 use std::time::Duration;
 
-use purview::scene::RegionId;
+use purview::scene::{Pos, RegionId};
 use tokio::time::sleep;
 
 use crate::rng::Rng;
 
 use super::client::CLIENTS;
-use super::cluster::Cluster;
+use super::cluster::{Cluster, REGION_CM};
 use super::journal::What;
 use super::net::{Delays, Host};
 use super::store::ShelfFaults;
@@ -55,10 +57,14 @@ pub enum Fault {
     Lease,
     /// The store grants a region of a node to another one, and does not tell it, while its lease holds.
     Twice,
+    /// Half of the clients come to one place, mostly where regions meet.
+    HotSpot,
+    /// Half of the clients leave, and come back all at once.
+    Logins,
 }
 
 /// All kinds, by their names.
-pub const ALL: [(Fault, &str); 19] = [
+pub const ALL: [(Fault, &str); 21] = [
     (Fault::Crash, "crash"),
     (Fault::Gateway, "gateway"),
     (Fault::Stop, "stop"),
@@ -78,38 +84,51 @@ pub const ALL: [(Fault, &str); 19] = [
     (Fault::Slow, "slow"),
     (Fault::Lease, "lease"),
     (Fault::Twice, "twice"),
+    (Fault::HotSpot, "hot-spot"),
+    (Fault::Logins, "logins"),
 ];
 
-/// Which faults there are.
+/// Which faults there are: each as often as it stands here.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Faults(pub Vec<Fault>);
 
+/// How often a fault may come for one of another kind.
+const RATES: std::ops::RangeInclusive<u32> = 1..=100;
+
 /// A list of faults that is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no fault: write all, none, or some of {names}, parted by commas", names = names())]
-pub struct NoFault(String);
+pub enum NoFaults {
+    /// There is no fault of this name.
+    #[error("{0:?} is no fault: write all, none, or some of {names}, parted by commas", names = names())]
+    Name(String),
+    /// It is not said how often.
+    #[error("{0:?} is no rate: write how often it comes for one of another kind, {least} to {most}, as in crash=3", least = RATES.start(), most = RATES.end())]
+    Rate(String),
+}
 
 fn names() -> String {
     ALL.map(|(_, name)| name).join(", ")
 }
 
 impl FromStr for Faults {
-    type Err = NoFault;
+    type Err = NoFaults;
 
-    fn from_str(text: &str) -> Result<Faults, NoFault> {
+    fn from_str(text: &str) -> Result<Faults, NoFaults> {
         match text {
             "all" => return Ok(Faults(ALL.map(|(fault, _)| fault).into())),
             "none" => return Ok(Faults::default()),
             _ => {}
         }
-        let fault = |word: &str| {
-            let found = ALL.iter().find(|(_, name)| *name == word.trim());
-            found.map(|(fault, _)| *fault).ok_or_else(|| NoFault(word.trim().into()))
-        };
-        let mut faults = text.split(',').map(fault).collect::<Result<Vec<_>, _>>()?;
-        faults.sort_unstable();
-        faults.dedup();
-        Ok(Faults(faults))
+        let mut rates = BTreeMap::new();
+        for word in text.split(',') {
+            let (name, rate) = word.split_once('=').unwrap_or((word, "1"));
+            let known = ALL.iter().find(|(_, known)| *known == name.trim());
+            let (fault, _) = known.ok_or_else(|| NoFaults::Name(name.trim().into()))?;
+            let often = rate.trim().parse().ok().filter(|rate| RATES.contains(rate));
+            rates.insert(*fault, often.ok_or_else(|| NoFaults::Rate(word.trim().into()))?);
+        }
+        let often = |(fault, rate): (Fault, u32)| std::iter::repeat_n(fault, rate as usize);
+        Ok(Faults(rates.into_iter().flat_map(often).collect()))
     }
 }
 
@@ -119,7 +138,12 @@ impl std::fmt::Display for Faults {
             return f.write_str("none");
         }
         let name = |fault: &Fault| ALL.iter().find(|(of, _)| of == fault).map_or("", |(_, n)| n);
-        f.write_str(&self.0.iter().map(name).collect::<Vec<_>>().join(","))
+        let word = |same: &[Fault]| match same {
+            [fault] => name(fault).to_owned(),
+            [fault, ..] => format!("{}={}", name(fault), same.len()),
+            [] => String::new(),
+        };
+        f.write_str(&self.0.chunk_by(|a, b| a == b).map(word).collect::<Vec<_>>().join(","))
     }
 }
 
@@ -164,6 +188,8 @@ impl Blow {
             Fault::Slow | Fault::Lease => (0.5, 6.0),
             // Not until its lease is over.
             Fault::Twice => (0.5, 2.0),
+            Fault::HotSpot => (2.0, 10.0),
+            Fault::Logins => (0.5, 3.0),
             Fault::Skew => (0.1, 0.1),
         };
         let lasts = Duration::from_secs_f64(least + (most - least) * rng.unit());
@@ -290,6 +316,20 @@ impl Cluster {
                 sleep(lasts).await;
                 net.join(&pairs);
             }
+            Fault::HotSpot => {
+                let (who, at) = (self.half_of_the_clients(first), self.spot(&mut rng));
+                self.note(format!("clients {who:?} come to {at:?}"), Duration::ZERO);
+                self.ground().will.meet(Some((who, at)));
+                sleep(lasts).await;
+                self.ground().will.meet(None);
+            }
+            Fault::Logins => {
+                let who = self.half_of_the_clients(first);
+                self.note(format!("clients {who:?} leave for {lasts:?}"), Duration::ZERO);
+                self.ground().will.send_out(who);
+                sleep(lasts).await;
+                self.ground().will.send_out(0..0);
+            }
             // It is so from the beginning.
             Fault::Skew => sleep(lasts).await,
         }
@@ -300,6 +340,23 @@ impl Cluster {
         let players = self.players();
         let least = (f64::from(players) * first) as u32;
         (least..players).take(players as usize / 4 + 1).map(|number| CLIENTS + number)
+    }
+
+    fn half_of_the_clients(&self, first: f64) -> Range<u32> {
+        let players = self.players();
+        let least = (f64::from(players - players / 2) * first) as u32;
+        least..least + players / 2
+    }
+
+    /// A place, mostly where regions meet.
+    fn spot(&self, rng: &mut Rng) -> Pos {
+        let (width, depth) = self.size();
+        let along = |size: i32, rng: &mut Rng| {
+            let borders: Vec<i32> = (1..size / REGION_CM).map(|at| at * REGION_CM).collect();
+            let border = choose(rng, &borders).filter(|_| !rng.one_in(3));
+            border.unwrap_or((f64::from(size) * rng.unit()) as i32)
+        };
+        Pos::ground(along(width, rng), along(depth, rng))
     }
 
     /// A region of a node is granted to another one, too.
@@ -334,6 +391,33 @@ impl Cluster {
         self.ground().journal.note(What::Fault(text));
         if lasts > Duration::ZERO {
             self.ground().judge.excuse(lasts);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_read_with_their_rates_and_written_so() {
+        let read = |text: &str| text.parse::<Faults>();
+        assert_eq!(read("none").unwrap().to_string(), "none");
+        assert_eq!(read("all").unwrap().0.len(), ALL.len());
+        let some = read("move=3, crash,twice=1").unwrap();
+        assert_eq!(some.0, [Fault::Crash, Fault::Move, Fault::Move, Fault::Move, Fault::Twice]);
+        assert_eq!(some.to_string(), "crash,move=3,twice");
+        assert_eq!(read(&some.to_string()), Ok(some));
+    }
+
+    #[test]
+    fn what_is_no_fault_or_no_rate_is_refused_with_what_would_be_right() {
+        let refused = |text: &str| text.parse::<Faults>().unwrap_err().to_string();
+        let name = refused("crash,boom");
+        assert!(name.contains("\"boom\"") && name.contains("hot-spot, logins"), "{name}");
+        for rate in ["crash=0", "crash=101", "crash=", "crash=-1", "crash=x"] {
+            let text = refused(rate);
+            assert!(text.contains(rate) && text.contains("1 to 100"), "{text}");
         }
     }
 }

@@ -22,9 +22,8 @@ pub mod net;
 pub mod process;
 pub mod shrink;
 pub mod store;
+pub mod will;
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use purview::scene::mutants::{self, Mutant};
@@ -33,7 +32,7 @@ use tokio::time::sleep;
 
 use crate::rng::Rng;
 
-use self::client::{Walker, Will};
+use self::client::Walker;
 use self::cluster::Cluster;
 use self::faults::{Blow, Faults};
 use self::journal::{Step, What};
@@ -155,7 +154,6 @@ pub fn simulate(options: &Options) -> Result<Outcome, SimError> {
 async fn run(options: &Options) -> Result<Outcome, SimError> {
     let cluster = Cluster::start(options)?;
     let mut rng = Rng::new(options.seed ^ 0x5151_5151);
-    let will = Arc::new(Will::default());
     let (journal, judge) = (cluster.ground().journal.clone(), cluster.ground().judge.clone());
     let over = {
         let (journal, judge) = (journal.clone(), judge.clone());
@@ -175,9 +173,8 @@ async fn run(options: &Options) -> Result<Outcome, SimError> {
         // Half of the runs begin with a mass login.
         let logins = if rng.one_in(2) { 0.5 } else { 10.0 };
         for number in 0..options.players {
-            let (ground, will) = (cluster.ground().clone(), will.clone());
             let (gateways, size) = (cluster.gateways(), cluster.size());
-            let walker = Walker { number, ground, will, gateways, size };
+            let walker = Walker { number, ground: cluster.ground().clone(), gateways, size };
             let begins = Duration::from_secs_f64(logins * rng.unit());
             let seed = rng.seed();
             if options.only.player(number) {
@@ -187,7 +184,7 @@ async fn run(options: &Options) -> Result<Outcome, SimError> {
         sleep(Duration::from_secs(12)).await;
         while journal.now() < options.lasts {
             storm(&cluster, options, &mut rng, &mut faults).await;
-            rest(&cluster, &will).await;
+            rest(&cluster).await;
             rests += 1;
         }
     };
@@ -252,12 +249,13 @@ async fn storm(cluster: &Cluster, options: &Options, rng: &mut Rng, count: &mut 
 }
 
 /// Everybody stands still, and after a while everything is as it should be.
-async fn rest(cluster: &Cluster, will: &Will) {
+async fn rest(cluster: &Cluster) {
+    let will = &cluster.ground().will;
     let (journal, judge) = (cluster.ground().journal.clone(), cluster.ground().judge.clone());
     journal.note(What::Fault("all is healed, and everybody stands".into()));
     judge.excuse(SETTLES);
     cluster.heal();
-    will.stand.store(true, Relaxed);
+    will.stand(true);
     // Who has just begun to leave or to come does so.
     sleep(Duration::from_secs(2)).await;
     cluster.heal();
@@ -270,5 +268,5 @@ async fn rest(cluster: &Cluster, will: &Will) {
         }
     }
     judge.excuse_no_more();
-    will.stand.store(false, Relaxed);
+    will.stand(false);
 }

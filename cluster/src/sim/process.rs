@@ -30,6 +30,7 @@ use super::journal::{Journal, What};
 use super::judge::{Eye, Judge};
 use super::net::{Host, Net, Port, Receiver, Sender, Visit, address};
 use super::store::{LeaseWay, Memory};
+use super::will::Will;
 
 /// What all processes share.
 #[derive(Clone)]
@@ -46,6 +47,8 @@ pub struct Ground {
     pub journal: Journal,
     /// Who judges.
     pub judge: Arc<Judge>,
+    /// What clients are told to do together.
+    pub will: Arc<Will>,
     /// When the simulation began.
     pub began: Instant,
 }
