@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use purview::scene::movement::ServerMs;
-use purview::scene::{EntityId, Plane, Pos, Seq};
+use purview::scene::{EntityId, Kind, Plane, Pos, Seq};
 use purview::wire::ErrorCode;
 use purview::wire::client::Joined;
 use purview_client::{ClientError, Event, Messages, Network, Player, Retry, View, join_at};
@@ -361,7 +361,9 @@ impl Walker {
                     judge.violated(Invariant::ViewSound, vec![id], format!("{id}: {error}"));
                     return Err(End::Broken);
                 }
-                let at = |id| Some((id, life.view.get(id)?.position(ServerMs(0))));
+                // The judge looks at whom players see of each other.
+                let seen = |id| life.view.get(id).filter(|seen| seen.kind == Kind::PLAYER);
+                let at = |id| Some((id, seen(id)?.position(ServerMs(0))));
                 let enters = frame.enters.iter().map(|entered| entered.id);
                 let moves = frame.moves.iter().map(|moved| moved.id);
                 let courses = frame.courses.iter().map(|coursed| coursed.id);

@@ -39,10 +39,11 @@ pub(super) const REGION_CM: i32 = 12_800;
 
 /// The scene and the limits of all processes. Places are trusted, so that where somebody is is what its last
 /// input said.
-fn config(view_cap: Option<u32>, plane_groups: u32) -> Result<Config, crate::config::ConfigErrors> {
+fn config(options: &Options) -> Result<Config, crate::config::ConfigErrors> {
+    let (plane_groups, fauna) = (options.plane_groups, if options.fauna { "on" } else { "off" });
     let (width, depth) = (REGIONS.0 * REGION_CM / 100, REGIONS.1 * REGION_CM / 100);
     let text = format!(
-        "[gateway]\ntcp = \"off\"\nlinger = \"30s\"\nrate_limit = 200\nburst = 400\n\
+        "[server]\nfauna = \"{fauna}\"\n[gateway]\ntcp = \"off\"\nlinger = \"30s\"\nrate_limit = 200\nburst = 400\n\
          [console]\nlisten = \"off\"\n[cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n\
          [[scene]]\nname = \"field\"\nwidth = \"{width}m\"\ndepth = \"{depth}m\"\nland = \"64m\"\n\
          region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
@@ -50,7 +51,7 @@ fn config(view_cap: Option<u32>, plane_groups: u32) -> Result<Config, crate::con
          rates = {{ near = \"100ms\", middle = \"100ms\", far = \"100ms\" }}\n\
          plane_groups = {plane_groups}\n"
     );
-    Config::parse(&match view_cap {
+    Config::parse(&match options.view_cap {
         Some(cap) => format!("{text}view_cap = {cap}\n"),
         None => text,
     })
@@ -73,7 +74,7 @@ impl Cluster {
     pub fn start(options: &Options) -> Result<Cluster, crate::config::ConfigErrors> {
         let mut rng = Rng::new(options.seed);
         let journal = Journal::new(options.trace, options.until);
-        let config = config(options.view_cap, options.plane_groups)?;
+        let config = config(options)?;
         let (near_cm, far_cm) = NEAR_FAR_CM;
         let spec = config.scenes.first().map(|scene| scene.spec.clone()).unwrap_or_default();
         let (cap, margin_cm) = (spec.view_cap, spec.view_margin_cm);

@@ -47,6 +47,9 @@ pub struct SimArgs {
     /// In how many groups of planes the scene is cut, each with regions of its own.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
     pub plane_groups: u32,
+    /// Let beasts roam the scene, as server logic makes them and moves them.
+    #[arg(long)]
+    pub fauna: bool,
     /// End before this step.
     #[arg(long)]
     pub until: Option<u64>,
@@ -128,6 +131,7 @@ impl SimArgs {
             at_once,
             view_cap,
             plane_groups,
+            fauna: self.fauna,
             until,
             trace,
             mutant,
@@ -149,6 +153,9 @@ pub fn again(options: &Options) -> String {
     }
     if options.plane_groups != 1 {
         again += &format!(" --plane-groups {}", options.plane_groups);
+    }
+    if options.fauna {
+        again += " --fauna";
     }
     let numbers = |of: &[u32]| match of {
         [] => "none".to_owned(),

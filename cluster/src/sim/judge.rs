@@ -21,7 +21,7 @@ mod rules;
 mod sights;
 mod trails;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -158,6 +158,8 @@ pub struct Client {
 struct Inner {
     regions: BTreeMap<RegionId, Authority>,
     acting: BTreeMap<EntityId, Acting>,
+    /// Which of these no client steers.
+    beasts: BTreeSet<EntityId>,
     trails: BTreeMap<EntityId, Trail>,
     /// When a player has last come to another region.
     moved: BTreeMap<EntityId, Duration>,
@@ -322,6 +324,20 @@ impl Judge {
             let now = Acting { player, region: id, region_epoch: epoch, process, tick, at };
             self.entity_acted(now);
         }
+        for (beast, under, (plane, pos)) in region.acting_others() {
+            self.inner().beasts.insert(beast);
+            let last_applied = Seq::default();
+            let player =
+                ActingPlayer { id: beast, epoch: under, plane, pos, last_applied, session: None };
+            self.entity_acted(Acting {
+                player,
+                region: id,
+                region_epoch: epoch,
+                process,
+                tick,
+                at,
+            });
+        }
     }
 
     /// From now on the journal tells what some players have agreed on with each other.
@@ -452,8 +468,16 @@ impl Judge {
             let last = inner.regions.get(id);
             return Some((Vec::new(), format!("region {id} does not act: {last:?}")));
         }
+        // Nobody presents beasts: one that had come since the last checkpoint is gone where that is lost.
+        let lives = |id: &&EntityId| inner.acting.get(id).is_some_and(|acting| fresh(acting.at));
+        let gone = inner.beasts.iter().find(|id| !lives(id));
+        if let Some(id) = gone.filter(|_| inner.shelf_lost.is_none()) {
+            let last = inner.acting.get(id);
+            return Some((vec![*id], format!("the beast {id} acts nowhere: {last:?}")));
+        }
         let mut all = BTreeMap::new();
-        for (id, acting) in inner.acting.iter().filter(|(_, acting)| fresh(acting.at)) {
+        let players = inner.acting.iter().filter(|(id, _)| !inner.beasts.contains(id));
+        for (id, acting) in players.filter(|(_, acting)| fresh(acting.at)) {
             if !inner.clients.contains_key(id) {
                 let text = format!("{id} has no client and is still there: {acting:?}");
                 return Some((vec![*id], text));

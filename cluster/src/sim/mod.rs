@@ -66,6 +66,8 @@ pub struct Options {
     pub view_cap: Option<u32>,
     /// In how many groups of planes the scene is cut, each with regions of its own; players are on two planes. At least 1.
     pub plane_groups: u32,
+    /// Beasts roam the scene, and things lie about it.
+    pub fauna: bool,
     /// Ends before this step.
     pub until: Option<u64>,
     /// Prints every step.

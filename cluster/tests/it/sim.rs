@@ -19,6 +19,7 @@ fn options(seed: u64, faults: &str) -> Options {
         at_once: 2,
         view_cap: None,
         plane_groups: 1,
+        fauna: false,
         until: None,
         trace: false,
         mutant: None,
@@ -125,6 +126,14 @@ fn what_has_ever_failed_fails_no_more() {
     }
 }
 
+/// Beasts that no client steers are handed over, mirrored and taken back like players, and nobody presents them.
+#[test]
+fn every_beast_lives_in_one_place() {
+    for seed in [7, 8] {
+        holds(&Options { fauna: true, ..options(seed, "all") });
+    }
+}
+
 /// Seeds that have found something with 100 players.
 const FOUND_WITH_A_HUNDRED: [(u64, &str); 4] = [
     (601, "two regions each of which believes that a player lives in the other pass on to and fro"),
@@ -220,7 +229,8 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// Of four of them one is with more players than the cap allows to be shown, and one with planes in groups.
+/// Of four of them one is with more players than the cap allows to be shown, one with planes in groups, and one with
+/// beasts.
 #[test]
 fn fresh_seeds_find_nothing() {
     let seconds = Duration::from_secs(number("PURVIEW_SIM_SECONDS").unwrap_or(120));
@@ -230,7 +240,8 @@ fn fresh_seeds_find_nothing() {
     for seed in first.. {
         let (players, view_cap) = if seed % 4 == 3 { (40, Some(4)) } else { (24, None) };
         let plane_groups = if seed % 4 == 1 { 2 } else { 1 };
-        holds(&Options { players, view_cap, plane_groups, ..options(seed, "all") });
+        let fauna = seed % 4 == 2;
+        holds(&Options { players, view_cap, plane_groups, fauna, ..options(seed, "all") });
         if begin.elapsed() >= seconds {
             println!("{} seeds", seed - first + 1);
             return;

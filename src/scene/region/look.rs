@@ -185,6 +185,18 @@ impl Region {
         })
     }
 
+    /// Everything that lives here and that no client steers: which, under which epoch, and where. Nothing of it acts
+    /// before the first tick after a death.
+    pub fn acting_others(&self) -> impl Iterator<Item = (EntityId, Epoch, (Plane, Pos))> + '_ {
+        let rises = self.is_rising();
+        let real = move |slot: &u32| !rises && self.is_real(*slot);
+        let slots = self.bodies.slots().filter(real);
+        slots.filter(|slot| self.bodies.hot[*slot as usize].kind != Kind::PLAYER).map(|slot| {
+            let (body, cold) = (&self.bodies.hot[slot as usize], &self.bodies.cold[slot as usize]);
+            (body.id, cold.epoch, (cold.plane, body.pos))
+        })
+    }
+
     /// Who was handed to another region in this tick: under which epoch, and where it stands.
     pub fn handed_over(&self) -> impl Iterator<Item = (EntityId, Epoch, Pos)> + '_ {
         let now = self.escrow.lent().rev().take_while(|(at, ..)| *at == self.tick);

@@ -277,6 +277,14 @@ fn at_rest_nobody_is_left_over_and_nobody_is_missing() {
     assert!(
         missing.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("acts nowhere"))
     );
+    let beast = judge();
+    beast.inner().beasts.insert(EntityId(9));
+    assert!(
+        beast.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("the beast 9 acts"))
+    );
+    let beast_acts = Acting { player: player(9, 1, 0), ..acting(1, 0, 5, 1) };
+    beast.entity_acted(beast_acts);
+    assert_eq!(beast.unsettled(&[RegionId(0)]), None, "it has no client and is no player");
     let away = judge();
     away.away(EntityId(1), true);
     assert!(away.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("no connection")));
