@@ -262,7 +262,7 @@ fn begin(
             Some((region, snapshot)) => {
                 let grace_ms = GRACE_MS.max(linger_ms);
                 let grace_ticks = u64::from(grace_ms / scene.tick_ms.max(1)).max(1);
-                let how = Recovery { ask: ask.clone(), grace_ticks };
+                let how = Recovery { ask: ask.clone(), grace_ticks, owners: Vec::new() };
                 let begun = Region::recover(scene.clone(), id, epoch, snapshot, how, &mut fx);
                 Some(begun.map_err(|source| DataError::Unfit { region, source })?)
             }

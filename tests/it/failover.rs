@@ -8,7 +8,7 @@ use crate::support::brute::pair;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{say_how_to_replay, seeds, seeds_are_given};
-use purview::scene::border::{Handoff, Recovered};
+use purview::scene::border::{Claim, Claims, Handoff, Recovered};
 use purview::scene::effects::{Bond, Effect, Input, Notice, Order, Presented, Spawn};
 use purview::scene::movement::{Course, Move, Own, ServerMs, Vector};
 use purview::scene::region::{Recovery, RegionSnapshot};
@@ -281,7 +281,7 @@ fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
     w.step();
     let kept = w.regions[0].checkpoint().expect("a closed tick");
     let (tick, mut fx) = (w.tick, Vec::new());
-    let ask = Recovery { ask: Vec::new(), grace_ticks: 10 };
+    let ask = Recovery { ask: Vec::new(), grace_ticks: 10, owners: Vec::new() };
     let mut region =
         Region::recover(w.scene.clone(), DEAD, Epoch(9), kept, ask, &mut fx).expect("it fits");
     let asked = |e: &Effect| matches!(e, Effect::Notice(to, Notice::Present { .. }) if *to == a);
@@ -391,7 +391,8 @@ fn a_judged_player_stands_where_its_course_had_come_to() {
         leap: None,
         since_ms: 0,
     };
-    let (how, mut fx) = (Recovery { ask: Vec::new(), grace_ticks: 10 }, Vec::new());
+    let (how, mut fx) =
+        (Recovery { ask: Vec::new(), grace_ticks: 10, owners: Vec::new() }, Vec::new());
     let mut region = Region::recover(w.scene.clone(), RegionId(0), Epoch(9), kept, how, &mut fx)
         .expect("it fits");
     fx.clear();
@@ -439,7 +440,7 @@ fn who_is_handed_to_a_region_that_rises_is_told_of_under_the_epoch_that_it_has()
     let handoff = a_handoff(&w, session);
     let (mut fx, epoch) = (Vec::new(), Epoch(9));
     let nothing = RegionSnapshot::nothing(w.scene.id, NEXT, Epoch(8));
-    let how = Recovery { ask: vec![DEAD, NEXT], grace_ticks: 100 };
+    let how = Recovery { ask: vec![DEAD, NEXT], grace_ticks: 100, owners: Vec::new() };
     let mut to = Region::recover(w.scene.clone(), NEXT, epoch, nothing, how, &mut fx).unwrap();
     to.tick(Tick(100), &mut fx);
     assert!(to.is_rising(), "it waits for what others know");
@@ -455,6 +456,45 @@ fn who_is_handed_to_a_region_that_rises_is_told_of_under_the_epoch_that_it_has()
     assert!(has.is_some());
 }
 
+/// Found by simulation: the owner before had handed it over when its link was cut, and the next one had it again.
+#[test]
+fn who_was_handed_over_by_an_owner_that_is_none_any_more_is_not_taken() {
+    let (w, ..) = pair_of_players();
+    let handoff = a_handoff(&w, SessionId(5));
+    let taken = |owners: Vec<(RegionId, Epoch)>| {
+        let nothing = RegionSnapshot::nothing(w.scene.id, NEXT, Epoch(8));
+        let how = Recovery { ask: Vec::new(), grace_ticks: 100, owners };
+        let scene = w.scene.clone();
+        let mut to = Region::recover(scene, NEXT, Epoch(9), nothing, how, &mut Vec::new()).unwrap();
+        to.handle(Input::Handoff(handoff.clone()), &mut Vec::new());
+        (100..110).for_each(|n| to.tick(Tick(n), &mut Vec::new()));
+        (to.acting_players().count(), to.counts().fenced)
+    };
+    assert_eq!(taken(vec![(handoff.from, handoff.from_epoch)]), (1, 0), "by its present owner");
+    assert_eq!(taken(vec![(handoff.from, handoff.from_epoch.next())]), (0, 1));
+}
+
+/// Found by simulation: one who had entered just before an old checkpoint, and had gone on since, entered again.
+#[test]
+fn who_was_about_to_enter_by_a_checkpoint_does_not_do_so_again_unless_nobody_would_say_it() {
+    let (w, ..) = pair_of_players();
+    let mut region = Region::new(w.scene.clone(), DEAD).unwrap();
+    region.tick(Tick(50), &mut Vec::new());
+    for (id, session) in [(70, Some(SessionId(5))), (71, None)] {
+        let (id, kind, plane, pos) = (EntityId(id), Kind(0), Plane(0), Pos::ground(500, 500));
+        let (range, look, bonds) = (RangeSet::FULL, Default::default(), Vec::new());
+        let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds };
+        region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
+    }
+    let snapshot = region.checkpoint().expect("between two ticks");
+    let how = Recovery { ask: Vec::new(), grace_ticks: 100, owners: Vec::new() };
+    let mut fx = Vec::new();
+    let mut next = Region::recover(w.scene, DEAD, Epoch(9), snapshot, how, &mut fx).unwrap();
+    (51..70).for_each(|n| next.tick(Tick(n), &mut fx));
+    let lives = [70, 71].map(|id| next.find(EntityId(id)).is_some());
+    assert_eq!(lives, [false, true]);
+}
+
 /// Found by simulation: of two that went on from checkpoints, a third one had an old copy of a player that neither told it
 /// about, since the one that had handed it on knew it as a ghost, and checkpoints have no ghosts.
 #[test]
@@ -468,7 +508,7 @@ fn a_region_that_goes_on_knows_whom_it_has_handed_on_before_its_checkpoint() {
     assert_eq!(home(&w, id), Some(NEXT));
     let snapshot = w.regions[DEAD.0 as usize].checkpoint().expect("between two ticks");
     let (mut fx, third) = (Vec::new(), RegionId(7));
-    let how = Recovery { ask: Vec::new(), grace_ticks: 100 };
+    let how = Recovery { ask: Vec::new(), grace_ticks: 100, owners: Vec::new() };
     let mut dead =
         Region::recover(w.scene.clone(), DEAD, Epoch(9), snapshot, how, &mut fx).unwrap();
     fx.clear();
@@ -502,14 +542,30 @@ fn whoever_was_handed_on_and_not_heard_of_is_handed_on_again() {
     (0..3).for_each(|_| w.step());
     assert_eq!(home(&w, beast), Some(NEXT));
     let snapshot = w.regions[DEAD.0 as usize].checkpoint().expect("between two ticks");
-    let (scene, how) = (w.scene.clone(), Recovery { ask: vec![NEXT], grace_ticks: 100 });
-    let mut fx = Vec::new();
-    Region::recover(scene, DEAD, Epoch(9), snapshot, how, &mut fx).unwrap();
-    let again = fx.into_iter().find_map(|effect| match effect {
-        Effect::Forward(NEXT, input) if matches!(*input, Input::Claims(_)) => Some(*input),
-        _ => None,
-    });
-    let again = again.expect("it says so once more");
+    let again = |known: Vec<Claim>| {
+        let (scene, mut fx) = (w.scene.clone(), Vec::new());
+        let how = Recovery { ask: vec![NEXT], grace_ticks: 300, owners: Vec::new() };
+        let mut next =
+            Region::recover(scene, DEAD, Epoch(9), snapshot.clone(), how, &mut fx).unwrap();
+        let asks = |fx: &Effect| matches!(fx, Effect::Forward(NEXT, input) if matches!(&**input, Input::Claims(claims) if claims.lives.iter().any(|c| c.id == beast)));
+        assert!(fx.iter().any(asks), "it asks first");
+        for (answer, lives) in [(None, known), (Some(Epoch(9)), Vec::new())] {
+            let (from, tick, handed) = (NEXT, Tick(99), Vec::new());
+            let claims = Claims { from, answer, tick, lives, handed };
+            next.handle(Input::Claims(Box::new(claims)), &mut fx);
+        }
+        (100..140).for_each(|n| next.tick(Tick(n), &mut fx));
+        fx.into_iter().find_map(|effect| match effect {
+            Effect::Forward(NEXT, input) => match *input {
+                Input::Claims(claims) if !claims.handed.is_empty() => Some(Input::Claims(claims)),
+                _ => None,
+            },
+            _ => None,
+        })
+    };
+    let elsewhere = Claim { id: beast, epoch: Epoch(1 << 30), region: RegionId(7) };
+    assert!(again(vec![elsewhere]).is_none(), "somebody knows better");
+    let again = again(Vec::new()).expect("it says so once more");
     // Who has heard it before knows it.
     w.tell(NEXT, again.clone());
     (0..5).for_each(|_| w.step());

@@ -208,7 +208,8 @@ fn this_release_reads_the_checkpoints_of_the_versions_before_it() {
         assert_eq!((then.region(), who(&then)), (RegionId(0), who(&now)), "version {version}");
         // Whoever goes on from it has a region.
         let scene = World::new(scene(Visibility::Patches, 60), 1).scene;
-        let (id, epoch, how) = (RegionId(0), Epoch(9), Recovery { ask: vec![], grace_ticks: 9 });
+        let (id, epoch, how) =
+            (RegionId(0), Epoch(9), Recovery { ask: vec![], grace_ticks: 9, owners: Vec::new() });
         Region::recover(scene, id, epoch, then, how, &mut Vec::new())
             .unwrap_or_else(|e| panic!("version {version}: {e}"));
     }

@@ -289,7 +289,8 @@ fn of_two_sessions_that_present_a_player_the_later_one_has_it_whichever_comes_fi
     let both = [presented(a, FIRST_SESSION), presented(newer, 10_000)];
     for order in [[0, 1], [1, 0]] {
         let kept = w.regions[0].checkpoint().expect("a closed tick");
-        let (how, mut fx) = (Recovery { ask: Vec::new(), grace_ticks: 40 }, Vec::new());
+        let (how, mut fx) =
+            (Recovery { ask: Vec::new(), grace_ticks: 40, owners: Vec::new() }, Vec::new());
         let region = Region::recover(w.scene.clone(), HERE, Epoch(9), kept, how, &mut fx);
         let mut region = region.expect("it fits");
         for i in order {

@@ -183,7 +183,7 @@ fn a_snapshot_goes_on_only_where_it_fits() {
     let kept = w.regions[1].checkpoint().expect("a closed tick");
     assert_eq!(no(&w.scene, RegionId(1), epoch, &kept), RestoreError::NotWhole);
     // A frozen region will do for a recovery.
-    let how = Recovery { ask: vec![RegionId(1)], grace_ticks: 10 };
+    let how = Recovery { ask: vec![RegionId(1)], grace_ticks: 10, owners: Vec::new() };
     let fx = &mut Vec::new();
     assert!(Region::recover(w.scene.clone(), here, epoch, snapshot, how, fx).is_ok());
     let what = "it asks one region and two sessions, and hands over again who has just gone";

@@ -597,7 +597,8 @@ impl Keeper {
                 let ask = self.maps.ids();
                 let grace_ms = GRACE_MS.max(self.directory.linger_ms());
                 let grace_ticks = u64::from(grace_ms / scene.tick_ms.max(1)).max(1);
-                let how = Recovery { ask, grace_ticks };
+                let owners = self.seen.iter().map(|(id, since)| (*id, *since)).collect();
+                let how = Recovery { ask, grace_ticks, owners };
                 Some(Region::recover(scene.clone(), id, epoch, snapshot, how, &mut fx)?)
             }
         };

@@ -126,11 +126,20 @@ fn what_has_ever_failed_fails_no_more() {
     }
 }
 
+/// Seeds that have found something with beasts and 16 players.
+const FOUND_AMONG_BEASTS: [(u64, &str); 2] = [
+    (330033, "an owner that is none any more hands a player over after its death"),
+    (330201, "one who has gone on since is handed over again after a death"),
+];
+
 /// Beasts that no client steers are handed over, mirrored and taken back like players, and nobody presents them.
 #[test]
 fn every_beast_lives_in_one_place() {
     for seed in [7, 8] {
         holds(&Options { fauna: true, ..options(seed, "all") });
+    }
+    for (seed, _) in FOUND_AMONG_BEASTS {
+        holds(&Options { players: 16, fauna: true, ..options(seed, "all") });
     }
 }
 
@@ -144,6 +153,8 @@ const FOUND_WITH_A_HUNDRED: [(u64, &str); 4] = [
 
 #[test]
 fn a_hundred_players_are_no_more_than_a_cluster_can_bear() {
+    // One who had entered just before an old checkpoint, and had gone on since, entered again.
+    holds(&Options { players: 100, ..options(320184, "all") });
     for (seed, _) in FOUND_WITH_A_HUNDRED {
         holds(&Options { players: 100, ..options(seed, FAULTS_THEN) });
     }

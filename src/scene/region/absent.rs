@@ -110,6 +110,8 @@ impl Region {
             return self.tell_resumed(slot, resume.session, fx);
         }
         match self.whereabouts(resume.id) {
+            // It is not known there, if what handed it over was lost.
+            _ if self.may_be_lost(resume.id) => {}
             Some(_) if !self.may_pass_on() => {}
             Some(owner) => fx.push(Effect::Forward(owner, Box::new(Input::Resume(resume)))),
             // Somebody may yet hand it back who has handed it here after the checkpoint.

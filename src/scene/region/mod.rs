@@ -173,6 +173,8 @@ pub struct Region {
     moved: FxHashMap<EntityId, Moved>,
     /// Of regions that have died: since which of their epochs they are believed again.
     fences: FxHashMap<RegionId, Epoch>,
+    /// Since which of their epochs others had their owners when this one went on from a checkpoint.
+    owners: FxHashMap<RegionId, Epoch>,
     escrow: escrow::Escrow,
     /// While the region map changes.
     remap: Option<Box<remap::Remap>>,
@@ -226,6 +228,7 @@ impl Region {
             incoming: Vec::new(),
             moved: FxHashMap::default(),
             fences: FxHashMap::default(),
+            owners: FxHashMap::default(),
             escrow: escrow::Escrow::default(),
             remap: None,
             remapped: remap::Remapped::default(),
@@ -376,6 +379,7 @@ impl Region {
         // Its memory is used again.
         inbox.append(&mut self.inbox);
         self.inbox = inbox;
+        self.hand_over_again(fx);
         self.wake_the_absent(fx);
         for spawn in std::mem::take(&mut self.arrivals) {
             self.add(spawn, fx);

@@ -14,6 +14,7 @@
 //! What the dead one has said and was not heard before the news of its death is dropped: [`Region`]
 //! believes nothing that was said under an epoch before the lineage that it knows of.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -45,6 +46,9 @@ pub struct Recovery {
     pub ask: Vec<RegionId>,
     /// For how many ticks a player of the checkpoint may be presented; after that it has left.
     pub grace_ticks: u64,
+    /// Since which of their epochs others have their present owners, as far as is known: whom those before them have handed
+    /// here is theirs again.
+    pub owners: Vec<(RegionId, Epoch)>,
 }
 
 /// What is not yet as it was.
@@ -60,6 +64,8 @@ pub struct Recovering {
     since: Option<Tick>,
     grace_ticks: u64,
     dormant: FxHashMap<EntityId, Handoff>,
+    /// Whom the owner before has handed over of late, and to whom, until all have said whether they know better.
+    again: Vec<(RegionId, Handoff)>,
     /// Of whom others say that they live in a third region: under which epoch at most, and when that was heard.
     doubted: FxHashMap<EntityId, (Epoch, Tick)>,
 }
@@ -85,8 +91,13 @@ impl Region {
         region.moved = snapshot.moved.into_iter().collect();
         region.arrivals = snapshot.arrivals;
         region.inbox = snapshot.inbox;
-        // Sessions say these again.
-        region.inbox.retain(|input| !matches!(input, Input::Client { .. } | Input::Resume(_)));
+        // Sessions say these again; those who have entered, or were presented, may have gone on since.
+        region.inbox.retain(|input| match input {
+            Input::Client { .. } | Input::Resume(_) | Input::Present(_) => false,
+            Input::Enter(spawn) => spawn.session.is_none(),
+            _ => true,
+        });
+        region.owners = how.owners.into_iter().collect();
         let asked: Vec<_> = how.ask.into_iter().filter(|other| *other != id).collect();
         region.recovering = Some(Box::new(Recovering {
             rising: true,
@@ -95,30 +106,53 @@ impl Region {
             since: None,
             grace_ticks: how.grace_ticks,
             dormant: FxHashMap::default(),
+            again: Vec::new(),
             doubted: FxHashMap::default(),
         }));
         let came = snapshot.reals.into_iter().map(|real| real.state);
         for state in came.chain(snapshot.incoming).chain(snapshot.dormant) {
             region.take_back(state, fx);
         }
+        // They answer in the order in which they are asked.
+        region.ask_about_lent(fx);
         let news = Recovered { region: id, epoch, holds: region.holds() };
         let news = |to| Effect::Forward(to, Box::new(Input::Recovered(Box::new(news.clone()))));
         fx.extend(asked.into_iter().map(news));
-        region.hand_over_again(fx);
         Ok(region)
     }
 
-    /// Says once more whom the owner before has handed over of late: it may have died before that was heard.
-    fn hand_over_again(&self, fx: &mut Vec<Effect>) {
-        let mut again: FxHashMap<RegionId, Vec<Handoff>> = FxHashMap::default();
-        let (from, tick) = (self.id, self.tick);
-        let recent = self.escrow.lent().filter(|(at, ..)| at.0 + AGAIN_TICKS > tick.0);
-        for (_, to, handoff) in recent.filter(|(.., handoff)| !self.knows_newer(handoff)) {
-            again.entry(*to).or_default().push(handoff.clone());
+    /// Asks what became of those whom the owner before has handed over of late: it may have died before that was heard.
+    fn ask_about_lent(&mut self, fx: &mut Vec<Effect>) {
+        let recent = self.escrow.lent().filter(|(at, ..)| at.0 + AGAIN_TICKS > self.tick.0);
+        let unknown = recent.filter(|(.., handoff)| !self.knows_newer(handoff));
+        let again: Vec<_> = unknown.map(|(_, to, handoff)| (*to, handoff.clone())).collect();
+        let claim =
+            |(to, h): &(RegionId, Handoff)| Claim { id: h.state.id, epoch: h.epoch, region: *to };
+        self.ask_about(again.iter().map(claim).collect(), fx);
+        if let Some(recovering) = self.recovering.as_mut() {
+            recovering.again = again;
         }
-        let mut again: Vec<_> = again.into_iter().collect();
-        again.sort_unstable_by_key(|(to, _)| *to);
-        for (to, handed) in again.into_iter().filter(|_| !mutants::has(Mutant::HandedOnce)) {
+    }
+
+    /// Whether it is not known yet that somebody who was handed over is where that was to.
+    pub(super) fn may_be_lost(&self, id: EntityId) -> bool {
+        self.recovering.as_ref().is_some_and(|r| r.again.iter().any(|(_, h)| h.state.id == id))
+    }
+
+    /// Says once more whom the owner before has handed over of late, and of whom nobody knows better.
+    pub(super) fn hand_over_again(&mut self, fx: &mut Vec<Effect>) {
+        if self.is_rising() || !self.have_all_answered() {
+            return;
+        }
+        let again = self.recovering.as_mut().map(|r| std::mem::take(&mut r.again));
+        let mut by_region: BTreeMap<RegionId, Vec<Handoff>> = BTreeMap::new();
+        for (to, handoff) in again.into_iter().flatten() {
+            if !self.knows_newer(&handoff) && !mutants::has(Mutant::HandedOnce) {
+                by_region.entry(to).or_default().push(handoff);
+            }
+        }
+        let (from, tick) = (self.id, self.tick);
+        for (to, handed) in by_region {
             let claims = Claims { from, answer: None, tick, lives: Vec::new(), handed };
             fx.push(Effect::Forward(to, Box::new(Input::Claims(Box::new(claims)))));
         }
@@ -193,6 +227,7 @@ impl Region {
             since: Some(since),
             grace_ticks: ESCORT_TICKS,
             dormant: dormant.into_iter().map(|h| (h.state.id, h)).collect(),
+            again: Vec::new(),
             doubted: FxHashMap::default(),
         }));
     }
@@ -293,7 +328,8 @@ impl Region {
     /// Whether a region that was another's by then has said something. Such words are counted and nothing
     /// more.
     pub(super) fn is_late(&mut self, from: RegionId, epoch: Epoch) -> bool {
-        let late = self.fences.get(&from).is_some_and(|since| epoch < *since);
+        let since = self.fences.get(&from).max(self.owners.get(&from));
+        let late = since.is_some_and(|since| epoch < *since);
         let late = late && !mutants::has(Mutant::AnyEpoch);
         self.counts.fenced += u64::from(late);
         late
@@ -380,13 +416,18 @@ impl Region {
     pub(super) fn hear_claims(&mut self, claims: Claims, fx: &mut Vec<Effect>) {
         let mut better = Vec::new();
         for claim in claims.lives {
+            if let Some(recovering) = &mut self.recovering {
+                recovering.again.retain(|(_, h)| h.state.id != claim.id || h.epoch >= claim.epoch);
+            }
             let doubts = claim.region != claims.from && !mutants::has(Mutant::Hearsay);
             if doubts && self.doubts(claim, fx) {
                 continue;
             }
             if claim.region != self.id && !self.outdo(claim) {
                 let known = self.claim(claim.id).filter(|known| known.epoch > claim.epoch);
-                better.extend(known.map(|known| (claim.region, known)));
+                let whom = [claim.region, claims.from];
+                let whom = if whom[0] == whom[1] { &whom[..1] } else { &whom[..] };
+                better.extend(known.iter().flat_map(|known| whom.iter().map(|to| (*to, *known))));
             }
         }
         for (to, claim) in better {

@@ -120,7 +120,7 @@ impl World {
         };
         let gone = |id: &RegionId| self.mapping.gone.contains(id);
         let ask = self.regions.iter().map(Region::id).filter(|id| !gone(id)).collect();
-        let how = Recovery { ask, grace_ticks: GRACE };
+        let how = Recovery { ask, grace_ticks: GRACE, owners: Vec::new() };
         if self.is_unborn(id) {
             let again = Region::unborn(self.scene.clone(), id).with_epoch(epoch);
             self.regions[id.0 as usize] = again;
