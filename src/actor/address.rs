@@ -35,6 +35,11 @@ pub trait AwayRegion: Debug + Send + Sync {
     fn is_waiting(&self) -> bool {
         false
     }
+
+    /// The process where it is; `None`: it is not known.
+    fn process(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// What comes by the old way to a region that has moved.

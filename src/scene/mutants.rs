@@ -84,12 +84,16 @@ pub enum Mutant {
     OwnerPassedOver,
     /// An owner that is behind what was heard of the one before is taken for one that says everything twice.
     BehindUnheard,
+    /// Who was about to enter by a checkpoint does so when a region goes on from it.
+    EntersAgain,
+    /// A region that goes on from a checkpoint does not know who owns the others.
+    OwnersUnknown,
     /// A region that comes to a process in which it has gone on from a checkpoint meanwhile runs there twice.
     RunsTwice,
 }
 
 /// All of them.
-pub const ALL: [Mutant; 39] = [
+pub const ALL: [Mutant; 41] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -128,6 +132,8 @@ pub const ALL: [Mutant; 39] = [
     Mutant::MovedOnce,
     Mutant::OwnerPassedOver,
     Mutant::BehindUnheard,
+    Mutant::EntersAgain,
+    Mutant::OwnersUnknown,
     Mutant::RunsTwice,
 ];
 

@@ -74,6 +74,10 @@ impl AwayRegion for Remote {
         Err(given_back(error, ToRegion { input, client }))
     }
 
+    fn process(&self) -> Option<u64> {
+        Some(self.lane.peer())
+    }
+
     fn pass_on(&self, passing: Passing) -> Result<(), SendError<Passing>> {
         let region = self.region;
         let (msg, client) = match passing {

@@ -72,6 +72,11 @@ pub(super) struct Lane {
 }
 
 impl Lane {
+    /// The process to which it leads.
+    pub(super) fn peer(&self) -> u64 {
+        self.hello.to
+    }
+
     pub(super) fn new(hello: Hello, suspects: Arc<Notify>) -> Lane {
         Lane {
             hello,

@@ -8,7 +8,7 @@ use actix::dev::SendError;
 use purview::actor::address::{RegionAddress, SessionAddress};
 use purview::actor::directory::{Directory, Lookup, NotSent};
 use purview::actor::messages::{Delivery, ToRegion};
-use purview::scene::effects::Input;
+use purview::scene::effects::{Input, Notice};
 use purview::scene::frames::FrameBatch;
 use purview::scene::mutants::{self, Mutant};
 use purview::scene::{Epoch, RegionId, SessionId};
@@ -131,6 +131,13 @@ impl Switch {
             PeerMsg::Frames { from: region, batch } => {
                 self.to_sessions(links, directory, from, region, batch);
             }
+            PeerMsg::Notice { notice: Notice::Resumed(found), .. }
+                if self.is_none_any_more(directory, (from, found.region), found.epoch) =>
+            {
+                // The session asks again, and the owner answers.
+                self.metrics.fenced.fetch_add(1, Relaxed);
+                tracing::warn!(region = %found.region, epoch = %found.epoch, from, "a former owner has found a player");
+            }
             PeerMsg::Notice { session, notice } => match directory.session(session) {
                 Some(entry) => drop(entry.to.send(Delivery::Notice(notice)).await),
                 None => links.gone(from, vec![session]),
@@ -183,6 +190,23 @@ impl Switch {
             directory.set_region(region, links.region(from, region));
             self.suspicion.notify_one();
         }
+    }
+
+    /// Whether a process that knows a player of a region under this epoch is not its owner any more: another one has it, which
+    /// has gone on from a checkpoint since.
+    fn is_none_any_more(
+        &self,
+        directory: &Directory,
+        (from, region): (u64, RegionId),
+        epoch: Epoch,
+    ) -> bool {
+        let owner = match directory.look_up(region) {
+            Lookup::At(RegionAddress::Here(_)) => Some(directory.process()),
+            Lookup::At(RegionAddress::Away(at)) => at.process(),
+            Lookup::Nowhere | Lookup::Gone => None,
+        };
+        let is_old = epoch < self.epoch(region).of_birth();
+        is_old && owner.is_some_and(|owner| owner != from) && !mutants::has(Mutant::OwnerPassedOver)
     }
 
     /// Whether who speaks may be the owner.

@@ -2,6 +2,7 @@
 //! only between those that belong together.
 
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -9,8 +10,11 @@ use actix::{Actor, Context, Handler, System};
 use purview::actor::directory::{Directory, Process};
 use purview::actor::messages::ToRegion;
 use purview::scene::border::BorderBatch;
-use purview::scene::effects::{Deed, Input, Order};
-use purview::scene::{EntityId, Epoch, Pos, RegionId, Scene, SceneId, SceneSpec, Tick};
+use purview::scene::effects::{Deed, Input, Notice, Order, Resumed};
+use purview::scene::{
+    EntityId, Epoch, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
+    Tick,
+};
 use purview::wire::peer::MoveMsg;
 use purview_cluster::link::{Identity, Kind, Links, Unsaid, Versions};
 use tokio::net::{TcpListener, TcpStream};
@@ -326,6 +330,48 @@ fn the_first_word_of_a_newer_owner_takes_the_place_of_an_older_one() {
         assert!(b.directory.send(id, word(2)).is_ok());
         wait_for("what is for it", || *newer.lock().unwrap() == [2]).await;
         assert_eq!(*older.lock().unwrap(), [1]);
+        a.links.stop();
+        b.links.stop();
+        background.shutdown_background();
+    });
+}
+
+/// A session that searches for its player is told by an owner that is none any more; nobody would present it to the next one.
+#[test]
+fn where_a_former_owner_has_found_a_player_is_not_believed() {
+    System::new().block_on(async {
+        let background = runtime();
+        let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
+        let (id, owner) = (RegionId(1), Epoch(6));
+        // The region goes on at `b`, which knows of it, and the process that had it before does not.
+        let _newer = lives_as(id, &b);
+        b.links.join(1, &a.address.to_string());
+        a.links.join(2, &b.address.to_string());
+        b.links.switch().set_epoch(id, owner);
+        let tell = |region: RegionId, epoch: Epoch| {
+            let found = Resumed {
+                scene: SceneId(0),
+                region,
+                epoch,
+                last_applied: Seq(1),
+                tick: Tick(1),
+                plane: Plane(0),
+                pos: Pos::ground(1, 1),
+                own: None,
+                range: RangeSet::FULL,
+                look: Default::default(),
+                since_ms: 1,
+            };
+            let gateway = a.links.gateway(2).unwrap();
+            assert!(gateway.notice(SessionId(9), &Notice::Resumed(Box::new(found))).is_ok());
+        };
+        let fenced = || b.links.switch().metrics().fenced.load(Relaxed);
+        // One that has the player under an epoch of the present owner's, and one of a region that is not known here.
+        tell(id, owner.of_birth());
+        tell(RegionId(2), Epoch(1));
+        tell(id, Epoch(5).of_birth());
+        wait_for("the last one", || fenced() > 0).await;
+        assert_eq!(fenced(), 1);
         a.links.stop();
         b.links.stop();
         background.shutdown_background();

@@ -199,6 +199,8 @@ const FOUND_IN_GROUPS: [(u64, &str); 2] = [
 
 #[test]
 fn planes_in_groups_have_regions_of_their_own() {
+    // A client is told where its player is by an owner that is none any more, of which its gateway has known before it came.
+    holds(&Options { plane_groups: 2, ..options(2_916_033_369, "all") });
     for (seed, _) in FOUND_IN_GROUPS_SINCE {
         holds(&Options { plane_groups: 2, ..options(seed, FAULTS_SINCE) });
     }

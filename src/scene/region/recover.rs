@@ -94,10 +94,11 @@ impl Region {
         // Sessions say these again; those who have entered, or were presented, may have gone on since.
         region.inbox.retain(|input| match input {
             Input::Client { .. } | Input::Resume(_) | Input::Present(_) => false,
-            Input::Enter(spawn) => spawn.session.is_none(),
+            Input::Enter(spawn) => spawn.session.is_none() || mutants::has(Mutant::EntersAgain),
             _ => true,
         });
-        region.owners = how.owners.into_iter().collect();
+        let knows = !mutants::has(Mutant::OwnersUnknown);
+        region.owners = how.owners.into_iter().filter(|_| knows).collect();
         let asked: Vec<_> = how.ask.into_iter().filter(|other| *other != id).collect();
         region.recovering = Some(Box::new(Recovering {
             rising: true,
@@ -417,7 +418,8 @@ impl Region {
         let mut better = Vec::new();
         for claim in claims.lives {
             if let Some(recovering) = &mut self.recovering {
-                recovering.again.retain(|(_, h)| h.state.id != claim.id || h.epoch >= claim.epoch);
+                let older = |h: &Handoff| h.state.id == claim.id && h.epoch < claim.epoch;
+                recovering.again.retain(|(_, h)| !older(h));
             }
             let doubts = claim.region != claims.from && !mutants::has(Mutant::Hearsay);
             if doubts && self.doubts(claim, fx) {
