@@ -304,11 +304,9 @@ impl Walker {
         let (said, word, leaps) = if is_called || (rng.one_in(150) && life.jumping.is_none()) {
             let pos = self.goal(rng);
             // Most are on one plane, so that they meet.
-            let other = !is_called && rng.one_in(3);
-            plane = if is_called {
-                Some(Plane(0))
-            } else {
-                other.then(|| Plane(i32::from(rng.one_in(2))))
+            plane = match is_called {
+                true => Some(Plane(0)),
+                false => rng.one_in(3).then(|| Plane(i32::from(rng.one_in(2)))),
             };
             let said = life.player.jump(None, plane, pos).await;
             if said.is_ok() {

@@ -427,9 +427,9 @@ impl Region {
             }
             if claim.region != self.id && !self.outdo(claim) {
                 let known = self.claim(claim.id).filter(|known| known.epoch > claim.epoch);
-                let whom = [claim.region, claims.from];
-                let whom = if whom[0] == whom[1] { &whom[..1] } else { &whom[..] };
-                better.extend(known.iter().flat_map(|known| whom.iter().map(|to| (*to, *known))));
+                better.extend(known.map(|known| (claim.region, known)));
+                // Who asks of a third region's wants to know, too.
+                better.extend(known.filter(|_| doubts).map(|known| (claims.from, known)));
             }
         }
         for (to, claim) in better {
