@@ -7,8 +7,9 @@
 //! nodes      claim the regions that are new, which own nothing yet
 //! leader     when everybody has an owner and nothing moves: after = a tick a second from now
 //! nodes      their regions promise to stop after that tick; who has promised is written down
-//! leader     when all have: layout = next           or, when somebody has not in time: next = nothing
-//! nodes      their regions go on by the new map     or by the old one
+//! leader     when all have: layout = next           or, when somebody has not in time: after = nothing
+//! nodes      their regions go on by the new map     or by the old one, and are asked again
+//! leader                                            when it has tried for long enough: next = nothing
 //! ```
 //!
 //! So whoever comes later, also the next leader, sees how far it is, and it is decided in one place.
@@ -34,7 +35,7 @@ use crate::engine::{LeaseError, Leases, Owner, View};
 /// Between the decision to ask for promises and the last tick by the old map.
 const LEAD: Duration = Duration::from_secs(1);
 
-/// How long a change may take to come so far, and beyond its tick to be promised by all.
+/// How long a change may take before it is called off. Until then whoever was too slow is asked again.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// How long regions have to answer.
@@ -65,6 +66,27 @@ pub(super) struct Proposal {
     pub(super) after: Option<u64>,
     /// Who has promised, and under which epoch.
     pub(super) promised: BTreeMap<u32, u64>,
+}
+
+impl Proposal {
+    /// Whether it is this one, and by this tick.
+    fn is(&self, version: u64, after: Option<u64>) -> bool {
+        self.layout.version == version && self.after == after
+    }
+}
+
+impl Record {
+    /// A change did not come to pass by its tick: it is tried again with another one, or it `is_over`.
+    fn fail(&mut self, version: u64, after: Option<u64>, is_over: bool) {
+        let Some(next) = self.next.as_mut().filter(|next| next.is(version, after)) else { return };
+        if is_over {
+            self.names = next.layout.next.0;
+            self.next = None;
+        } else {
+            next.after = None;
+            next.promised.clear();
+        }
+    }
 }
 
 /// Under which key.
@@ -240,7 +262,7 @@ impl Change {
                 }
                 Some(after) if all().all(has_promised) => {
                     change(store, &key, |record: &mut Record| {
-                        if let Some(next) = record.next.take_if(|n| n.layout.version == version) {
+                        if let Some(next) = record.next.take_if(|n| n.is(version, Some(after))) {
                             let goes = |plot: &&Plot| next.layout.plot(plot.id).is_none();
                             let gone = old.plots.iter().filter(goes);
                             record.retiring.extend(gone.map(|plot| (plot.id.0, plot.group)));
@@ -252,24 +274,21 @@ impl Change {
                     tracing::info!(scene = scene.spec.name, version, after, "the map changes");
                 }
                 after => {
-                    let late = match after {
-                        None => since.elapsed() > LIMIT,
-                        Some(after) => now.0 > after + tick(LEAD),
-                    };
-                    if late {
-                        change(store, &key, |record: &mut Record| {
-                            if let Some(next) = record.next.take_if(|n| n.layout.version == version)
-                            {
-                                record.names = next.layout.next.0;
-                            }
-                        })
-                        .await?;
-                        tracing::warn!(
-                            scene = scene.spec.name,
-                            version,
-                            "the map does not change: not every region has promised in time"
-                        );
+                    let is_over = since.elapsed() > LIMIT;
+                    let is_late = after.map_or(is_over, |after| now.0 > after + tick(LEAD));
+                    if !is_late {
+                        continue;
                     }
+                    change(store, &key, |record: &mut Record| record.fail(version, after, is_over))
+                        .await?;
+                    let missing: Vec<_> = all().filter(|id| !has_promised(*id)).collect();
+                    tracing::warn!(
+                        scene = scene.spec.name,
+                        version,
+                        ?missing,
+                        again = !is_over,
+                        "not every region has promised in time to change its map"
+                    );
                 }
             }
         }
@@ -348,8 +367,12 @@ impl Follow {
                 if !next.as_ref().is_some_and(same) {
                     self.asked.remove(&scene.id);
                     call_off(&asked, after, maps, residents);
+                    let stays = |id: RegionId| {
+                        let again = next.as_ref().is_some_and(|n| n.layout.plot(id).is_some());
+                        again || scene.map.get(id).is_some()
+                    };
                     let unborn = asked.map.regions.iter().map(|r| r.id);
-                    followed.unborn.extend(unborn.filter(|id| scene.map.get(*id).is_none()));
+                    followed.unborn.extend(unborn.filter(|id| !stays(*id)));
                 }
             }
             if let Some(next) = next {
@@ -412,7 +435,8 @@ impl Follow {
         }
         let version = next.layout.version;
         change(store, &key(scene), |record: &mut Record| {
-            if let Some(next) = record.next.as_mut().filter(|n| n.layout.version == version) {
+            let same = |next: &&mut Proposal| next.is(version, Some(after.0));
+            if let Some(next) = record.next.as_mut().filter(same) {
                 next.promised.extend(promised.iter().copied());
             }
         })

@@ -16,6 +16,7 @@ use purview_cluster::engine::embedded::Embedded;
 use purview_cluster::engine::{Event, Leases, NodeInfo, RegionKey};
 use purview_cluster::gateway::Tokens;
 use purview_cluster::node::planner::OrderError;
+use purview_cluster::node::remap::MapOrder;
 use purview_cluster::node::{Node, NodeError, Roles, Status};
 use tokio::runtime::{Builder, Runtime};
 
@@ -167,6 +168,34 @@ fn a_region_moves_where_it_is_told_to_and_a_new_node_gets_its_share() {
         wait_for("all at b", &[&a, &b], |all| is_whole(all) && all[1].here == 9).await;
         let only = b.orders().drain("b").await;
         assert!(matches!(only, Err(OrderError::OnlyNode(_))), "{only:?}");
+        a.stop().await;
+        b.stop().await;
+        outer.shutdown_background();
+    });
+}
+
+#[test]
+fn a_node_that_is_late_with_its_promises_does_not_call_a_change_of_the_map_off() {
+    System::new().block_on(async {
+        let outer = runtime();
+        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+        let way = Arc::new(store.another());
+        let a = node("a", &store, REGIONS).await;
+        wait_for("all regions", &[&a], is_whole).await;
+        assert!(now(&a).leads);
+        let mut config = config("b");
+        config.cluster.lease = Duration::from_secs(20);
+        let joined = Node::join(&config, REGIONS, Tokens::dev(), way.clone(), None, runtime());
+        let b = joined.await.unwrap();
+        wait_for("half of them", &[&a, &b], |all| is_whole(all) && all[1].here == 4).await;
+        // Beyond the second that it has, and the one after which it is too late.
+        way.cut();
+        let order = MapOrder::Scale { scene: "city".into(), columns: 3, rows: 1 };
+        a.orders().change_map(&order).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(3_500)).await;
+        assert_eq!(now(&a).regions, 9, "not without the other's regions");
+        way.mend();
+        wait_for("three", &[&a, &b], |all| is_whole(all) && all[0].regions == 3).await;
         a.stop().await;
         b.stop().await;
         outer.shutdown_background();
