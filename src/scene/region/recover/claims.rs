@@ -1,0 +1,277 @@
+//! What regions tell each other after a death of who lives where: the highest epoch counts.
+//!
+//! A region that goes on from a checkpoint asks all others ([`Region::answer_recovered`]), and they answer with what they
+//! know better and with whom they have handed there since ([`Region::hear_claims`]). What is said of a third region's is
+//! hearsay, about which that one is asked itself.
+
+use std::collections::BTreeMap;
+
+use super::AGAIN_TICKS;
+use crate::scene::border::{Claim, Claims, Handoff, Recovered};
+use crate::scene::effects::{Effect, Input, Presented};
+use crate::scene::mutants::{self, Mutant};
+use crate::scene::region::bodies::Role;
+use crate::scene::region::{Moved, PATIENCE, Phase, Region};
+use crate::scene::{EntityId, Epoch, RegionId, Tick};
+
+impl Region {
+    /// Who lives here as far as is known.
+    pub(super) fn holds(&self) -> Vec<(EntityId, Epoch)> {
+        let slots = self.bodies.slots().filter(|slot| self.is_real(*slot));
+        let real =
+            slots.map(|s| (self.bodies.hot[s as usize].id, self.bodies.cold[s as usize].epoch));
+        let dormant = self.dormant().map(|h| (h.state.id, h.epoch));
+        let mut holds: Vec<_> = real.chain(dormant).collect();
+        holds.sort_unstable();
+        holds
+    }
+
+    /// What is known here of where an entity lives, and under which epoch.
+    pub(in crate::scene::region) fn claim(&self, id: EntityId) -> Option<Claim> {
+        let here = |epoch| Claim { id, epoch, region: self.id };
+        if let Some(h) = self.incoming.iter().find(|h| h.state.id == id) {
+            return Some(here(h.epoch));
+        }
+        if let Some(slot) = self.bodies.slot(id) {
+            let cold = &self.bodies.cold[slot as usize];
+            let owner = match &cold.role {
+                Role::Ghost(ghost) => ghost.owner,
+                Role::Real(_) | Role::Free => self.id,
+            };
+            return Some(Claim { id, epoch: cold.epoch, region: owner });
+        }
+        if let Some(dormant) = self.asleep(id) {
+            return Some(here(dormant.epoch));
+        }
+        if let Some(moved) = self.moved.get(&id) {
+            return Some(Claim { id, epoch: moved.epoch, region: moved.region });
+        }
+        // It went on as a ghost, which a checkpoint does not know.
+        let lent = self.escrow.lent().filter(|(.., handoff)| handoff.state.id == id);
+        let (_, region, handoff) = lent.max_by_key(|(.., handoff)| handoff.epoch)?;
+        Some(Claim { id, epoch: handoff.epoch, region: *region })
+    }
+
+    /// The epoch of who lives here, sleeping or not.
+    pub(super) fn epoch_here(&self, id: EntityId) -> Option<Epoch> {
+        self.claim(id).filter(|claim| claim.region == self.id).map(|claim| claim.epoch)
+    }
+
+    /// Whether something newer is known of an entity than a handoff that was kept.
+    fn knows_newer(&self, handoff: &Handoff) -> bool {
+        self.claim(handoff.state.id).is_some_and(|claim| claim.epoch > handoff.epoch)
+    }
+
+    /// Tells a region that goes on from a checkpoint what is known here of those whom it believes to have,
+    /// and who was handed to it since; and everything that is mirrored to it.
+    pub(in crate::scene::region) fn answer_recovered(
+        &mut self,
+        news: &Recovered,
+        fx: &mut Vec<Effect>,
+    ) {
+        let Recovered { region, epoch, ref holds } = *news;
+        if region == self.id || self.fences.get(&region).is_some_and(|known| epoch <= *known) {
+            return;
+        }
+        self.fence(region, epoch);
+        if !self.inbound.outlived(region, epoch) {
+            // A neighbour's first batch will say so. What was said by way of any other is lost from now on.
+            self.inbound.crashed.push(region);
+        }
+        if self.recovering.as_ref().is_some_and(|r| r.asked.contains(&region)) {
+            // It did not hear the question.
+            let mine = Recovered { region: self.id, epoch: self.epoch, holds: self.holds() };
+            fx.push(Effect::Forward(region, Box::new(Input::Recovered(Box::new(mine)))));
+        }
+        let mut lives = Vec::new();
+        for (id, under) in holds {
+            match self.claim(*id) {
+                Some(claim) if claim.epoch > *under && claim.region != region => lives.push(claim),
+                _ => {
+                    self.outdo(Claim { id: *id, epoch: *under, region });
+                }
+            }
+        }
+        let handed = self.escrow.lent().filter(|(_, to, h)| *to == region && !self.knows_newer(h));
+        let handed = handed.map(|(.., handoff)| handoff.clone()).collect();
+        let closed = self.phase == Phase::Closed;
+        let tick = if closed { self.tick } else { Tick(self.tick.0.saturating_sub(1)) };
+        let claims = Claims { from: self.id, answer: Some(epoch), tick, lives, handed };
+        fx.push(Effect::Forward(region, Box::new(Input::Claims(Box::new(claims)))));
+        self.outbound.lost(region);
+        if !closed {
+            self.send_border_again(region, fx);
+        }
+    }
+
+    /// What others know better; and whom they have handed here since the checkpoint.
+    pub(in crate::scene::region) fn hear_claims(&mut self, claims: Claims, fx: &mut Vec<Effect>) {
+        let mut better = Vec::new();
+        for claim in claims.lives {
+            if let Some(recovering) = &mut self.recovering {
+                let older = |h: &Handoff| h.state.id == claim.id && h.epoch < claim.epoch;
+                recovering.again.retain(|(_, h)| !older(h));
+            }
+            let doubts = claim.region != claims.from && !mutants::has(Mutant::Hearsay);
+            if doubts && self.doubts(claim, fx) {
+                continue;
+            }
+            if claim.region != self.id && !self.outdo(claim) {
+                let known = self.claim(claim.id).filter(|known| known.epoch > claim.epoch);
+                better.extend(known.map(|known| (claim.region, known)));
+                // Who asks of a third region's wants to know, too.
+                better.extend(known.filter(|_| doubts).map(|known| (claims.from, known)));
+            }
+        }
+        for (to, claim) in better {
+            let (from, tick) = (self.id, self.tick);
+            let (answer, lives, handed) = (None, vec![claim], Vec::new());
+            let claims = Claims { from, answer, tick, lives, handed };
+            fx.push(Effect::Forward(to, Box::new(Input::Claims(Box::new(claims)))));
+        }
+        if claims.answer == Some(self.epoch) {
+            self.inbound.hear_of(claims.from, claims.tick);
+            if let Some(recovering) = &mut self.recovering {
+                recovering.asked.retain(|asked| *asked != claims.from);
+            }
+        }
+        if claims.answer.is_none_or(|epoch| epoch == self.epoch) {
+            self.take_handed(claims.handed, fx);
+        }
+    }
+
+    /// Takes whoever was handed here and is not known: this region goes on from a checkpoint that was made before, or it did
+    /// not hear of it before whoever handed them here has died.
+    fn take_handed(&mut self, handed: Vec<Handoff>, fx: &mut Vec<Effect>) {
+        if handed.is_empty() {
+            return;
+        }
+        let came = self.escrow.who_has_come();
+        let mut back = Vec::new();
+        for handoff in handed {
+            let id = handoff.state.id;
+            let newer = self.claim(id).is_some_and(|c| {
+                c.epoch > handoff.epoch || (c.epoch == handoff.epoch && c.region == self.id)
+            });
+            let is_known = newer || came.get(&id).is_some_and(|under| *under >= handoff.epoch);
+            if is_known || !self.bodies.has_kind(handoff.state.kind) {
+                continue;
+            }
+            if self.recovering.is_some() {
+                self.take_back(handoff, fx);
+                back.extend(self.claim(id));
+            } else {
+                tracing::info!(region = %self.id, from = %handoff.from, entity = %id, epoch = %handoff.epoch, "an entity was handed here by who died");
+                // What its client was told is not known any more.
+                self.receive(Handoff { resync: true, ..handoff }, fx);
+            }
+        }
+        self.ask_about(back, fx);
+    }
+
+    /// Whether it is said by hearsay that somebody who is here by the checkpoint lives elsewhere: who is said to have it
+    /// may have died, too, and know no more of it than this one does. It is asked itself.
+    fn doubts(&mut self, claim: Claim, fx: &mut Vec<Effect>) -> bool {
+        let Some(epoch) = self.epoch_here(claim.id).filter(|epoch| *epoch < claim.epoch) else {
+            return false;
+        };
+        let Some(recovering) = &mut self.recovering else { return false };
+        let known = recovering.doubted.entry(claim.id).or_insert((epoch, self.tick));
+        if claim.region != self.id && known.0 < claim.epoch {
+            *known = (claim.epoch, self.tick);
+            let lives = vec![Claim { id: claim.id, epoch, region: self.id }];
+            let (from, answer, tick, handed) = (self.id, None, self.tick, Vec::new());
+            let claims = Claims { from, answer, tick, lives, handed };
+            fx.push(Effect::Forward(claim.region, Box::new(Input::Claims(Box::new(claims)))));
+        }
+        true
+    }
+
+    /// Whether somebody who sleeps may wake without being presented: every other region has said what it knows, and
+    /// whoever was said to have it was asked and has had time to answer; and its session has had time to present it here, or
+    /// elsewhere, where nobody knew of it and others are asked about it.
+    pub(in crate::scene::region) fn may_wake(&self, id: EntityId) -> bool {
+        let Some(recovering) = &self.recovering else { return true };
+        let has_had_time = |since: Tick| self.tick.0 >= since.0 + PATIENCE;
+        let answered = recovering.doubted.get(&id).is_none_or(|(_, since)| has_had_time(*since));
+        answered && recovering.since.is_some_and(has_had_time) && self.have_all_answered()
+    }
+
+    /// Tells everybody of those that the checkpoint does not know, of whom nobody was asked: they were handed back, and may
+    /// have gone on since, or their sessions alone knew them. Whoever knows better says so.
+    pub(in crate::scene::region) fn ask_about(&self, back: Vec<Claim>, fx: &mut Vec<Effect>) {
+        let Some(recovering) = self.recovering.as_ref().filter(|_| !back.is_empty()) else {
+            return;
+        };
+        for to in &recovering.all {
+            let (from, answer, tick) = (self.id, None, self.tick);
+            let (lives, handed) = (back.clone(), Vec::new());
+            let claims = Claims { from, answer, tick, lives, handed };
+            fx.push(Effect::Forward(*to, Box::new(Input::Claims(Box::new(claims)))));
+        }
+    }
+
+    /// The entity lives elsewhere: whoever was here under a lower epoch is here no more. False when nobody
+    /// was.
+    pub(in crate::scene::region) fn outdo(&mut self, claim: Claim) -> bool {
+        let Claim { id, epoch, region } = claim;
+        let known = self.epoch_here(id).is_some_and(|known| known < epoch);
+        if !known || region == self.id || mutants::has(Mutant::KeepsOld) {
+            return false;
+        }
+        tracing::info!(region = %self.id, entity = %id, %epoch, owner = %region, "an entity lives elsewhere under a higher epoch");
+        self.wake(id);
+        self.incoming.retain(|h| h.state.id != id || h.epoch >= epoch);
+        if let Some(slot) = self.real_slot(id) {
+            self.sign_off(slot, Some(region));
+            self.displace(slot, region);
+            self.drop_real(slot);
+        }
+        self.moved.insert(id, Moved { region, epoch, since: self.tick });
+        true
+    }
+
+    /// A session has presented a player here, and knows better by now.
+    pub(in crate::scene::region) fn take_for_gone(&mut self, claim: Claim) {
+        let old = |p: &Presented| p.id == claim.id && p.epoch < claim.epoch;
+        self.inbox.retain(|input| !matches!(input, Input::Present(presented) if old(presented)));
+        self.outdo(claim);
+    }
+
+    /// Asks what became of those whom the owner before has handed over of late: it may have died before that was heard.
+    pub(super) fn ask_about_lent(&mut self, fx: &mut Vec<Effect>) {
+        let recent = self.escrow.lent().filter(|(at, ..)| at.0 + AGAIN_TICKS > self.tick.0);
+        let unknown = recent.filter(|(.., handoff)| !self.knows_newer(handoff));
+        let again: Vec<_> = unknown.map(|(_, to, handoff)| (*to, handoff.clone())).collect();
+        let claim =
+            |(to, h): &(RegionId, Handoff)| Claim { id: h.state.id, epoch: h.epoch, region: *to };
+        self.ask_about(again.iter().map(claim).collect(), fx);
+        if let Some(recovering) = self.recovering.as_mut() {
+            recovering.again = again;
+        }
+    }
+
+    /// Whether it is not known yet that somebody who was handed over is where that was to.
+    pub(in crate::scene::region) fn may_be_lost(&self, id: EntityId) -> bool {
+        self.recovering.as_ref().is_some_and(|r| r.again.iter().any(|(_, h)| h.state.id == id))
+    }
+
+    /// Says once more whom the owner before has handed over of late, and of whom nobody knows better.
+    pub(in crate::scene::region) fn hand_over_again(&mut self, fx: &mut Vec<Effect>) {
+        if self.is_rising() || !self.have_all_answered() {
+            return;
+        }
+        let again = self.recovering.as_mut().map(|r| std::mem::take(&mut r.again));
+        let mut by_region: BTreeMap<RegionId, Vec<Handoff>> = BTreeMap::new();
+        for (to, handoff) in again.into_iter().flatten() {
+            if !self.knows_newer(&handoff) && !mutants::has(Mutant::HandedOnce) {
+                by_region.entry(to).or_default().push(handoff);
+            }
+        }
+        let (from, tick) = (self.id, self.tick);
+        for (to, handed) in by_region {
+            let claims = Claims { from, answer: None, tick, lives: Vec::new(), handed };
+            fx.push(Effect::Forward(to, Box::new(Input::Claims(Box::new(claims)))));
+        }
+    }
+}
