@@ -67,8 +67,7 @@ impl RegionActor {
         if self.departing.as_ref().is_some_and(Depart::is_forgotten) {
             self.departing = None;
         }
-        let may = self.region.is_closed() && !self.region.is_rising() && self.fx.is_empty();
-        let may = may && !self.region.is_remapping();
+        let may = self.region.may_freeze() && self.fx.is_empty();
         let Some(depart) = self.departing.take_if(|_| may) else { return };
         self.empty_outboxes();
         let id = self.region.id();

@@ -549,12 +549,19 @@ fn whoever_was_handed_on_and_not_heard_of_is_handed_on_again() {
             Region::recover(scene, DEAD, Epoch(9), snapshot.clone(), how, &mut fx).unwrap();
         let asks = |fx: &Effect| matches!(fx, Effect::Forward(NEXT, input) if matches!(&**input, Input::Claims(claims) if claims.lives.iter().any(|c| c.id == beast)));
         assert!(fx.iter().any(asks), "it asks first");
+        // Without an answer it goes on after a while, and stays where it is until it has said what may be lost.
+        let rising = (100..140).take_while(|n| {
+            next.tick(Tick(*n), &mut fx);
+            next.is_rising()
+        });
+        assert!(rising.count() > 1 && next.is_closed() && !next.may_freeze());
         for (answer, lives) in [(None, known), (Some(Epoch(9)), Vec::new())] {
             let (from, tick, handed) = (NEXT, Tick(99), Vec::new());
             let claims = Claims { from, answer, tick, lives, handed };
             next.handle(Input::Claims(Box::new(claims)), &mut fx);
         }
-        (100..140).for_each(|n| next.tick(Tick(n), &mut fx));
+        (140..180).for_each(|n| next.tick(Tick(n), &mut fx));
+        assert!(next.may_freeze());
         fx.into_iter().find_map(|effect| match effect {
             Effect::Forward(NEXT, input) => match *input {
                 Input::Claims(claims) if !claims.handed.is_empty() => Some(Input::Claims(claims)),

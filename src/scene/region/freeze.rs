@@ -12,15 +12,23 @@ impl Region {
     /// ([`Region::restore`]). What comes for it afterwards is for that one.
     ///
     /// # Errors
-    /// A tick is open, or the first one after a death was not, or the region map changes; the region is as
-    /// it was.
+    /// It may not ([`Region::may_freeze`]), and is as it was.
     pub fn freeze(mut self) -> Result<RegionSnapshot, Box<Region>> {
-        if self.phase != Phase::Closed || self.is_rising() || self.is_remapping() {
+        if !self.may_freeze() {
             return Err(Box::new(self));
         }
         let mut snapshot = self.save(true);
         snapshot.mail.unsent = self.take_letters();
         Ok(snapshot)
+    }
+
+    /// Whether the region may end its life here: no tick is open, the first one after a death was, it has said again all
+    /// that its dead owner may have said in vain, and the region map does not change.
+    pub fn may_freeze(&self) -> bool {
+        self.phase == Phase::Closed
+            && !self.is_rising()
+            && !self.owes_words()
+            && !self.is_remapping()
     }
 
     /// What is to be kept in case that the region dies: everything that is of use some time later

@@ -256,6 +256,11 @@ impl Region {
         self.recovering.as_ref().is_some_and(|r| r.again.iter().any(|(_, h)| h.state.id == id))
     }
 
+    /// Whether it is still asked about anybody whom the owner before may have handed over in vain.
+    pub(in crate::scene::region) fn owes_words(&self) -> bool {
+        self.recovering.as_ref().is_some_and(|r| !r.again.is_empty())
+    }
+
     /// Says once more whom the owner before has handed over of late, and of whom nobody knows better.
     pub(in crate::scene::region) fn hand_over_again(&mut self, fx: &mut Vec<Effect>) {
         if self.is_rising() || !self.have_all_answered() {
