@@ -2,26 +2,36 @@
 //! are known here has them at its end, where they are passed over.
 
 use std::fmt;
+use std::io::ErrorKind;
 
 use rmp_serde::Deserializer;
-use rmp_serde::decode::Error;
+use rmp_serde::decode::{Error, ReadSlice};
 use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, EnumAccess, IgnoredAny, MapAccess, SeqAccess,
-    VariantAccess, Visitor,
+    self, Deserialize as _, DeserializeOwned, DeserializeSeed, EnumAccess, IgnoredAny, MapAccess,
+    SeqAccess, VariantAccess, Visitor,
 };
 
-/// One value at the beginning of `bytes`, and what comes after it. What this release has written is read as it
-/// is; only what has too many fields is looked at again.
+/// One value at the beginning of `bytes`, and what comes after it. What this release has written, and nothing else, is
+/// read as it is; only what has too many fields or bytes is looked at again.
 pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), Error> {
-    let mut rest = bytes;
-    match T::deserialize(&mut Deserializer::new(&mut rest)) {
-        Ok(value) => return Ok((value, rest)),
-        Err(Error::LengthMismatch(_)) => {}
+    // It copies no strings on its way, and does not say how far it has come.
+    let mut all = Deserializer::from_read_ref(bytes);
+    match T::deserialize(&mut all) {
+        Ok(value) if is_at_end(&mut all) => return Ok((value, &[])),
+        Ok(_) | Err(Error::LengthMismatch(_)) => {}
         Err(error) => return Err(error),
     }
     let mut rest = bytes;
     let value = T::deserialize(Lenient(&mut Deserializer::new(&mut rest)))?;
     Ok((value, rest))
+}
+
+/// Whether there is nothing more to read.
+fn is_at_end<'de, R: ReadSlice<'de>>(from: &mut Deserializer<R>) -> bool {
+    match IgnoredAny::deserialize(from) {
+        Err(Error::InvalidMarkerRead(error)) => error.kind() == ErrorKind::UnexpectedEof,
+        _ => false,
+    }
 }
 
 /// A deserializer whose arrays may be longer than what is read from them.

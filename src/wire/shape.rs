@@ -23,6 +23,25 @@ enum Head {
     Array(usize),
 }
 
+/// How many bytes a value takes that begins with this one, if that says it all; else 0.
+const SIZES: [u8; 256] = {
+    let mut sizes = [0; 256];
+    let mut marker = 0;
+    while marker < 256 {
+        sizes[marker] = match marker {
+            0x00..=0x7f | 0xe0..=0xff | 0xc0 | 0xc2 | 0xc3 => 1,
+            0xa0..=0xbf => 1 + (marker as u8 & 0x1f),
+            0xcc | 0xd0 => 2,
+            0xcd | 0xd1 => 3,
+            0xca | 0xce | 0xd2 => 5,
+            0xcb | 0xcf | 0xd3 => 9,
+            _ => 0,
+        };
+        marker += 1;
+    }
+    sizes
+};
+
 /// Checks that `bytes` is one MessagePack array and nothing after it, without map or extension.
 pub(super) fn check(bytes: &[u8]) -> Result<(), Fault> {
     if !matches!(bytes.first(), Some(0x90..=0x9f | 0xdc | 0xdd)) {
@@ -33,10 +52,12 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), Fault> {
     let mut depth = 0;
     let mut at = 0;
     loop {
-        let (head, start) = head(bytes, at)?;
-        let (count, end) = match head {
-            Head::Scalar(len) => (0, start.saturating_add(len)),
-            Head::Array(count) => (count, start),
+        let (count, end) = match bytes.get(at).map_or(0, |marker| SIZES[usize::from(*marker)]) {
+            0 => match head(bytes, at)? {
+                (Head::Scalar(len), start) => (0, start.saturating_add(len)),
+                (Head::Array(count), start) => (count, start),
+            },
+            size => (0, at + usize::from(size)),
         };
         // Every value takes at least one byte.
         if end > bytes.len() || count > bytes.len() - end {
@@ -65,20 +86,14 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), Fault> {
     }
 }
 
-/// Reads the head of the value at `at`; also where its content starts.
+/// Reads the head of the value at `at` whose first byte does not say it all; also where its content starts.
 fn head(bytes: &[u8], at: usize) -> Result<(Head, usize), Fault> {
     let Some(&marker) = bytes.get(at) else {
         return Err(Fault::Broken(format!("byte {at}: the message ends where a value should be")));
     };
     let foreign = |what| Err(Fault::Foreign(format!("byte {at}: {what} where no field has one")));
     let head = match marker {
-        0x00..=0x7f | 0xe0..=0xff | 0xc0 | 0xc2 | 0xc3 => Head::Scalar(0),
         0x90..=0x9f => Head::Array(usize::from(marker & 0x0f)),
-        0xa0..=0xbf => Head::Scalar(usize::from(marker & 0x1f)),
-        0xcc | 0xd0 => Head::Scalar(1),
-        0xcd | 0xd1 => Head::Scalar(2),
-        0xca | 0xce | 0xd2 => Head::Scalar(4),
-        0xcb | 0xcf | 0xd3 => Head::Scalar(8),
         0xc4 | 0xd9 => return Ok((Head::Scalar(length(bytes, at, 1)?), at + 2)),
         0xc5 | 0xda => return Ok((Head::Scalar(length(bytes, at, 2)?), at + 3)),
         0xc6 | 0xdb => return Ok((Head::Scalar(length(bytes, at, 4)?), at + 5)),
@@ -87,6 +102,8 @@ fn head(bytes: &[u8], at: usize) -> Result<(Head, usize), Fault> {
         0x80..=0x8f | 0xde | 0xdf => return foreign("a map"),
         0xc7..=0xc9 | 0xd4..=0xd8 => return foreign("an extension"),
         0xc1 => return Err(Fault::Broken(format!("byte {at}: 0xc1 begins no value"))),
+        // The others are scalars by their first byte.
+        _ => Head::Scalar(usize::from(SIZES[usize::from(marker)]).saturating_sub(1)),
     };
     Ok((head, at + 1))
 }
