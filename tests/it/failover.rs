@@ -474,6 +474,35 @@ fn who_was_handed_over_by_an_owner_that_is_none_any_more_is_not_taken() {
     assert_eq!(taken(vec![(handoff.from, handoff.from_epoch.next())]), (0, 1));
 }
 
+/// Found by simulation: its owner before had died with what it knew of it; who had handed it there went on from a checkpoint,
+/// too, twelve seconds later, and handed it there again.
+#[test]
+fn who_was_handed_to_the_dead_and_has_left_without_being_presented_stays_away() {
+    let (w, ..) = pair_of_players();
+    let handoff = *a_handoff(&w, SessionId(5));
+    let stays = |leaves: bool| {
+        let nothing = RegionSnapshot::nothing(w.scene.id, NEXT, Epoch(8));
+        let how = Recovery { ask: vec![DEAD], grace_ticks: 300, owners: Vec::new() };
+        let (scene, mut fx) = (w.scene.clone(), Vec::new());
+        let mut to = Region::recover(scene, NEXT, Epoch(9), nothing, how, &mut fx).unwrap();
+        let says = |to: &mut Region, answer: Option<Epoch>, tick: Tick| {
+            let (lives, handed) = (Vec::new(), vec![handoff.clone()]);
+            let claims = Claims { from: DEAD, answer, tick, lives, handed };
+            to.handle(Input::Claims(Box::new(claims)), &mut Vec::new());
+        };
+        says(&mut to, Some(Epoch(9)), Tick(99));
+        if leaves {
+            to.handle(Input::Leave(handoff.state.id), &mut fx);
+        }
+        (100..500).for_each(|n| to.tick(Tick(n), &mut fx));
+        assert_eq!(to.counts().dormant, 0, "it has left, or nobody has presented it");
+        says(&mut to, None, Tick(499));
+        (500..520).for_each(|n| to.tick(Tick(n), &mut fx));
+        to.find(handoff.state.id).is_none() && to.counts().dormant == 0
+    };
+    assert_eq!([stays(true), stays(false)], [true, true]);
+}
+
 /// Found by simulation: one who had entered just before an old checkpoint, and had gone on since, entered again.
 #[test]
 fn who_was_about_to_enter_by_a_checkpoint_does_not_do_so_again_unless_nobody_would_say_it() {

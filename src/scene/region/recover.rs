@@ -224,6 +224,8 @@ impl Region {
     pub(super) fn forget_dormant(&mut self, id: EntityId, fx: &mut Vec<Effect>) -> bool {
         let Some(gone) = self.wake(id) else { return false };
         let (tick, epoch) = (self.tick, gone.epoch);
+        // Whoever had handed it here may say so again, long after it has left.
+        self.escrow.note(tick, id, epoch);
         self.moved.insert(id, Moved { region: self.id, epoch, since: tick });
         let epoch = epoch.next_life(self.lineage);
         if let Some(session) = gone.state.session {
@@ -268,6 +270,9 @@ impl Region {
         let since = recovering.since.unwrap_or(self.tick);
         if self.tick.0 < since.0 + recovering.grace_ticks {
             return;
+        }
+        for (id, known) in &recovering.dormant {
+            self.escrow.note(self.tick, *id, known.epoch);
         }
         self.counts.dormant = 0;
         self.recovering = None;
