@@ -63,6 +63,8 @@ pub struct Switch {
     /// Who may be dead: who said so, and when last.
     suspected: Mutex<FxHashMap<u64, FxHashMap<u64, Instant>>>,
     suspicion: Arc<Notify>,
+    /// Told when a region that runs here has another owner.
+    deposed: Arc<Notify>,
     mover: OnceLock<UnboundedSender<(u64, MoveMsg)>>,
     metrics: SwitchMetrics,
 }
@@ -161,7 +163,12 @@ impl Switch {
         self.suspicion.notify_one();
     }
 
-    /// Told when somebody may be dead, or a region that runs here has another owner.
+    /// Told when a region that runs here has another owner.
+    pub fn deposed(&self) -> Arc<Notify> {
+        self.deposed.clone()
+    }
+
+    /// Told when somebody may be dead.
     pub fn suspicion(&self) -> Arc<Notify> {
         self.suspicion.clone()
     }
@@ -188,7 +195,7 @@ impl Switch {
         if is_here && !mutants::has(Mutant::AnyEpoch) {
             tracing::warn!(%region, %epoch, from, "a region that runs here has another owner");
             directory.set_region(region, links.region(from, region));
-            self.suspicion.notify_one();
+            self.deposed.notify_one();
         }
     }
 

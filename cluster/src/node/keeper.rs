@@ -106,6 +106,18 @@ pub(super) struct Keeper {
     checkpoints: Option<Arc<dyn Checkpoints>>,
 }
 
+/// Ends regions here whose next owners were heard: the store will tell the same.
+fn end_deposed(links: &Links, mover: &Mover, residents: &Mutex<Residents>) {
+    let mut residents = residents.lock().unwrap_or_else(PoisonError::into_inner);
+    for id in residents.ids() {
+        let newest = links.switch().epoch(id);
+        if residents.epoch(id).is_some_and(|mine| mine < newest) && !mover.is_moving(id) {
+            tracing::warn!(region = %id, %newest, "a region has another owner and ends here");
+            residents.end(id);
+        }
+    }
+}
+
 impl Keeper {
     pub(super) fn new(
         stores: Stores,
@@ -166,6 +178,7 @@ impl Keeper {
         });
         let mut watch = self.store.watch();
         let suspicion = self.links.switch().suspicion();
+        let ends = self.home.spawn(self.end_the_deposed());
         let mut again = tokio::time::interval(AGAIN);
         let mut view = View::default();
         let me = self.me.clone();
@@ -194,6 +207,7 @@ impl Keeper {
             self.follow(&view).await;
         }
         campaign.abort();
+        ends.abort();
         self.end_all().await;
     }
 
@@ -233,7 +247,7 @@ impl Keeper {
         self.show(view);
         self.greet(view);
         self.suspect(view).await;
-        self.end_deposed();
+        end_deposed(&self.links, &self.mover, &self.residents);
         self.bid_farewell(view);
         self.follow_maps(view).await;
         self.route(view);
@@ -329,14 +343,15 @@ impl Keeper {
         }
     }
 
-    /// Ends regions here whose next owners were heard: the store will tell the same.
-    fn end_deposed(&self) {
-        let mut residents = self.residents();
-        for id in residents.ids() {
-            let newest = self.links.switch().epoch(id);
-            if residents.epoch(id).is_some_and(|mine| mine < newest) && !self.mover.is_moving(id) {
-                tracing::warn!(region = %id, %newest, "a region has another owner and ends here");
-                residents.end(id);
+    /// Ends regions here as soon as their next owners are heard, however long the store takes to answer.
+    fn end_the_deposed(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (links, mover) = (self.links.clone(), self.mover.clone());
+        let residents = self.residents.clone();
+        async move {
+            let deposed = links.switch().deposed();
+            loop {
+                deposed.notified().await;
+                end_deposed(&links, &mover, &residents);
             }
         }
     }
