@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use purview::scene::movement::ServerMs;
-use purview::scene::{EntityId, Kind, Plane, Pos, Seq};
+use purview::scene::{EntityId, Kind, Plane, Pos, SceneId, Seq};
 use purview::wire::ErrorCode;
 use purview::wire::client::Joined;
 use purview_client::{ClientError, Event, Messages, Network, Player, Retry, View, join_at};
@@ -16,8 +16,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::rng::Rng;
 
+use super::cluster::SCENES;
 use super::journal::What;
-use super::judge::Invariant;
+use super::judge::{Floor, Invariant};
 use super::net::{Host, Receiver, Sender};
 use super::process::Ground;
 use super::will::Will;
@@ -59,8 +60,10 @@ pub struct Walker {
     pub ground: Ground,
     /// The hosts of gateways.
     pub gateways: Vec<Host>,
-    /// How large the scene is, and where its borders are closest, centimetres.
+    /// How large each scene is, centimetres.
     pub size: (i32, i32),
+    /// How many scenes there are.
+    pub scenes: u32,
 }
 
 /// A client's way to gateways.
@@ -111,19 +114,39 @@ struct Life {
     player: Player,
     id: EntityId,
     view: View,
-    plane: Plane,
+    floor: Floor,
     pos: Pos,
     goal: Pos,
     acts: u64,
     /// The last input that put it somewhere.
     moved: Seq,
     /// A jump of which it was not told yet that it has arrived.
-    jumping: Option<(Seq, Option<Plane>)>,
+    jumping: Option<(Seq, Leap)>,
     away: bool,
     leaves: bool,
     /// When it has joined, and when its connection broke last.
     joined: Instant,
     broke: Instant,
+}
+
+/// Where a jump leads to; `None`: it stays in that scene, or on that plane.
+#[derive(Debug, Clone, Copy, Default)]
+struct Leap {
+    scene: Option<SceneId>,
+    plane: Option<Plane>,
+}
+
+impl Leap {
+    fn from(self, at: Floor) -> Floor {
+        let (scene, plane) = (self.scene.unwrap_or(at.scene), self.plane.unwrap_or(at.plane));
+        Floor { scene, plane }
+    }
+}
+
+/// Where a server says that a player is.
+fn floor_of(joined: &Joined) -> Floor {
+    let scene = SCENES.iter().position(|name| *name == joined.scene).unwrap_or(SCENES.len());
+    Floor { scene: SceneId(scene as u16), plane: joined.plane }
 }
 
 /// Why a client has its player no more.
@@ -212,6 +235,11 @@ impl Walker {
         Pos::ground(near(at.x, self.size.0, rng), near(at.z, self.size.1, rng))
     }
 
+    /// Some scene; where there is one, that is not drawn.
+    fn scene(&self, rng: &mut Rng) -> SceneId {
+        SceneId(if self.scenes > 1 { (rng.unit() * f64::from(self.scenes)) as u16 } else { 0 })
+    }
+
     /// Joins; `None` when nobody lets it in now.
     async fn begin(&self, rng: &mut Rng) -> Option<Life> {
         let line = Line {
@@ -224,20 +252,20 @@ impl Walker {
         let first = (rng.unit() * urls.len() as f64) as usize;
         urls.rotate_left(first);
         let (pos, name) = (self.place(rng), format!("walker {}", self.number));
-        let joined =
-            Player::join_by(Arc::new(line), &urls, &name, join_at("field", pos), RETRY).await;
+        let join = join_at(SCENES[usize::from(self.scene(rng).0)], pos);
+        let joined = Player::join_by(Arc::new(line), &urls, &name, join, RETRY).await;
         let (player, joined) = joined.ok()?;
         let id = joined.id;
-        self.ground.judge.joined(id, (joined.plane, joined.pos), joined.ack);
+        self.ground.judge.joined(id, (floor_of(&joined), joined.pos), joined.ack);
         self.ground.journal.note(What::Joined(id, joined.pos));
-        let (view, plane, pos) = (View::of(&joined), joined.plane, joined.pos);
+        let (view, floor, pos) = (View::of(&joined), floor_of(&joined), joined.pos);
         let now = Instant::now();
         let (away, leaves, joined, broke) = (false, false, now, now + UNKNOWN);
         Some(Life {
             player,
             id,
             view,
-            plane,
+            floor,
             pos,
             goal: pos,
             acts: 0,
@@ -297,20 +325,28 @@ impl Walker {
             self.ground.judge.leaves(life.id);
             return life.player.leave().await.map_err(End::Lost);
         }
-        let mut plane = None;
-        let far = |at: &Pos| at.dist2(life.pos) > u64::from(CROWD_CM.unsigned_abs()).pow(2);
+        let mut leap = Leap::default();
+        // They meet in the first scene.
+        let far = |at: &Pos| {
+            let dist2 = at.dist2(life.pos);
+            dist2 > u64::from(CROWD_CM.unsigned_abs()).pow(2) || life.floor.scene != SceneId(0)
+        };
         let called = self.will().meeting(self.number).filter(|_| life.jumping.is_none());
         let is_called = called.is_some_and(|at| far(&at));
         let (said, word, leaps) = if is_called || (rng.one_in(150) && life.jumping.is_none()) {
             let pos = self.goal(rng);
             // Most are on one plane, so that they meet.
-            plane = match is_called {
+            let plane = match is_called {
                 true => Some(Plane(0)),
                 false => rng.one_in(3).then(|| Plane(i32::from(rng.one_in(2)))),
             };
-            let said = life.player.jump(None, plane, pos).await;
+            let scene = if is_called { SceneId(0) } else { self.scene(rng) };
+            let scene = Some(scene).filter(|scene| *scene != life.floor.scene);
+            leap = Leap { scene, plane: plane.or(scene.map(|_| life.floor.plane)) };
+            let name = scene.map(|scene| SCENES[usize::from(scene.0)].to_owned());
+            let said = life.player.jump(name, leap.plane, pos).await;
             if said.is_ok() {
-                life.plane = plane.unwrap_or(life.plane);
+                life.floor = leap.from(life.floor);
             }
             (said.map(|seq| (seq, pos)), "jump", true)
         } else if rng.one_in(6) {
@@ -326,9 +362,9 @@ impl Walker {
             Ok((seq, pos)) => {
                 (life.pos, life.goal) = (pos, if leaps { pos } else { life.goal });
                 life.moved = if word == "act" { life.moved } else { seq };
-                life.jumping = if leaps { Some((seq, plane)) } else { life.jumping };
+                life.jumping = if leaps { Some((seq, leap)) } else { life.jumping };
                 self.ground.journal.note(What::Said { id: life.id, seq, word, pos });
-                self.ground.judge.said(life.id, seq, (life.plane, pos), leaps);
+                self.ground.judge.said(life.id, seq, (life.floor, pos), leaps);
                 Ok(())
             }
             // It says the rest when it is back.
@@ -413,16 +449,17 @@ impl Walker {
         // Its region died while no session knew where it was: it stands where the checkpoint has it, or where what it has
         // said since takes it from there.
         let reborn = judge.is_reborn(id, life.broke.elapsed());
-        // A jump that is said again may go to a plane, or stay on what it has.
-        let plane = life.jumping.and_then(|(_, plane)| plane).unwrap_or(joined.plane);
-        if life.plane != plane && !reborn {
-            let text = format!("{id} is back on {:?}, not on {:?}", joined.plane, life.plane);
+        // A jump that is said again may go to a plane or a scene, or stay on what it has.
+        let here = floor_of(joined);
+        let floor = life.jumping.map_or(here, |(_, leap)| leap.from(here));
+        if life.floor != floor && !reborn {
+            let text = format!("{id} is back on {here:?}, not on {:?}", life.floor);
             judge.violated(Invariant::AckHolds, vec![id], text);
         }
         if reborn {
-            life.plane = plane;
+            life.floor = floor;
             life.pos = if life.moved <= joined.ack { joined.pos } else { life.pos };
-            judge.placed(id, (life.plane, life.pos));
+            judge.placed(id, (life.floor, life.pos));
         }
         Ok(())
     }

@@ -31,30 +31,35 @@ const GATEWAYS: Host = 100;
 /// Near ones must be shown at less than this, and those beyond the other must not, centimetres.
 const NEAR_FAR_CM: (i32, i32) = (3_900, 4_500);
 
-/// How many regions the scene has, by its sides.
+/// The names of scenes, in the order of their numbers.
+pub(super) const SCENES: [&str; 2] = ["field", "moor"];
+
+/// How many regions a scene has, by its sides.
 const REGIONS: (i32, i32) = (3, 2);
 
 /// Side of a region, centimetres.
 pub(super) const REGION_CM: i32 = 12_800;
 
-/// The scene and the limits of all processes. Places are trusted, so that where somebody is is what its last
+/// The scenes and the limits of all processes. Places are trusted, so that where somebody is is what its last
 /// input said.
 fn config(options: &Options) -> Result<Config, crate::config::ConfigErrors> {
     let (plane_groups, fauna) = (options.plane_groups, if options.fauna { "on" } else { "off" });
     let (width, depth) = (REGIONS.0 * REGION_CM / 100, REGIONS.1 * REGION_CM / 100);
-    let text = format!(
+    let mut text = format!(
         "[server]\nfauna = \"{fauna}\"\n[gateway]\ntcp = \"off\"\nlinger = \"30s\"\nrate_limit = 200\nburst = 400\n\
-         [console]\nlisten = \"off\"\n[cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n\
-         [[scene]]\nname = \"field\"\nwidth = \"{width}m\"\ndepth = \"{depth}m\"\nland = \"64m\"\n\
+         [console]\nlisten = \"off\"\n[cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n"
+    );
+    let cap = options.view_cap.map(|cap| format!("view_cap = {cap}\n")).unwrap_or_default();
+    for name in SCENES.iter().take(options.scenes as usize) {
+        text += &format!(
+            "[[scene]]\nname = {name:?}\nwidth = \"{width}m\"\ndepth = \"{depth}m\"\nland = \"64m\"\n\
          region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
          leave = \"44m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n\
          rates = {{ near = \"100ms\", middle = \"100ms\", far = \"100ms\" }}\n\
-         plane_groups = {plane_groups}\n"
-    );
-    Config::parse(&match options.view_cap {
-        Some(cap) => format!("{text}view_cap = {cap}\n"),
-        None => text,
-    })
+         plane_groups = {plane_groups}\n{cap}"
+        );
+    }
+    Config::parse(&text)
 }
 
 /// A cluster.
@@ -113,15 +118,17 @@ impl Cluster {
         (0..self.options.gateways).map(|i| GATEWAYS + i).collect()
     }
 
-    /// The scene as the first process knows it that is up.
-    fn scene(&self) -> Option<Arc<Scene>> {
-        self.first_up()?.orders.scenes().into_iter().next()
+    /// The scenes as the first process knows them that is up.
+    fn scenes(&self) -> Vec<Arc<Scene>> {
+        self.first_up().map(|reach| reach.orders.scenes()).unwrap_or_default()
     }
 
-    /// The regions that the scene is cut into now.
+    /// The regions that the scenes are cut into now.
     pub fn regions(&self) -> Vec<RegionId> {
-        let of = |scene: Arc<Scene>| scene.map.regions.iter().map(|region| region.id).collect();
-        self.scene().map(of).unwrap_or_default()
+        let scenes = self.scenes();
+        let of =
+            |scene: &Arc<Scene>| -> Vec<_> { scene.map.regions.iter().map(|r| r.id).collect() };
+        scenes.iter().flat_map(of).collect()
     }
 
     /// Whether all regions are where they were ordered to be, as far as the first process knows that is up.
@@ -139,7 +146,7 @@ impl Cluster {
         up.filter_map(|process| process.reach.borrow().clone()).next()
     }
 
-    /// How large the scene is, centimetres.
+    /// How large each scene is, centimetres.
     pub fn size(&self) -> (i32, i32) {
         (REGIONS.0 * REGION_CM, REGIONS.1 * REGION_CM)
     }
@@ -249,7 +256,13 @@ impl Cluster {
 
     /// The region map is to change, if it can be so.
     pub async fn order_map(&self, rng: &mut Rng) {
-        let (Some(reach), Some(scene)) = (self.first_up(), self.scene()) else { return };
+        let (Some(reach), mut scenes) = (self.first_up(), self.scenes()) else { return };
+        // A single one is not drawn.
+        let one = if scenes.len() > 1 { rng.unit() * scenes.len() as f64 } else { 0.0 };
+        if scenes.is_empty() {
+            return;
+        }
+        let scene = scenes.swap_remove(one as usize);
         let mut some = || {
             let all = &scene.map.regions;
             all[(rng.unit() * all.len() as f64) as usize % all.len()].id.0

@@ -47,6 +47,9 @@ pub struct SimArgs {
     /// In how many groups of planes the scene is cut, each with regions of its own.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
     pub plane_groups: u32,
+    /// How many scenes there are, between which players jump.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
+    pub scenes: u32,
     /// Let beasts roam the scene, as server logic makes them and moves them.
     #[arg(long)]
     pub fauna: bool,
@@ -131,6 +134,7 @@ impl SimArgs {
             at_once,
             view_cap,
             plane_groups,
+            scenes: self.scenes,
             fauna: self.fauna,
             until,
             trace,
@@ -153,6 +157,9 @@ pub fn again(options: &Options) -> String {
     }
     if options.plane_groups != 1 {
         again += &format!(" --plane-groups {}", options.plane_groups);
+    }
+    if options.scenes != 1 {
+        again += &format!(" --scenes {}", options.scenes);
     }
     if options.fauna {
         again += " --fauna";

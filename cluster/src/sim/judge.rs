@@ -29,9 +29,9 @@ use std::time::Duration;
 
 use purview::actor::directory::Witness;
 use purview::scene::inspect::ActingPlayer;
-use purview::scene::{EntityId, Epoch, Pos, Region, RegionId, Seq, Tick};
+use purview::scene::{EntityId, Epoch, Pos, Region, RegionId, SceneId, Seq, Tick};
 
-pub use self::rules::{Place, Scope};
+pub use self::rules::{Floor, Place, Scope};
 use self::rules::{
     input_order, old_ghosts, one_authority, one_real, shown_are_near, views_are_stable,
 };
@@ -99,6 +99,8 @@ impl fmt::Display for Violation {
 pub struct Acting {
     /// The entity as it is there.
     pub player: ActingPlayer,
+    /// The scene.
+    pub scene: SceneId,
     /// The region.
     pub region: RegionId,
     /// The region's epoch.
@@ -109,6 +111,14 @@ pub struct Acting {
     pub tick: Tick,
     /// When that was.
     pub at: Duration,
+}
+
+impl Acting {
+    /// Where it is.
+    fn place(&self) -> Place {
+        let ActingPlayer { plane, pos, .. } = self.player;
+        (Floor { scene: self.scene, plane }, pos)
+    }
 }
 
 /// Who acts for a region.
@@ -320,23 +330,18 @@ impl Judge {
             self.violated(Invariant::GhostAge, Vec::new(), text);
         }
         self.tell_registers(region);
+        let scene = region.scene_id();
+        let acting =
+            |player| Acting { player, scene, region: id, region_epoch: epoch, process, tick, at };
         for player in region.acting_players() {
-            let now = Acting { player, region: id, region_epoch: epoch, process, tick, at };
-            self.entity_acted(now);
+            self.entity_acted(acting(player));
         }
         for (beast, under, (plane, pos)) in region.acting_others() {
             self.inner().beasts.insert(beast);
             let last_applied = Seq::default();
             let player =
                 ActingPlayer { id: beast, epoch: under, plane, pos, last_applied, session: None };
-            self.entity_acted(Acting {
-                player,
-                region: id,
-                region_epoch: epoch,
-                process,
-                tick,
-                at,
-            });
+            self.entity_acted(acting(player));
         }
     }
 
@@ -482,7 +487,7 @@ impl Judge {
                 let text = format!("{id} has no client and is still there: {acting:?}");
                 return Some((vec![*id], text));
             }
-            all.insert(*id, (acting.player.plane, acting.player.pos));
+            all.insert(*id, acting.place());
         }
         let unsettled = inner.clients.iter().find_map(|(id, client)| {
             self.client_unsettled(*id, client, &inner, &all).err().map(|(other, text)| {
@@ -518,7 +523,7 @@ impl Judge {
             let text = format!("{id} has said {said}, {applied} is applied, {acked} acknowledged");
             return Err((None, text));
         }
-        let place = (acting.player.plane, acting.player.pos);
+        let place = acting.place();
         if place != client.place {
             return Err((None, format!("{id} is at {place:?}, not at {:?}", client.place)));
         }

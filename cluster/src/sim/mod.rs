@@ -66,7 +66,9 @@ pub struct Options {
     pub view_cap: Option<u32>,
     /// In how many groups of planes the scene is cut, each with regions of its own; players are on two planes. At least 1.
     pub plane_groups: u32,
-    /// Beasts roam the scene, and things lie about it.
+    /// How many scenes there are, 1 or 2: between them players jump.
+    pub scenes: u32,
+    /// Beasts roam the scenes, and things lie about them.
     pub fauna: bool,
     /// Ends before this step.
     pub until: Option<u64>,
@@ -176,7 +178,8 @@ async fn run(options: &Options) -> Result<Outcome, SimError> {
         let logins = if rng.one_in(2) { 0.5 } else { 10.0 };
         for number in 0..options.players {
             let (gateways, size) = (cluster.gateways(), cluster.size());
-            let walker = Walker { number, ground: cluster.ground().clone(), gateways, size };
+            let (ground, scenes) = (cluster.ground().clone(), options.scenes);
+            let walker = Walker { number, ground, gateways, size, scenes };
             let begins = Duration::from_secs_f64(logins * rng.unit());
             let seed = rng.seed();
             if options.only.player(number) {

@@ -19,6 +19,7 @@ fn options(seed: u64, faults: &str) -> Options {
         at_once: 2,
         view_cap: None,
         plane_groups: 1,
+        scenes: 1,
         fauna: false,
         until: None,
         trace: false,
@@ -143,6 +144,20 @@ fn every_beast_lives_in_one_place() {
     }
 }
 
+/// Seeds that have found something in two scenes.
+const FOUND_IN_TWO_SCENES: [(u64, &str); 2] = [
+    (400101, "one who sleeps where it was handed to, and leaves, is handed over again"),
+    (400543, "a region that has another owner acts for as long as the store does not answer"),
+];
+
+/// Players jump to and fro between two scenes, as between planes.
+#[test]
+fn between_two_scenes_nobody_is_lost_or_doubled() {
+    for (seed, _) in FOUND_IN_TWO_SCENES {
+        holds(&Options { scenes: 2, ..options(seed, "all") });
+    }
+}
+
 /// Seeds that have found something with 100 players.
 const FOUND_WITH_A_HUNDRED: [(u64, &str); 4] = [
     (601, "two regions each of which believes that a player lives in the other pass on to and fro"),
@@ -243,7 +258,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Of four of them one is with more players than the cap allows to be shown, one with planes in groups, and one with
-/// beasts.
+/// beasts; every other one is in two scenes.
 #[test]
 fn fresh_seeds_find_nothing() {
     let seconds = Duration::from_secs(number("PURVIEW_SIM_SECONDS").unwrap_or(120));
@@ -254,7 +269,10 @@ fn fresh_seeds_find_nothing() {
         let (players, view_cap) = if seed % 4 == 3 { (40, Some(4)) } else { (24, None) };
         let plane_groups = if seed % 4 == 1 { 2 } else { 1 };
         let fauna = seed % 4 == 2;
-        holds(&Options { players, view_cap, plane_groups, fauna, ..options(seed, "all") });
+        let scenes = if seed % 8 < 4 { 2 } else { 1 };
+        let some =
+            Options { players, view_cap, plane_groups, scenes, fauna, ..options(seed, "all") };
+        holds(&some);
         if begin.elapsed() >= seconds {
             println!("{} seeds", seed - first + 1);
             return;

@@ -69,7 +69,7 @@ use super::movement::Reason;
 use super::mutants::{self, Mutant};
 use super::terrain::Ground;
 use super::views::ViewRules;
-use super::{EntityId, Epoch, Kind, Plane, Pos, Rect, RegionId, Scene, Seq, Tick};
+use super::{EntityId, Epoch, Kind, Plane, Pos, Rect, RegionId, Scene, SceneId, Seq, Tick};
 
 /// Counts of a region, as of its last closed tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -266,6 +266,11 @@ impl Region {
     /// Its epoch.
     pub fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    /// The scene whose ground it has.
+    pub fn scene_id(&self) -> SceneId {
+        self.scene.id
     }
 
     /// Its ground.

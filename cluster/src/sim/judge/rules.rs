@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use purview::scene::inspect::ActingPlayer;
-use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, Tick};
+use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId, Tick};
 
 use super::{Acting, Authority};
 use crate::sim::net::Host;
@@ -76,8 +76,17 @@ pub fn act_order(before: Option<u64>, now: u64) -> Result<(), String> {
     }
 }
 
+/// A plane of a scene: whoever is on another one is not seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Floor {
+    /// The scene.
+    pub scene: SceneId,
+    /// Its plane.
+    pub plane: Plane,
+}
+
 /// Where somebody is.
-pub type Place = (Plane, Pos);
+pub type Place = (Floor, Pos);
 
 /// Who is to be shown to whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +121,7 @@ pub fn shown_are_near(
         let apart = me.1.0 != place.0;
         let wrong = match shown.get(id) {
             None if !apart && dist2 <= near && !scope.crowded => "is not shown one who is near",
-            Some(_) if apart => "is shown one who is on another plane",
+            Some(_) if apart => "is shown one who is on another plane or in another scene",
             Some(seen) if *seen != place.1 => "is shown in a wrong place one",
             Some(_) if dist2 > far => "is shown one who is far",
             _ => continue,

@@ -128,7 +128,7 @@ impl Judge {
         };
         let near = u64::from((self.scope.near_cm - SLACK_CM).unsigned_abs()).pow(2);
         let dist2 = a.player.pos.dist2(b.player.pos).max(client.place.1.dist2(them.place.1));
-        let apart = a.player.plane != b.player.plane || client.place.0 != them.place.0;
+        let apart = a.place().0 != b.place().0 || client.place.0 != them.place.0;
         if apart || dist2 > near {
             return Ok(());
         }

@@ -20,6 +20,7 @@ fn player(id: u64, epoch: u64, applied: u32) -> ActingPlayer {
 fn acting(epoch: u64, region: u32, region_epoch: u64, host: Host) -> Acting {
     Acting {
         player: player(1, epoch, 0),
+        scene: SceneId(0),
         region: RegionId(region),
         region_epoch: Epoch(region_epoch),
         process: (host, u64::from(host)),
@@ -48,7 +49,7 @@ const SCOPE: Scope =
     Scope { near_cm: 4_000, far_cm: 4_400, cap: 60, margin_cm: 200, crowded: false };
 
 fn ground(x: i32) -> Place {
-    (Plane(0), Pos::ground(x, 0))
+    (Floor::default(), Pos::ground(x, 0))
 }
 
 /// A judge of a scene in which two players act near each other and stand.
@@ -206,7 +207,9 @@ fn at_rest_everybody_is_shown_exactly_to_those_near() {
     let lives =
         [(1, 0), (2, 3_000), (3, 4_200), (4, 9_000)].map(|(id, x)| (EntityId(id), ground(x)));
     let mut all = BTreeMap::from(lives);
-    all.insert(EntityId(6), (Plane(1), Pos::ground(0, 0)));
+    let elsewhere = |scene, plane| Floor { scene: SceneId(scene), plane: Plane(plane) };
+    all.insert(EntityId(6), (elsewhere(0, 1), Pos::ground(0, 0)));
+    all.insert(EntityId(7), (elsewhere(1, 0), Pos::ground(0, 0)));
     let near = |shown: &[(u64, i32)]| shown_are_near(me, &shows(shown), &all, &SCOPE);
     assert_eq!([near(&[(2, 3_000)]), near(&[(2, 3_000), (3, 4_200)])], [Ok(()), Ok(())]);
     assert!(near(&[]).is_err(), "one who is near is not shown");
@@ -214,6 +217,7 @@ fn at_rest_everybody_is_shown_exactly_to_those_near() {
     assert!(near(&[(2, 3_000), (4, 9_000)]).is_err(), "one who is far is shown");
     assert!(near(&[(2, 3_000), (5, 0)]).is_err(), "one who does not live is shown");
     assert!(near(&[(2, 3_000), (6, 0)]).is_err(), "one on another plane is shown");
+    assert!(near(&[(2, 3_000), (7, 0)]).is_err(), "one in another scene is shown");
     let crowded = Scope { crowded: true, ..SCOPE };
     assert_eq!(shown_are_near(me, &shows(&[]), &all, &crowded), Ok(()), "there was no room");
 }
