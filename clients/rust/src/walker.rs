@@ -47,15 +47,16 @@ impl<T: Tiles> Walker<T> {
         Some(Walker { predictor, tiles, plane: joined.plane, rules, own, wish: Wish::Stand })
     }
 
-    /// The player has jumped: it stands elsewhere, by the same or by another scene's rules. False, and
-    /// nothing is changed, where places are trusted.
+    /// The player has jumped, or has come back: it is where the last ruling puts it, by the same or by another scene's
+    /// rules. A frame may have told that ruling before; then it goes on with what it did since, of which the server
+    /// hears. False, and nothing is changed, where places are trusted.
     pub fn joined(&mut self, now: ClientMs, joined: &Joined) -> bool {
         let (Some(rules), Some(own)) = (joined.rules.movement.clone(), joined.own.clone()) else {
             return false;
         };
-        self.predictor = predictor(now, joined, &rules, &own);
-        (self.rules, self.own, self.plane) = (rules, own, joined.plane);
-        self.wish = Wish::Stand;
+        self.predictor.set_rules(rules.rules(joined.rules.size_cm));
+        (self.rules, self.plane) = (rules, joined.plane);
+        self.take(now, &own);
         true
     }
 
@@ -67,20 +68,21 @@ impl<T: Tiles> Walker<T> {
     /// Takes in what a frame says of the player.
     pub fn frame(&mut self, now: ClientMs, frame: &Frame) {
         if let Some(own) = &frame.own {
-            let course = own.course.on_tiles(self.rules.tile_cm);
-            let ruling = purview::scene::movement::Ruling {
-                number: own.ruling,
-                course: course.course,
-                lasts_ms: course.lasts_ms,
-            };
-            if own.ruling > self.predictor.ruling() {
-                self.wish = Wish::Stand;
-            }
-            self.predictor.ruled(now, &ruling);
-            self.own = own.clone();
-            self.slow_down();
+            self.take(now, own);
         }
         self.predictor.acked(now, frame.ack);
+    }
+
+    fn take(&mut self, now: ClientMs, own: &OwnMove) {
+        let course = own.course.on_tiles(self.rules.tile_cm);
+        let (number, lasts_ms) = (own.ruling, course.lasts_ms);
+        if number > self.predictor.ruling() {
+            self.wish = Wish::Stand;
+        }
+        let course = course.course;
+        self.predictor.ruled(now, &purview::scene::movement::Ruling { number, course, lasts_ms });
+        self.own = own.clone();
+        self.slow_down();
     }
 
     /// Who has become slower walks on at the speed that it has now.
@@ -372,9 +374,30 @@ mod tests {
             (b.walker.position(b.clock()), b.walker.flags()),
             (Pos::ground(5_000, 5_095), Flags::ROOTED)
         );
+        b.mover.set_flags(ServerMs(b.now), Flags::default(), &on);
+        b.mover.rule(ServerMs(b.now), purview::scene::movement::Move::stand(START), &on);
         let own = b.mover.own(ServerMs(b.now));
         assert!(b.walker.joined(b.clock(), &joined(Some(&own))));
-        assert_eq!((b.walker.position(b.clock()), b.walker.ruling()), (START, 2));
+        assert_eq!((b.walker.position(b.clock()), b.walker.ruling()), (START, own.ruling));
+    }
+
+    /// Found by simulation: a frame tells of a jump before the arrival is told.
+    #[test]
+    fn what_is_said_of_a_ruling_twice_stops_nobody() {
+        let mut b = Both::new();
+        let rules = move_rules().rules([10_000, 10_000]);
+        let on = Footing { tiles: &TILES, plane: Plane(0), rules: &rules };
+        b.mover.rule(ServerMs(b.now), purview::scene::movement::Move::stand(START), &on);
+        b.tell_own();
+        let own = b.mover.own(ServerMs(b.now));
+        b.walker.walk(1, 0, 500);
+        b.pass(300);
+        let here = b.walker.position(b.clock());
+        assert_ne!(here, START);
+        assert!(b.walker.joined(b.clock(), &joined(Some(&own))));
+        assert_eq!(b.walker.position(b.clock()), here);
+        b.pass(300);
+        assert!(b.walker.position(b.clock()).x > here.x, "it walks on");
     }
 
     #[test]

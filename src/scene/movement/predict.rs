@@ -247,6 +247,11 @@ impl Predictor {
         self.keep_leash(now);
     }
 
+    /// From now on it moves by other rules: those of another scene.
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.rules = rules;
+    }
+
     /// The server overrules the client. An older ruling than the last one is no news.
     pub fn ruled(&mut self, now: ClientMs, ruling: &Ruling) {
         if ruling.number <= self.ruling {
