@@ -180,8 +180,9 @@ impl Switch {
         said.map_or(0, |said| said.values().filter(|at| at.elapsed() <= limit).count())
     }
 
-    /// A region that runs here has another owner by now, as that one's first word says before the store does: from now on
-    /// what is for it goes there.
+    /// A region has another owner by now, as that one's first word says before the store does: from now on what is for it
+    /// goes there, and not to one that runs here, nor to a process that may not have heard of it. (Where a region moves its
+    /// former owner has said so before.)
     fn depose(
         &self,
         links: &Links,
@@ -191,11 +192,20 @@ impl Switch {
     ) {
         let newer = |(region, epoch): &(RegionId, Epoch)| *epoch > self.epoch(*region);
         let Some((region, epoch)) = speaker.filter(newer) else { return };
-        let is_here = matches!(directory.look_up(region), Lookup::At(RegionAddress::Here(_)));
-        if is_here && !mutants::has(Mutant::AnyEpoch) {
-            tracing::warn!(%region, %epoch, from, "a region that runs here has another owner");
-            directory.set_region(region, links.region(from, region));
-            self.deposed.notify_one();
+        if mutants::has(Mutant::AnyEpoch) {
+            return;
+        }
+        match directory.look_up(region) {
+            Lookup::At(RegionAddress::Here(_)) => {
+                tracing::warn!(%region, %epoch, from, "a region that runs here has another owner");
+                directory.set_region(region, links.region(from, region));
+                self.deposed.notify_one();
+            }
+            Lookup::At(RegionAddress::Away(at)) if at.process().is_some_and(|at| at != from) => {
+                tracing::debug!(%region, %epoch, from, "a region has another owner");
+                directory.set_region(region, links.region(from, region));
+            }
+            _ => {}
         }
     }
 
