@@ -7,10 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
-use purview::scene::movement::ServerMs;
+use purview::scene::movement::{ClientMs, ServerMs};
 use purview::scene::{EntityId, Kind, Plane, Pos, SceneId, Seq};
 use purview::wire::ErrorCode;
 use purview::wire::client::Joined;
+use purview_client::Walker as Feet;
 use purview_client::{ClientError, Event, Messages, Network, Player, Retry, View, join_at};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -28,6 +29,9 @@ const STEP: Duration = Duration::from_millis(200);
 
 /// How far it walks in that time, centimetres.
 const STEP_CM: i32 = 240;
+
+/// The same where moves are judged, centimetres per second.
+const SPEED_CM_S: u32 = 1_200;
 
 /// The first host of clients.
 pub const CLIENTS: Host = 1_000;
@@ -114,6 +118,8 @@ struct Life {
     player: Player,
     id: EntityId,
     view: View,
+    /// How it walks, where moves are judged.
+    feet: Option<Feet>,
     floor: Floor,
     pos: Pos,
     goal: Pos,
@@ -258,6 +264,7 @@ impl Walker {
         let id = joined.id;
         self.ground.judge.joined(id, (floor_of(&joined), joined.pos), joined.ack);
         self.ground.journal.note(What::Joined(id, joined.pos));
+        let feet = Feet::new(self.clock(), &joined);
         let (view, floor, pos) = (View::of(&joined), floor_of(&joined), joined.pos);
         let now = Instant::now();
         let (away, leaves, joined, broke) = (false, false, now, now + UNKNOWN);
@@ -265,6 +272,7 @@ impl Walker {
             player,
             id,
             view,
+            feet,
             floor,
             pos,
             goal: pos,
@@ -289,7 +297,8 @@ impl Walker {
             let done = match event {
                 None => {
                     next += STEP;
-                    self.speak(life, rng).await
+                    let said = self.speak(life, rng).await;
+                    if said.is_ok() { self.walk_on(life).await } else { said }
                 }
                 Some(Ok(event)) => self.hear(life, event),
                 Some(Err(error)) => Err(End::Lost(error)),
@@ -354,6 +363,8 @@ impl Walker {
             let said = life.player.act(payload, None).await;
             life.acts += u64::from(said.is_ok());
             (said.map(|seq| (seq, life.pos)), "act", false)
+        } else if life.feet.is_some() {
+            return self.set_out(life, rng);
         } else {
             let pos = self.walk(life, rng);
             (life.player.send_move(pos).await.map(|seq| (seq, pos)), "move", false)
@@ -387,6 +398,46 @@ impl Walker {
         Pos::ground(life.pos.x + step(dx), life.pos.z + step(dz))
     }
 
+    /// Its own clock.
+    fn clock(&self) -> ClientMs {
+        ClientMs(self.ground.began.elapsed().as_millis() as u64)
+    }
+
+    /// Walks towards its goal, or on to the next one.
+    fn set_out(&self, life: &mut Life, rng: &mut Rng) -> Result<(), End> {
+        let now = self.clock();
+        let Some(feet) = &mut life.feet else { return Ok(()) };
+        if feet.position(now).dist2(life.goal) < u64::from(STEP_CM.unsigned_abs()).pow(2) {
+            life.goal = self.goal(rng);
+        }
+        feet.walk_to(now, life.goal, SPEED_CM_S);
+        Ok(())
+    }
+
+    /// Says what is to be said of how it walks, and what it sees meanwhile, where moves are judged.
+    async fn walk_on(&self, life: &mut Life) -> Result<(), End> {
+        let (id, now, judge) = (life.id, self.clock(), &self.ground.judge);
+        let Some(feet) = &mut life.feet else { return Ok(()) };
+        if self.will().is_to_stand() {
+            feet.stop();
+        }
+        // Who has said that it leaves says nothing more, also when that was lost.
+        while let Some(word) = feet.poll(now, life.player.next_seq()).filter(|_| !life.leaves) {
+            let seq = life.player.send_walk(&word).await.map_err(End::Lost)?;
+            let pos = feet.position(now);
+            self.ground.journal.note(What::Said { id, seq, word: "walk", pos });
+            judge.said(id, seq, (life.floor, pos), false);
+        }
+        if life.jumping.is_none() {
+            life.pos = feet.position(now);
+            judge.placed(id, (life.floor, life.pos));
+        }
+        let at = life.view.tick().map_or(ServerMs(0), |tick| life.view.time_of(tick));
+        let players = life.view.iter().filter(|(_, seen)| seen.kind == Kind::PLAYER);
+        judge.sees(id, players.map(|(other, seen)| (other, seen.position(at))));
+        Ok(())
+    }
+
     fn hear(&self, life: &mut Life, event: Event) -> Result<(), End> {
         let (id, judge, journal) = (life.id, &self.ground.judge, &self.ground.journal);
         match event {
@@ -394,6 +445,9 @@ impl Walker {
                 if let Err(error) = life.view.apply(&frame) {
                     judge.violated(Invariant::ViewSound, vec![id], format!("{id}: {error}"));
                     return Err(End::Broken);
+                }
+                if let Some(feet) = &mut life.feet {
+                    feet.frame(self.clock(), &frame);
                 }
                 // The judge looks at whom players see of each other.
                 let seen = |id| life.view.get(id).filter(|seen| seen.kind == Kind::PLAYER);
@@ -419,8 +473,9 @@ impl Walker {
             Event::Left(_) => Err(End::Left),
             Event::Closed { .. } if life.leaves => Err(End::Left),
             Event::Closed { code, detail } => Err(End::Lost(ClientError::Closed { code, detail })),
-            Event::Joined(_) => {
+            Event::Joined(joined) => {
                 life.jumping = None;
+                self.lands(life, &joined);
                 Ok(())
             }
             Event::Pong(_) => Ok(()),
@@ -432,9 +487,17 @@ impl Walker {
         }
     }
 
+    /// It stands where the server says, where moves are judged.
+    fn lands(&self, life: &mut Life, joined: &Joined) {
+        if let Some(feet) = &mut life.feet {
+            feet.joined(self.clock(), joined);
+        }
+    }
+
     fn back(&self, life: &mut Life, joined: &Joined) -> Result<(), End> {
         let (id, judge) = (life.id, &self.ground.judge);
         self.ground.journal.note(What::Back(id));
+        self.lands(life, joined);
         if joined.id != id {
             let text = format!("{id} has come back as {}", joined.id);
             judge.violated(Invariant::ClientStays, vec![id, joined.id], text);

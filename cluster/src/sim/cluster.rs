@@ -40,8 +40,7 @@ const REGIONS: (i32, i32) = (3, 2);
 /// Side of a region, centimetres.
 pub(super) const REGION_CM: i32 = 12_800;
 
-/// The scenes and the limits of all processes. Places are trusted, so that where somebody is is what its last
-/// input said.
+/// The scenes and the limits of all processes. Unless moves are judged where somebody is is what its last input said.
 fn config(options: &Options) -> Result<Config, crate::config::ConfigErrors> {
     let (plane_groups, fauna) = (options.plane_groups, if options.fauna { "on" } else { "off" });
     let (width, depth) = (REGIONS.0 * REGION_CM / 100, REGIONS.1 * REGION_CM / 100);
@@ -49,12 +48,13 @@ fn config(options: &Options) -> Result<Config, crate::config::ConfigErrors> {
         "[server]\nfauna = \"{fauna}\"\n[gateway]\ntcp = \"off\"\nlinger = \"30s\"\nrate_limit = 200\nburst = 400\n\
          [console]\nlisten = \"off\"\n[cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n"
     );
+    let moves = if options.judged { "judged" } else { "trusted" };
     let cap = options.view_cap.map(|cap| format!("view_cap = {cap}\n")).unwrap_or_default();
     for name in SCENES.iter().take(options.scenes as usize) {
         text += &format!(
             "[[scene]]\nname = {name:?}\nwidth = \"{width}m\"\ndepth = \"{depth}m\"\nland = \"64m\"\n\
          region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
-         leave = \"44m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n\
+         leave = \"44m\"\nmoves = \"{moves}\"\ntop_speed = \"20m/s\"\n\
          rates = {{ near = \"100ms\", middle = \"100ms\", far = \"100ms\" }}\n\
          plane_groups = {plane_groups}\n{cap}"
         );
@@ -84,7 +84,8 @@ impl Cluster {
         let spec = config.scenes.first().map(|scene| scene.spec.clone()).unwrap_or_default();
         let (cap, margin_cm) = (spec.view_cap, spec.view_margin_cm);
         let crowded = (options.players as usize) > cap;
-        let scope = Scope { near_cm, far_cm, cap, margin_cm, crowded };
+        let judged = options.judged;
+        let scope = Scope { near_cm, far_cm, cap, margin_cm, crowded, judged };
         let judge = Arc::new(Judge::new(journal.clone(), scope));
         let ground = Ground {
             config,

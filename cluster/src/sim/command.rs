@@ -50,6 +50,9 @@ pub struct SimArgs {
     /// How many scenes there are, between which players jump.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
     pub scenes: u32,
+    /// Judge moves: players say how they walk, and not where they are.
+    #[arg(long)]
+    pub judged: bool,
     /// Let beasts roam the scene, as server logic makes them and moves them.
     #[arg(long)]
     pub fauna: bool,
@@ -135,6 +138,7 @@ impl SimArgs {
             view_cap,
             plane_groups,
             scenes: self.scenes,
+            judged: self.judged,
             fauna: self.fauna,
             until,
             trace,
@@ -160,6 +164,9 @@ pub fn again(options: &Options) -> String {
     }
     if options.scenes != 1 {
         again += &format!(" --scenes {}", options.scenes);
+    }
+    if options.judged {
+        again += " --judged";
     }
     if options.fauna {
         again += " --fauna";

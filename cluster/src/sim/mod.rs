@@ -68,6 +68,8 @@ pub struct Options {
     pub plane_groups: u32,
     /// How many scenes there are, 1 or 2: between them players jump.
     pub scenes: u32,
+    /// Moves are judged: players say how they walk, and not where they are.
+    pub judged: bool,
     /// Beasts roam the scenes, and things lie about them.
     pub fauna: bool,
     /// Ends before this step.

@@ -20,6 +20,7 @@ fn options(seed: u64, faults: &str) -> Options {
         view_cap: None,
         plane_groups: 1,
         scenes: 1,
+        judged: false,
         fauna: false,
         until: None,
         trace: false,
@@ -156,6 +157,20 @@ fn between_two_scenes_nobody_is_lost_or_doubled() {
     for (seed, _) in FOUND_IN_TWO_SCENES {
         holds(&Options { scenes: 2, ..options(seed, "all") });
     }
+    // A player was sent to an owner that was none any more, though the next one was heard.
+    for seed in [440332, 440405] {
+        let cap = Options { players: 40, view_cap: Some(4), ..options(seed, "all") };
+        holds(&Options { scenes: 2, ..cap });
+    }
+}
+
+/// Players say how they walk, and not where they are: each is, in the end, where its client takes it to be.
+#[test]
+fn where_moves_are_judged_everybody_is_where_it_believes_to_be() {
+    // A client took word of its arrival for a new ruling.
+    for seed in [2, 10, 14] {
+        holds(&Options { judged: true, ..options(seed, "all") });
+    }
 }
 
 /// Seeds that have found something with 100 players.
@@ -258,7 +273,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Of four of them one is with more players than the cap allows to be shown, one with planes in groups, and one with
-/// beasts; every other one is in two scenes.
+/// beasts; every other one is in two scenes, and in every third moves are judged.
 #[test]
 fn fresh_seeds_find_nothing() {
     let seconds = Duration::from_secs(number("PURVIEW_SIM_SECONDS").unwrap_or(120));
@@ -269,10 +284,9 @@ fn fresh_seeds_find_nothing() {
         let (players, view_cap) = if seed % 4 == 3 { (40, Some(4)) } else { (24, None) };
         let plane_groups = if seed % 4 == 1 { 2 } else { 1 };
         let fauna = seed % 4 == 2;
-        let scenes = if seed % 8 < 4 { 2 } else { 1 };
-        let some =
-            Options { players, view_cap, plane_groups, scenes, fauna, ..options(seed, "all") };
-        holds(&some);
+        let (scenes, judged) = (if seed % 8 < 4 { 2 } else { 1 }, seed % 3 == 0);
+        let some = Options { players, view_cap, plane_groups, fauna, ..options(seed, "all") };
+        holds(&Options { scenes, judged, ..some });
         if begin.elapsed() >= seconds {
             println!("{} seeds", seed - first + 1);
             return;

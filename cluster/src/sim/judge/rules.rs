@@ -101,6 +101,8 @@ pub struct Scope {
     pub margin_cm: i32,
     /// There may be more near than the cap allows: then the best pairs are shown, and not all of them.
     pub crowded: bool,
+    /// Moves are judged: where somebody is follows from what it said last, and from the time.
+    pub judged: bool,
 }
 
 fn within(cm: i32) -> u64 {

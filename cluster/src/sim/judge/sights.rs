@@ -71,7 +71,9 @@ impl Judge {
         let mut astray = None;
         for (of, pos) in changed {
             let known = client.shown.insert(of, pos).or_else(|| before.get(&of).copied());
-            let Some(trail) = trails.get(&of).filter(|_| known != Some(pos)) else { continue };
+            // A course may begin anywhere between two ticks.
+            let looks = known != Some(pos) && !self.scope.judged;
+            let Some(trail) = trails.get(&of).filter(|_| looks) else { continue };
             let since = client.marks.get(&of).copied().filter(|_| !anew);
             match trail.find(pos, since) {
                 Ok(mark) => {
@@ -81,6 +83,13 @@ impl Judge {
             }
         }
         (client.shown.len(), astray)
+    }
+
+    /// Where those are by now who are shown to a client.
+    pub fn sees(&self, id: EntityId, who: impl IntoIterator<Item = (EntityId, Pos)>) {
+        if let Some(client) = self.inner().clients.get_mut(&id) {
+            client.shown = who.into_iter().collect();
+        }
     }
 
     fn act_shown(&self, to: EntityId, of: EntityId, number: u64, tick: Tick) {

@@ -46,7 +46,7 @@ fn frame(tick: u64) -> Frame {
 }
 
 const SCOPE: Scope =
-    Scope { near_cm: 4_000, far_cm: 4_400, cap: 60, margin_cm: 200, crowded: false };
+    Scope { near_cm: 4_000, far_cm: 4_400, cap: 60, margin_cm: 200, crowded: false, judged: false };
 
 fn ground(x: i32) -> Place {
     (Floor::default(), Pos::ground(x, 0))
