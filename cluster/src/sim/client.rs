@@ -202,7 +202,9 @@ impl Walker {
                 "it has left".to_owned()
             }
             // Of one who has just joined nobody else knows when its gateway and its region die together.
-            End::Lost(_) if life.broke < life.joined + UNKNOWN => "it was not known yet".to_owned(),
+            End::Lost(_) if life.broke < life.joined + self.unknown(life) => {
+                "it was not known yet".to_owned()
+            }
             // No gateway was there for it; a region that goes on from a checkpoint waits no longer in all.
             End::Lost(_) if life.broke.elapsed() > AWAY => "it was away for too long".to_owned(),
             End::Lost(_) if judge.may_be_forgotten(life.broke.elapsed()) => {
@@ -215,6 +217,11 @@ impl Walker {
             }
         };
         journal.note(What::Gone(id, text));
+    }
+
+    /// For how long it may be that nobody else knows of it since it has joined.
+    fn unknown(&self, life: &Life) -> Duration {
+        UNKNOWN + self.ground.judge.unkept_since(life.joined.elapsed())
     }
 
     fn place(&self, rng: &mut Rng) -> Pos {

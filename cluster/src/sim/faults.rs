@@ -270,6 +270,7 @@ impl Cluster {
             }
             Fault::Shelf => {
                 self.note(format!("checkpoints are not kept for {lasts:?}"), lasts);
+                self.ground().judge.checkpoints_wait(lasts);
                 self.ground().memory.set_faults(ShelfFaults { away: true, ..Default::default() });
                 sleep(lasts).await;
                 self.ground().memory.set_faults(ShelfFaults::default());

@@ -33,7 +33,7 @@ use purview::scene::{EntityId, Epoch, Pos, Region, RegionId, SceneId, Seq, Tick}
 
 pub use self::rules::{Floor, Place, Scope};
 use self::rules::{
-    input_order, old_ghosts, one_authority, one_real, shown_are_near, views_are_stable,
+    input_order, old_ghosts, one_authority, one_real, overlap, shown_are_near, views_are_stable,
 };
 use self::trails::{Mark, Trail};
 use super::journal::{Journal, What};
@@ -183,6 +183,8 @@ struct Inner {
     excused: Duration,
     /// When checkpoints were lost last.
     shelf_lost: Option<Duration>,
+    /// From when to when none could be kept.
+    unkept: Vec<(Duration, Duration)>,
     /// Where the store has not told that others have what somebody holds, and until when that one may act all the same.
     betrayed: BTreeMap<Betrayal, Duration>,
     frames: u64,
@@ -273,6 +275,18 @@ impl Judge {
     /// Checkpoints are lost, old or torn.
     pub fn checkpoints_are_lost(&self) {
         self.inner().shelf_lost = Some(self.journal.now());
+    }
+
+    /// For so long no checkpoints are kept.
+    pub fn checkpoints_wait(&self, lasts: Duration) {
+        let now = self.journal.now();
+        self.inner().unkept.push((now, now + lasts));
+    }
+
+    /// For how much of the time since then no checkpoints were kept.
+    pub fn unkept_since(&self, elapsed: Duration) -> Duration {
+        let now = self.journal.now();
+        overlap(&self.inner().unkept, (now.saturating_sub(elapsed), now))
     }
 
     /// Whether nobody may know a player any more whose session was lost this long ago: checkpoints were, too.

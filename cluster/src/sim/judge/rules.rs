@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use purview::scene::inspect::ActingPlayer;
 use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId, Tick};
@@ -66,6 +67,13 @@ pub fn old_ghosts(
     format!(
         "ghosts of region {neighbour} are {age} ticks old in region {region}, tick {tick}, not {bound} at most"
     )
+}
+
+/// How much of a time from `since` to `until` lies within one of these.
+pub fn overlap(times: &[(Duration, Duration)], (since, until): (Duration, Duration)) -> Duration {
+    let part =
+        |(from, to): &(Duration, Duration)| (*to).min(until).saturating_sub((*from).max(since));
+    times.iter().map(part).sum()
 }
 
 /// A player's acts are shown in the order in which it did them.

@@ -198,6 +198,15 @@ async fn who_stays_near_must_not_be_told_to_be_gone() {
 }
 
 #[test]
+fn of_a_time_that_part_counts_in_which_no_checkpoints_were_kept() {
+    let secs = Duration::from_secs;
+    let unkept = [(secs(10), secs(14)), (secs(20), secs(30))];
+    let part = |since, now| overlap(&unkept, (secs(since), secs(now)));
+    assert_eq!([part(0, 10), part(14, 20), part(31, 40)], [Duration::ZERO; 3]);
+    assert_eq!([part(0, 40), part(12, 25), part(21, 22)], [secs(14), secs(7), secs(1)]);
+}
+
+#[test]
 fn at_rest_everybody_is_shown_exactly_to_those_near() {
     assert_eq!(judge().unsettled(&[RegionId(0)]), None);
     let shows = |at: &[(u64, i32)]| -> BTreeMap<EntityId, Pos> {
