@@ -58,8 +58,6 @@ pub enum Mutant {
     NoMarks,
     /// A region goes on empty after its owner's death.
     StartsEmpty,
-    /// What a peer that is gone has not heard is forgotten.
-    Unheard,
     /// Sessions are not told that a region has a new owner.
     OwnerUntold,
     /// Acts of the first tick after a handoff are not told in third regions.
@@ -68,8 +66,6 @@ pub enum Mutant {
     LateHandoff,
     /// Whoever is said by hearsay to live elsewhere is given up, whoever has died.
     Hearsay,
-    /// A region that goes on from a checkpoint says at once of whom it does not know.
-    NowhereEarly,
     /// A region that has missed what a neighbour said of its entities does not ask for it.
     GapUnasked,
     /// What was handed to a region that died is taken by its next owner, whatever that knows.
@@ -93,7 +89,7 @@ pub enum Mutant {
 }
 
 /// All of them.
-pub const ALL: [Mutant; 41] = [
+pub const ALL: [Mutant; 39] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -119,12 +115,10 @@ pub const ALL: [Mutant; 41] = [
     Mutant::NoFence,
     Mutant::NoMarks,
     Mutant::StartsEmpty,
-    Mutant::Unheard,
     Mutant::OwnerUntold,
     Mutant::NewcomersMute,
     Mutant::LateHandoff,
     Mutant::Hearsay,
-    Mutant::NowhereEarly,
     Mutant::GapUnasked,
     Mutant::HandedTwice,
     Mutant::GivenUpOnce,

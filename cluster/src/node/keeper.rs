@@ -374,7 +374,6 @@ impl Keeper {
             for message in self.links.leave(process) {
                 if let PeerMsg::Region { to, input, .. } = message
                     && follows(&input)
-                    && !mutants::has(Mutant::Unheard)
                 {
                     let client = self.links.session_of(&self.directory, &input);
                     self.directory.keep(to, ToRegion { input, client });

@@ -115,7 +115,7 @@ impl Region {
             Some(_) if !self.may_pass_on() => {}
             Some(owner) => fx.push(Effect::Forward(owner, Box::new(Input::Resume(resume)))),
             // Somebody may yet hand it back who has handed it here after the checkpoint.
-            None if !self.have_all_answered() && !mutants::has(Mutant::NowhereEarly) => {}
+            None if !self.have_all_answered() => {}
             None => nowhere(resume, fx),
         }
     }
