@@ -124,6 +124,9 @@ impl FrameBatch {
     /// The frames of the sessions at these places alone, with only what they tell.
     pub fn subset(&self, which: &[u32]) -> FrameBatch {
         let mut out = FrameBatch { tick: self.tick, ..FrameBatch::default() };
+        out.moving.reserve(self.moving.len());
+        out.refs.reserve(self.refs.len());
+        out.sessions.reserve(which.len());
         let lens = [self.entering.len(), self.moving.len(), self.coursing.len(), self.acting.len()];
         // Where each piece is in the new batch; `u32::MAX`: it is not.
         let mut places = lens.map(|len| vec![u32::MAX; len]);

@@ -215,11 +215,11 @@ pub struct Closing {
 }
 
 macro_rules! messages {
-    ($(#[$doc:meta])* $name:ident, max $max:expr, { $($variant:ident = $n:literal,)+ }) => {
+    ($(#[$doc:meta])* $name:ident, max $max:expr, { $($variant:ident $(in $place:ident)? = $n:literal,)+ }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[allow(missing_docs)]
-        pub enum $name { $($variant($variant),)+ }
+        pub enum $name { $($variant(messages!(@place $variant $(in $place)?)),)+ }
 
         impl $name {
             /// The message's type number and name, for documents and metrics.
@@ -245,9 +245,11 @@ macro_rules! messages {
         }
 
         $(impl From<$variant> for $name {
-            fn from(m: $variant) -> Self { $name::$variant(m) }
+            fn from(m: $variant) -> Self { $name::$variant(m.into()) }
         })+
     };
+    (@place $variant:ident) => { $variant };
+    (@place $variant:ident in $place:ident) => { $place<$variant> };
 }
 
 messages! {
@@ -270,7 +272,7 @@ messages! {
     ServerMsg, max MAX_SERVER_FRAME, {
         Welcome = 64,
         Joined = 65,
-        Frame = 66,
+        Frame in Box = 66,
         Pong = 67,
         Refused = 68,
         Left = 69,

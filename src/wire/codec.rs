@@ -4,6 +4,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::codes::ErrorCode;
 use super::shape::{self, Fault};
+use super::tight;
 
 /// Version of the client protocol; a hello with another one is refused.
 pub const PROTOCOL_VERSION: u16 = 2;
@@ -88,6 +89,9 @@ pub(super) fn body<T: DeserializeOwned>(kind: u8, bytes: &[u8]) -> Result<T, Dec
         Fault::Broken(why) => DecodeError::Malformed(why),
         Fault::Foreign(why) => DecodeError::BadField { kind, why },
     })?;
+    if let Some(fields) = tight::read(bytes) {
+        return Ok(fields);
+    }
     rmp_serde::from_slice(bytes).map_err(|e| DecodeError::BadField { kind, why: brief(e) })
 }
 
@@ -103,7 +107,11 @@ fn brief(error: rmp_serde::decode::Error) -> String {
 
 /// Writes `[kind, fields]`.
 pub(super) fn seal<T: Serialize>(kind: u8, fields: &T) -> Vec<u8> {
-    let mut out = vec![0x92, kind];
+    let mut out = Vec::with_capacity(64);
+    out.extend_from_slice(&[0x92, kind]);
+    if tight::write(&mut out, fields) {
+        return out;
+    }
     // Writing to a Vec cannot fail, and every message type serialises.
     if let Err(e) = rmp_serde::encode::write(&mut out, fields) {
         tracing::error!(kind, error = %e, "a message did not serialise");

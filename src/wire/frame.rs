@@ -5,6 +5,7 @@ use serde_bytes::ByteBuf;
 
 use super::codes::ErrorCode;
 use super::moves::{Coursed, Going, OwnMove};
+use super::tight::{NIL, array, bin, sint, uint};
 use crate::scene::frames::FrameBatch;
 use crate::scene::movement::{Course, Move, Own, Path, Vector};
 use crate::scene::{EntityId, Epoch, Kind, Pos, Seq, Tick};
@@ -86,6 +87,9 @@ pub struct Frame {
     pub own: Option<OwnMove>,
 }
 
+/// Bytes of most entries of [`Frame::moves`], at most.
+const MOVED: usize = 24;
+
 /// Type number of a frame; see [`super::client::ServerMsg`].
 pub const FRAME_TYPE: u8 = 66;
 
@@ -115,13 +119,14 @@ impl EncodedBatch {
         let old = std::mem::replace(&mut self.batch, batch);
         let EncodedBatch { batch, bytes, entering, moving, coursing, acting } = self;
         bytes.clear();
+        bytes.reserve(batch.moving.len() * MOVED);
         pieces(bytes, entering, &batch.entering, |out, e| {
             array(out, 7);
             uint(out, e.id.0);
             uint(out, e.kind.0.into());
-            sint(out, e.pos.x);
-            sint(out, e.pos.y);
-            sint(out, e.pos.z);
+            sint(out, e.pos.x.into());
+            sint(out, e.pos.y.into());
+            sint(out, e.pos.z.into());
             bin(out, &e.look);
             match &e.course {
                 Some(c) => course(out, c),
@@ -131,9 +136,9 @@ impl EncodedBatch {
         pieces(bytes, moving, &batch.moving, |out, (id, pos)| {
             array(out, 4);
             uint(out, id.0);
-            sint(out, pos.x);
-            sint(out, pos.y);
-            sint(out, pos.z);
+            sint(out, pos.x.into());
+            sint(out, pos.y.into());
+            sint(out, pos.z.into());
         });
         pieces(bytes, coursing, &batch.coursing, |out, (id, c)| {
             array(out, 2);
@@ -205,6 +210,7 @@ fn pieces<T>(
     write: impl Fn(&mut Vec<u8>, &T),
 ) {
     starts.clear();
+    starts.reserve(items.len() + 1);
     starts.push(bytes.len() as u32);
     for item in items {
         write(bytes, item);
@@ -239,8 +245,8 @@ fn vector(out: &mut Vec<u8>, v: &Vector) {
     array(out, 5);
     out.push(1);
     place(out, v.start);
-    sint(out, v.vx_mm_s);
-    sint(out, v.vz_mm_s);
+    sint(out, v.vx_mm_s.into());
+    sint(out, v.vz_mm_s.into());
     maybe(out, v.lasts_ms);
 }
 
@@ -262,83 +268,14 @@ fn own(out: &mut Vec<u8>, o: &Own) {
 
 fn place(out: &mut Vec<u8>, at: Pos) {
     array(out, 3);
-    sint(out, at.x);
-    sint(out, at.y);
-    sint(out, at.z);
+    sint(out, at.x.into());
+    sint(out, at.y.into());
+    sint(out, at.z.into());
 }
-
-// The few MessagePack forms that a frame needs, in their shortest encoding. `rmp` writes the same
-// bytes behind a Result for a sink that cannot fail; a test holds the two against each other.
-
-fn array(out: &mut Vec<u8>, len: usize) {
-    match len {
-        0..=15 => out.push(0x90 | len as u8),
-        16..=0xffff => {
-            out.push(0xdc);
-            out.extend_from_slice(&(len as u16).to_be_bytes());
-        }
-        _ => {
-            out.push(0xdd);
-            out.extend_from_slice(&(len as u32).to_be_bytes());
-        }
-    }
-}
-
-const NIL: u8 = 0xc0;
 
 fn maybe(out: &mut Vec<u8>, n: Option<u32>) {
     match n {
         Some(n) => uint(out, n.into()),
         None => out.push(NIL),
     }
-}
-
-fn uint(out: &mut Vec<u8>, n: u64) {
-    match n {
-        0..=0x7f => out.push(n as u8),
-        0x80..=0xff => out.extend_from_slice(&[0xcc, n as u8]),
-        0x100..=0xffff => {
-            out.push(0xcd);
-            out.extend_from_slice(&(n as u16).to_be_bytes());
-        }
-        0x1_0000..=0xffff_ffff => {
-            out.push(0xce);
-            out.extend_from_slice(&(n as u32).to_be_bytes());
-        }
-        _ => {
-            out.push(0xcf);
-            out.extend_from_slice(&n.to_be_bytes());
-        }
-    }
-}
-
-fn sint(out: &mut Vec<u8>, n: i32) {
-    match n {
-        0.. => uint(out, n as u64),
-        -32..=-1 => out.push(n as i8 as u8),
-        -128..=-33 => out.extend_from_slice(&[0xd0, n as i8 as u8]),
-        -32768..=-129 => {
-            out.push(0xd1);
-            out.extend_from_slice(&(n as i16).to_be_bytes());
-        }
-        _ => {
-            out.push(0xd2);
-            out.extend_from_slice(&n.to_be_bytes());
-        }
-    }
-}
-
-fn bin(out: &mut Vec<u8>, bytes: &[u8]) {
-    match bytes.len() {
-        len @ 0..=0xff => out.extend_from_slice(&[0xc4, len as u8]),
-        len @ 0x100..=0xffff => {
-            out.push(0xc5);
-            out.extend_from_slice(&(len as u16).to_be_bytes());
-        }
-        len => {
-            out.push(0xc6);
-            out.extend_from_slice(&(len as u32).to_be_bytes());
-        }
-    }
-    out.extend_from_slice(bytes);
 }

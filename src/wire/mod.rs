@@ -15,6 +15,7 @@ pub mod moves;
 pub mod peer;
 mod shape;
 mod snapshot;
+mod tight;
 
 pub use client::{ClientMsg, JoinRules, ServerMsg};
 pub use codec::{DecodeError, MAX_CLIENT_FRAME, MAX_SERVER_FRAME, PROTOCOL_VERSION};

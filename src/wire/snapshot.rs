@@ -6,7 +6,7 @@
 
 use crate::scene::region::RegionSnapshot;
 
-use super::lenient;
+use super::{lenient, tight};
 
 /// The schema's version: what this release writes.
 pub const SNAPSHOT_VERSION: u16 = 1;
@@ -19,6 +19,9 @@ pub const MAX_SNAPSHOT: usize = 1 << 29;
 
 const MAGIC: [u8; 4] = *b"PVRS";
 const HEAD: usize = 18;
+
+/// Bytes of a small region's snapshot: so much memory is taken at once.
+const SMALL: usize = 8 << 10;
 
 /// Why bytes are not a snapshot. Nothing was changed by them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,11 +77,14 @@ impl RegionSnapshot {
     /// # Errors
     /// [`SnapshotError::TooBig`].
     pub fn encode(&self) -> Result<Vec<u8>, SnapshotError> {
-        let mut bytes = vec![0; HEAD];
-        rmp_serde::encode::write(&mut bytes, self)
-            .map_err(|e| SnapshotError::BadField(e.to_string()))?;
+        let mut bytes = Vec::with_capacity(SMALL);
+        bytes.resize(HEAD, 0);
+        if !tight::write(&mut bytes, self) {
+            rmp_serde::encode::write(&mut bytes, self)
+                .map_err(|e| SnapshotError::BadField(e.to_string()))?;
+        }
         let body = &bytes[HEAD..];
-        let (len, sum) = (body.len() as u64, crc32(body));
+        let (len, sum) = (body.len() as u64, crc32fast::hash(body));
         if body.len() > MAX_SNAPSHOT {
             return Err(SnapshotError::TooBig { len });
         }
@@ -118,7 +124,7 @@ impl RegionSnapshot {
         if body.len() as u64 > len {
             return Err(SnapshotError::Trailing { by: body.len() - len as usize });
         }
-        let found = crc32(body);
+        let found = crc32fast::hash(body);
         if found != wanted {
             return Err(SnapshotError::Damaged { found, wanted });
         }
@@ -131,35 +137,11 @@ impl RegionSnapshot {
     }
 }
 
-/// CRC-32 as in Ethernet and zip: polynomial 0x04c11db7, reflected.
-fn crc32(bytes: &[u8]) -> u32 {
-    let step = |crc: u32, byte: &u8| CRC[usize::from(crc as u8 ^ byte)] ^ (crc >> 8);
-    !bytes.iter().fold(u32::MAX, step)
-}
-
-const CRC: [u32; 256] = {
-    let mut table = [0; 256];
-    let mut i = 0;
-    while i < 256 {
-        let mut crc = i as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 };
-            bit += 1;
-        }
-        table[i] = crc;
-        i += 1;
-    }
-    table
-};
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn the_checksum_is_the_common_one() {
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
-        assert_eq!(crc32(b""), 0);
+        assert_eq!(crc32fast::hash(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32fast::hash(b""), 0);
     }
 }

@@ -195,7 +195,7 @@ fn plain(batch: &FrameBatch, s: &SessionFrame) -> Frame {
 fn check_batch(encoded: &EncodedBatch) {
     let batch = encoded.batch();
     for (i, s) in batch.sessions.iter().enumerate() {
-        let msg = ServerMsg::Frame(plain(batch, s));
+        let msg = ServerMsg::from(plain(batch, s));
         // What stood in the buffer before stays.
         let mut out = vec![0xaa; 3];
         encoded.write_frame(i, &mut out);
@@ -284,7 +284,7 @@ fn lists_of_every_width_are_what_a_plain_library_writes() {
         let encoded = EncodedBatch::new(batch);
         let mut out = Vec::new();
         encoded.write_frame(0, &mut out);
-        let plain = ServerMsg::Frame(plain(encoded.batch(), &encoded.batch().sessions[0]));
+        let plain = ServerMsg::from(plain(encoded.batch(), &encoded.batch().sessions[0]));
         assert!(out == plain.encode(), "{n} entries");
     }
     assert!(ServerMsg::TYPES.contains(&(FRAME_TYPE, "Frame")));

@@ -433,7 +433,7 @@ impl Receiver {
         Ok(Told::Event(match ServerMsg::decode(&bytes)? {
             ServerMsg::Welcome(m) => return Ok(Told::Welcome(m)),
             ServerMsg::Joined(m) => Event::Joined(Box::new(m)),
-            ServerMsg::Frame(m) => Event::Frame(Box::new(m)),
+            ServerMsg::Frame(m) => Event::Frame(m),
             ServerMsg::Pong(m) => Event::Pong(m),
             ServerMsg::Refused(m) => Event::Refused(m),
             ServerMsg::Left(m) => Event::Left(m),

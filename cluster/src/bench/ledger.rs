@@ -66,7 +66,7 @@ impl Ledger {
             self.faults += 1;
             return;
         };
-        let Frame { tick, enters, leaves, moves, courses, .. } = frame;
+        let Frame { tick, enters, leaves, moves, courses, .. } = *frame;
         let shown = &mut self.clients[ix];
         for id in &leaves {
             self.faults += u64::from(shown.remove(id).is_none());

@@ -1,5 +1,6 @@
 //! Regions and sessions of other processes, as the actors of this one see them.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,17 +19,31 @@ use super::switch::Switch;
 /// Sessions that are remembered to be no more until somebody asks after them.
 const MAX_GONE: usize = 65_536;
 
+/// Longest message whose room is kept for the next ones, bytes.
+const SCRATCH: usize = 1 << 20;
+
+/// Bytes of a message, in one allocation of the right size.
+fn written<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Bytes, E> {
+    thread_local! {
+        static OUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    let mut out = OUT.take();
+    out.clear();
+    write(&mut out)?;
+    let bytes = Bytes::copy_from_slice(&out);
+    if out.capacity() <= SCRATCH {
+        OUT.set(out);
+    }
+    Ok(bytes)
+}
+
 /// Bytes of a message.
 pub(super) fn encoded(message: &PeerMsg) -> Bytes {
-    let mut out = Vec::new();
-    match peer::encode(message, &mut out) {
-        Ok(()) => out.into(),
-        Err(error) => {
-            // None of these types has a value that MessagePack cannot hold.
-            tracing::error!(%error, "a message for a peer cannot be written");
-            Bytes::new()
-        }
-    }
+    written(|out| peer::encode(message, out)).unwrap_or_else(|error| {
+        // None of these types has a value that MessagePack cannot hold.
+        tracing::error!(%error, "a message for a peer cannot be written");
+        Bytes::new()
+    })
 }
 
 /// A region of another process.
@@ -141,13 +156,12 @@ impl AwayGateway for Gateway {
 
     fn frames(&self, from: RegionId, batch: &FrameBatch, which: &[u32]) -> Result<(), AwayError> {
         self.check()?;
-        let mut out = Vec::new();
-        let written = match which.len() == batch.sessions.len() {
-            true => peer::encode_frames(from, batch, &mut out),
-            false => peer::encode_frames(from, &batch.subset(which), &mut out),
-        };
+        let written = written(|out| match which.len() == batch.sessions.len() {
+            true => peer::encode_frames(from, batch, out),
+            false => peer::encode_frames(from, &batch.subset(which), out),
+        });
         match written {
-            Ok(()) => self.push(out.into()),
+            Ok(bytes) => self.push(bytes),
             Err(error) => {
                 tracing::error!(%error, "frames for a peer cannot be written");
                 Err(AwayError::Full)

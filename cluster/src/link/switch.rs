@@ -131,7 +131,7 @@ impl Switch {
                 }
             }
             PeerMsg::Frames { from: region, batch } => {
-                self.to_sessions(links, directory, from, region, batch);
+                self.to_sessions(links, directory, from, region, *batch);
             }
             PeerMsg::Notice { notice: Notice::Resumed(found), .. }
                 if self.is_none_any_more(directory, (from, found.region), found.epoch) =>

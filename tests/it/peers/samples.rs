@@ -408,7 +408,7 @@ pub fn all() -> Vec<(String, PeerMsg)> {
         (name, PeerMsg::Notice { session: SESSION, notice })
     };
     let others = [
-        (String::new(), PeerMsg::Frames { from: RegionId(1), batch: frames() }),
+        (String::new(), PeerMsg::Frames { from: RegionId(1), batch: frames().into() }),
         (String::new(), PeerMsg::Gone(vec![SESSION, SessionId(1)])),
         (String::new(), PeerMsg::Suspect(7)),
         ("players".into(), PeerMsg::Ask { ticket: 7, question: Question::Players }),

@@ -98,7 +98,7 @@ impl Client {
                 self.pos = joined.pos;
                 self.joined.push(joined);
             }
-            ServerMsg::Frame(frame) => self.believe(frame),
+            ServerMsg::Frame(frame) => self.believe(*frame),
             ServerMsg::Pong(_) => self.pongs += 1,
             ServerMsg::Refused(refused) => self.refused.push(refused),
             ServerMsg::Left(_) => self.parted = true,

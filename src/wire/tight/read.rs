@@ -1,0 +1,381 @@
+//! Reads a value as what it is to be.
+
+use serde::de::{
+    self, DeserializeOwned, DeserializeSeed, EnumAccess, MapAccess, SeqAccess, VariantAccess,
+    Visitor,
+};
+use serde::forward_to_deserialize_any;
+
+use super::Other;
+
+/// All of `bytes` as one value; `None`: they are none, or one of another form.
+pub(in crate::wire) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let mut reader = Reader { bytes };
+    let value = T::deserialize(&mut reader).ok()?;
+    reader.bytes.is_empty().then_some(value)
+}
+
+/// What is left to be read.
+struct Reader<'de> {
+    bytes: &'de [u8],
+}
+
+impl<'de> Reader<'de> {
+    #[inline]
+    fn peek(&self) -> Result<u8, Other> {
+        self.bytes.first().copied().ok_or(Other)
+    }
+
+    #[inline]
+    fn take(&mut self, len: usize) -> Result<&'de [u8], Other> {
+        let (head, rest) = self.bytes.split_at_checked(len).ok_or(Other)?;
+        self.bytes = rest;
+        Ok(head)
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Other> {
+        let (head, rest) = self.bytes.split_first_chunk().ok_or(Other)?;
+        self.bytes = rest;
+        Ok(*head)
+    }
+
+    #[inline]
+    fn byte(&mut self) -> Result<u8, Other> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    #[inline]
+    fn unsigned(&mut self) -> Result<u64, Other> {
+        Ok(match self.byte()? {
+            small @ 0..=0x7f => small.into(),
+            0xcc => self.byte()?.into(),
+            0xcd => u16::from_be_bytes(self.array()?).into(),
+            0xce => u32::from_be_bytes(self.array()?).into(),
+            0xcf => u64::from_be_bytes(self.array()?),
+            _ => return Err(Other),
+        })
+    }
+
+    #[inline]
+    fn signed(&mut self) -> Result<i64, Other> {
+        Ok(match self.byte()? {
+            small @ (0..=0x7f | 0xe0..) => (small as i8).into(),
+            0xcc => self.byte()?.into(),
+            0xcd => u16::from_be_bytes(self.array()?).into(),
+            0xce => u32::from_be_bytes(self.array()?).into(),
+            0xcf => u64::from_be_bytes(self.array()?).try_into().map_err(|_| Other)?,
+            0xd0 => i8::from_be_bytes(self.array()?).into(),
+            0xd1 => i16::from_be_bytes(self.array()?).into(),
+            0xd2 => i32::from_be_bytes(self.array()?).into(),
+            0xd3 => i64::from_be_bytes(self.array()?),
+            _ => return Err(Other),
+        })
+    }
+
+    /// A length of one, two or four bytes.
+    #[inline]
+    fn length(&mut self, marker: u8, one: u8) -> Result<usize, Other> {
+        Ok(match marker.wrapping_sub(one) {
+            0 => self.byte()?.into(),
+            1 => u16::from_be_bytes(self.array()?).into(),
+            2 => u32::from_be_bytes(self.array()?) as usize,
+            _ => return Err(Other),
+        })
+    }
+
+    #[inline]
+    fn str(&mut self) -> Result<&'de str, Other> {
+        let len = match self.byte()? {
+            short @ 0xa0..=0xbf => usize::from(short & 0x1f),
+            marker => self.length(marker, 0xd9)?,
+        };
+        std::str::from_utf8(self.take(len)?).map_err(|_| Other)
+    }
+
+    #[inline]
+    fn bin(&mut self) -> Result<&'de [u8], Other> {
+        let marker = self.byte()?;
+        let len = self.length(marker, 0xc4)?;
+        self.take(len)
+    }
+
+    /// How many values an array has.
+    #[inline]
+    fn values(&mut self) -> Result<usize, Other> {
+        Ok(match self.byte()? {
+            short @ 0x90..=0x9f => usize::from(short & 0x0f),
+            0xdc => u16::from_be_bytes(self.array()?).into(),
+            0xdd => u32::from_be_bytes(self.array()?) as usize,
+            _ => return Err(Other),
+        })
+    }
+
+    /// How many pairs a map has.
+    #[inline]
+    fn pairs(&mut self) -> Result<usize, Other> {
+        Ok(match self.byte()? {
+            short @ 0x80..=0x8f => usize::from(short & 0x0f),
+            0xde => u16::from_be_bytes(self.array()?).into(),
+            0xdf => u32::from_be_bytes(self.array()?) as usize,
+            _ => return Err(Other),
+        })
+    }
+
+    #[inline]
+    fn seq<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Other> {
+        let left = self.values()?;
+        let mut within = Within { reader: self, left };
+        let value = visitor.visit_seq(&mut within)?;
+        if within.left == 0 { Ok(value) } else { Err(Other) }
+    }
+}
+
+macro_rules! numbers {
+    ($read:ident, $visit:ident: $($ask:ident),*) => {
+        $(#[inline]
+        fn $ask<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
+            visitor.$visit(self.$read()?)
+        })*
+    };
+}
+
+impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
+    type Error = Other;
+
+    numbers!(unsigned, visit_u64: deserialize_u8, deserialize_u16, deserialize_u32, deserialize_u64);
+    numbers!(signed, visit_i64: deserialize_i8, deserialize_i16, deserialize_i32, deserialize_i64);
+    numbers!(str, visit_borrowed_str: deserialize_str, deserialize_string, deserialize_identifier);
+    numbers!(bin, visit_borrowed_bytes: deserialize_bytes, deserialize_byte_buf);
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Other> {
+        Err(Other)
+    }
+
+    forward_to_deserialize_any! { i128 u128 char unit unit_struct ignored_any }
+
+    #[inline]
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
+        match self.byte()? {
+            0xc2 => visitor.visit_bool(false),
+            0xc3 => visitor.visit_bool(true),
+            _ => Err(Other),
+        }
+    }
+
+    #[inline]
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
+        match self.byte()? {
+            0xca => visitor.visit_f32(f32::from_be_bytes(self.array()?)),
+            _ => Err(Other),
+        }
+    }
+
+    #[inline]
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
+        match self.byte()? {
+            0xcb => visitor.visit_f64(f64::from_be_bytes(self.array()?)),
+            _ => Err(Other),
+        }
+    }
+
+    #[inline]
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
+        if self.peek()? != 0xc0 {
+            return visitor.visit_some(self);
+        }
+        self.bytes = &self.bytes[1..];
+        visitor.visit_none()
+    }
+
+    #[inline]
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Other> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    #[inline]
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
+        self.seq(visitor)
+    }
+
+    #[inline]
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Other> {
+        self.seq(visitor)
+    }
+
+    #[inline]
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, Other> {
+        self.seq(visitor)
+    }
+
+    #[inline]
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Other> {
+        self.seq(visitor)
+    }
+
+    #[inline]
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
+        let left = self.pairs()?;
+        let mut within = Within { reader: self, left };
+        let value = visitor.visit_map(&mut within)?;
+        if within.left == 0 { Ok(value) } else { Err(Other) }
+    }
+
+    #[inline]
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Other> {
+        match self.peek()? {
+            0x81 => {
+                self.bytes = &self.bytes[1..];
+                visitor.visit_enum(Content(self))
+            }
+            _ => visitor.visit_enum(Name(self)),
+        }
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}
+
+/// The values of an array, or the pairs of a map.
+struct Within<'a, 'de> {
+    reader: &'a mut Reader<'de>,
+    left: usize,
+}
+
+impl<'de> SeqAccess<'de> for &mut Within<'_, 'de> {
+    type Error = Other;
+
+    #[inline]
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Other> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        seed.deserialize(&mut *self.reader).map(Some)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.left)
+    }
+}
+
+impl<'de> MapAccess<'de> for &mut Within<'_, 'de> {
+    type Error = Other;
+
+    fn next_key_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Other> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        seed.deserialize(&mut *self.reader).map(Some)
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Other> {
+        seed.deserialize(&mut *self.reader)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.left)
+    }
+}
+
+/// A variant with nothing in it: its name.
+struct Name<'a, 'de>(&'a mut Reader<'de>);
+
+impl<'de> EnumAccess<'de> for Name<'_, 'de> {
+    type Error = Other;
+    type Variant = Self;
+
+    #[inline]
+    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), Other> {
+        Ok((seed.deserialize(&mut *self.0)?, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Name<'_, 'de> {
+    type Error = Other;
+
+    #[inline]
+    fn unit_variant(self) -> Result<(), Other> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, _: S) -> Result<S::Value, Other> {
+        Err(Other)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Other> {
+        Err(Other)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Other> {
+        Err(Other)
+    }
+}
+
+/// A variant with something in it: its name, and that.
+struct Content<'a, 'de>(&'a mut Reader<'de>);
+
+impl<'de> EnumAccess<'de> for Content<'_, 'de> {
+    type Error = Other;
+    type Variant = Self;
+
+    #[inline]
+    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), Other> {
+        Ok((seed.deserialize(&mut *self.0)?, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Content<'_, 'de> {
+    type Error = Other;
+
+    fn unit_variant(self) -> Result<(), Other> {
+        Err(Other)
+    }
+
+    #[inline]
+    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Other> {
+        seed.deserialize(self.0)
+    }
+
+    #[inline]
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Other> {
+        self.0.seq(visitor)
+    }
+
+    #[inline]
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Other> {
+        self.0.seq(visitor)
+    }
+}
