@@ -5,5 +5,6 @@
 //! [`actor`] imports both.
 
 pub mod actor;
+pub mod clock;
 pub mod scene;
 pub mod wire;

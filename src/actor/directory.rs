@@ -18,6 +18,7 @@ use super::messages::{Delivery, ToRegion};
 use super::places::Places;
 use super::routes::Routes;
 pub use super::routes::{Lookup, NotSent};
+use crate::clock;
 use crate::scene::lines::Lines;
 use crate::scene::region::RegionSnapshot;
 use crate::scene::{EntityId, Epoch, Plane, Region, RegionId, Scene, SceneId, SessionId, Tick};
@@ -106,7 +107,7 @@ impl Directory {
         Directory {
             scenes,
             routes: RwLock::default(),
-            started: Instant::now(),
+            started: clock::now(),
             before: Duration::ZERO,
             process: 0,
             fence: None,
@@ -483,7 +484,7 @@ impl Directory {
 
     /// The server's clock: time since this process's start, or since the cluster's.
     pub fn uptime(&self) -> Duration {
-        self.before + self.started.elapsed()
+        self.before + (clock::now() - self.started)
     }
 
     /// The tick that is due now, where ticks are `tick_ms` long.

@@ -12,5 +12,6 @@ pub mod places;
 pub mod player;
 pub mod region;
 mod routes;
+pub mod seldom;
 pub mod sink;
 mod turns;

@@ -6,17 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient,
+    Actor, ActorContext, ActorFutureExt, ActorStreamExt, AsyncContext, Context, Handler, Message,
+    Recipient,
 };
-use actix_rt::time::Instant;
+use actix_rt::time::{Instant, sleep};
 use bytes::Bytes;
 
 use super::address::{Beside, LostFrames, SessionEntry};
 use super::directory::Directory;
 use super::messages::{Delivery, ToRegion};
 use super::places::LastPlace;
+use super::seldom::Seldom;
 use super::sink::{ClientSink, QueueFull};
 use super::turns::Turns;
+use crate::clock;
 use crate::scene::effects::{Deed, Destination, Input, Order};
 use crate::scene::movement::{Go, MoveOrder};
 use crate::scene::mutants::{self, Mutant};
@@ -133,6 +136,8 @@ pub struct PlayerActor {
     effects: Vec<PlayerEffect>,
     /// In what order regions of several processes are heard; of no use where there is one.
     turns: Option<Turns>,
+    /// Kept for its memory.
+    due: Vec<Delivery>,
 }
 
 impl PlayerActor {
@@ -143,7 +148,8 @@ impl PlayerActor {
         let player =
             Player::new(now_ms, directory.new_session(), directory.new_entity(), config.clone());
         let turns = (directory.process() > 0).then(Turns::default);
-        let (subject, registered, effects) = (String::new(), player.id(), Vec::new());
+        let (subject, registered) = (String::new(), player.id());
+        let (effects, due) = Default::default();
         let lost = Arc::default();
         PlayerActor {
             player,
@@ -160,6 +166,7 @@ impl PlayerActor {
             check_every,
             effects,
             turns,
+            due,
         }
     }
 
@@ -307,7 +314,7 @@ impl PlayerActor {
     /// Tells where the player is, now and then and when it is over.
     fn keep_place(&mut self, over: bool) {
         let Some(places) = self.directory.places() else { return };
-        let due = |(at, _): &(Instant, LastPlace)| at.elapsed() >= places.every();
+        let due = |(at, _): &(Instant, LastPlace)| clock::now() - *at >= places.every();
         if !over && !self.kept.as_ref().is_none_or(due) {
             return;
         }
@@ -317,7 +324,7 @@ impl PlayerActor {
         let place = LastPlace { scene: scene.spec.name.clone(), plane, pos };
         if self.kept.as_ref().is_none_or(|(_, kept)| *kept != place) {
             places.keep(&self.subject, place.clone());
-            self.kept = Some((Instant::now(), place));
+            self.kept = Some((clock::now(), place));
         }
     }
 
@@ -537,16 +544,13 @@ impl Actor for PlayerActor {
     fn started(&mut self, ctx: &mut Context<Self>) {
         ctx.set_mailbox_capacity(MAILBOX);
         self.register(ctx);
-        ctx.run_interval(self.check_every, |actor, ctx| {
-            let queued = actor.sink.queued();
-            actor.keep_place(false);
-            actor.handle(PlayerInput::Timer { queued }, None, ctx);
-            if let Some(turns) = actor.turns.as_mut().filter(|turns| turns.is_waiting()) {
-                let mut due = Vec::new();
-                turns.look(Instant::now(), &mut due);
-                actor.deliver_due(due, ctx);
-            }
+        let every = self.check_every;
+        let looks = futures::stream::unfold((), move |()| async move {
+            sleep(every).await;
+            Some(((), ()))
         });
+        let looks = actix::fut::wrap_stream::<_, Self>(Seldom::new(looks));
+        ctx.spawn(looks.map(|(), actor, ctx| actor.look(ctx)).finish());
     }
 
     fn stopped(&mut self, _: &mut Context<Self>) {
@@ -585,18 +589,31 @@ impl Handler<Delivery> for PlayerActor {
 
     fn handle(&mut self, msg: Delivery, ctx: &mut Context<Self>) {
         let Some(turns) = &mut self.turns else { return self.deliver(msg, ctx) };
-        let mut due = Vec::new();
-        turns.take(Instant::now(), msg, &mut due);
+        let mut due = std::mem::take(&mut self.due);
+        turns.take(clock::now, msg, &mut due);
         self.deliver_due(due, ctx);
     }
 }
 
 impl PlayerActor {
-    fn deliver_due(&mut self, due: Vec<Delivery>, ctx: &mut Context<Self>) {
+    /// Looks at deadlines and at the client's queue, now and then.
+    fn look(&mut self, ctx: &mut Context<Self>) {
+        let queued = self.sink.queued();
+        self.keep_place(false);
+        self.handle(PlayerInput::Timer { queued }, None, ctx);
+        if let Some(turns) = self.turns.as_mut().filter(|turns| turns.is_waiting()) {
+            let mut due = Vec::new();
+            turns.look(clock::now(), &mut due);
+            self.deliver_due(due, ctx);
+        }
+    }
+
+    fn deliver_due(&mut self, mut due: Vec<Delivery>, ctx: &mut Context<Self>) {
         if self.turns.as_mut().is_some_and(Turns::has_given_up) {
             self.handle(PlayerInput::Lost, None, ctx);
         }
-        due.into_iter().for_each(|delivery| self.deliver(delivery, ctx));
+        due.drain(..).for_each(|delivery| self.deliver(delivery, ctx));
+        self.due = due;
     }
 
     fn deliver(&mut self, msg: Delivery, ctx: &mut Context<Self>) {

@@ -16,8 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use actix::fut::wrap_future;
 use actix::prelude::*;
-use actix_rt::time::Instant;
+use actix_rt::time::sleep_until;
 use rustc_hash::FxHashMap;
 
 use super::address::{AwayError, AwayGateway, SessionAddress};
@@ -28,6 +29,8 @@ use super::messages::{
 };
 use super::metrics::RegionMetrics;
 use super::moving::Passer;
+use super::seldom::Seldom;
+use crate::clock;
 use crate::scene::effects::{Effect, Input, Notice};
 use crate::scene::frames::FrameBatch;
 use crate::scene::inspect::{RegionSnapshot, Resident};
@@ -79,6 +82,8 @@ pub struct RegionActor {
     answered: Vec<SessionId>,
     batches: VecDeque<Arc<EncodedBatch>>,
     pub(super) fx: Vec<Effect>,
+    /// Kept for its memory.
+    spare: Vec<Effect>,
     /// What was said while the region may not act.
     pub(super) withheld: Vec<ToRegion>,
     /// It is to leave as soon as it may.
@@ -171,6 +176,7 @@ impl RegionActor {
             answered: Vec::new(),
             batches: VecDeque::new(),
             fx: Vec::new(),
+            spare: Vec::new(),
             withheld: Vec::new(),
             departing: None,
             passer: None,
@@ -200,7 +206,8 @@ impl RegionActor {
     fn wake_at_next_tick(&self, ctx: &mut Context<Self>) {
         let next = self.directory.tick_now(self.tick_ms).next();
         let at = self.directory.begin_of(next, self.tick_ms);
-        ctx.run_later(at.saturating_duration_since(Instant::now()), |me, ctx| {
+        let comes = wrap_future::<_, Self>(Seldom::new(sleep_until(at)));
+        ctx.spawn(comes.map(|(), me, ctx| {
             if me.passer.is_some() {
                 return;
             }
@@ -208,7 +215,7 @@ impl RegionActor {
             me.run_tick(now);
             me.depart_if_asked(ctx);
             me.wake_at_next_tick(ctx);
-        });
+        }));
     }
 
     fn run_tick(&mut self, now: Tick) {
@@ -226,7 +233,7 @@ impl RegionActor {
             // Not due yet, or the last one waits for a neighbour, who may wait for this one.
             return self.empty_outboxes();
         }
-        let started = Instant::now();
+        let started = clock::now();
         if last.0 > 0 && !rising {
             self.metrics.skipped_ticks.fetch_add(now.0 - last.0 - 1, Relaxed);
         }
@@ -242,7 +249,7 @@ impl RegionActor {
         if let Some(witness) = self.directory.witness() {
             witness.acted(&self.region);
         }
-        self.work += started.elapsed();
+        self.work += clock::now() - started;
         if self.region.is_closed() {
             self.count_tick();
         }
@@ -307,7 +314,8 @@ impl RegionActor {
             self.answered.retain(|answered| *answered != session);
             self.clients.insert(session, Client { entity, to });
         }
-        let started = Instant::now();
+        // What is done beside the tick is not counted.
+        let started = (!self.counted).then(clock::now);
         let was_held = self.region.is_held();
         self.region.handle(msg.input, &mut self.fx);
         if let Some((session, id)) = homeless.filter(|_| self.directory.process() > 0) {
@@ -315,8 +323,8 @@ impl RegionActor {
             self.is_gone(session, id);
         }
         self.deliver();
-        if !self.counted {
-            self.work += started.elapsed();
+        if let Some(started) = started {
+            self.work += clock::now() - started;
             if self.region.is_closed() {
                 self.count_tick();
                 if self.departing.is_none() {
@@ -355,7 +363,8 @@ impl RegionActor {
     /// Delivers every effect, and those that come of deliveries that failed.
     fn deliver(&mut self) {
         while !self.fx.is_empty() {
-            for effect in std::mem::take(&mut self.fx) {
+            let mut effects = std::mem::replace(&mut self.fx, std::mem::take(&mut self.spare));
+            for effect in effects.drain(..) {
                 match effect {
                     Effect::Frames(batch) => self.deliver_frames(batch),
                     Effect::Notice(session, notice) => self.deliver_notice(session, notice),
@@ -381,6 +390,7 @@ impl RegionActor {
                     }
                 }
             }
+            self.spare = effects;
         }
         self.lost.clear();
     }

@@ -1,14 +1,14 @@
 //! The bounded queue between a session and its client's connection.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
-use futures::channel::{mpsc, oneshot};
+use futures::channel::oneshot;
 use futures::future::{FutureExt, Shared};
-use futures::stream::{Stream, StreamExt};
+use futures::stream::Stream;
 
 use crate::wire::CloseCode;
 
@@ -26,43 +26,70 @@ pub enum ClientOut {
 #[error("the client's queue is full or its connection is gone")]
 pub struct QueueFull;
 
+/// Between the two ends.
+#[derive(Debug)]
+struct Waiting {
+    messages: VecDeque<Bytes>,
+    capacity: usize,
+    /// Nothing more is queued.
+    ended: bool,
+    /// The connection's end is gone.
+    unread: bool,
+    reader: Option<Waker>,
+}
+
+impl Waiting {
+    fn wake(&self) {
+        if let Some(reader) = &self.reader {
+            reader.wake_by_ref();
+        }
+    }
+}
+
+/// The two ends share it.
+#[derive(Debug, Clone)]
+struct Line(Arc<Mutex<Waiting>>);
+
+impl Line {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The session's end of the queue.
 #[derive(Debug)]
 pub struct ClientSink {
-    messages: Option<mpsc::Sender<Bytes>>,
+    line: Line,
     close: Option<oneshot::Sender<(CloseCode, String)>>,
-    queued: Arc<AtomicUsize>,
 }
 
 /// The connection's end of the queue: a stream that ends after [`ClientOut::Close`], or without one
 /// when the session is no more.
 #[derive(Debug)]
 pub struct ClientQueue {
-    messages: mpsc::Receiver<Bytes>,
+    line: Line,
     close: Shared<oneshot::Receiver<(CloseCode, String)>>,
     closed: bool,
-    queued: Arc<AtomicUsize>,
 }
 
 impl ClientSink {
-    /// A queue in which `capacity` messages may wait, and one more word: that it closes.
+    /// A queue in which `capacity` messages may wait, at least one, and one more word: that it closes.
     pub fn channel(capacity: usize) -> (ClientSink, ClientQueue) {
-        // The channel has a slot for its sender beside its buffer.
-        let (messages, received) = mpsc::channel(capacity.saturating_sub(1));
+        let line = Line(Arc::new(Mutex::new(Waiting {
+            messages: VecDeque::new(),
+            capacity: capacity.max(1),
+            ended: false,
+            unread: false,
+            reader: None,
+        })));
         let (close, closing) = oneshot::channel();
-        let queued = Arc::new(AtomicUsize::new(0));
-        let sink = ClientSink {
-            messages: Some(messages),
-            close: Some(close),
-            queued: Arc::clone(&queued),
-        };
-        let close = closing.shared();
-        (sink, ClientQueue { messages: received, close, closed: false, queued })
+        let sink = ClientSink { line: line.clone(), close: Some(close) };
+        (sink, ClientQueue { line, close: closing.shared(), closed: false })
     }
 
     /// Messages that wait.
     pub fn queued(&self) -> usize {
-        self.queued.load(Ordering::Relaxed)
+        self.line.lock().messages.len()
     }
 
     /// Queues a message.
@@ -70,23 +97,35 @@ impl ClientSink {
     /// # Errors
     /// When the queue is full, closed or its connection gone; nothing was queued.
     pub fn send(&mut self, message: Bytes) -> Result<(), QueueFull> {
-        let messages = self.messages.as_mut().ok_or(QueueFull)?;
-        // Counted first, so that the other end never takes away what was not yet added.
-        self.queued.fetch_add(1, Ordering::Relaxed);
-        messages.try_send(message).map_err(|_| {
-            self.queued.fetch_sub(1, Ordering::Relaxed);
-            QueueFull
-        })
+        let mut line = self.line.lock();
+        if line.ended || line.unread || line.messages.len() >= line.capacity {
+            return Err(QueueFull);
+        }
+        line.messages.push_back(message);
+        line.wake();
+        Ok(())
     }
 
     /// Closes the queue; the connection writes what waits and then this. Only the first call counts.
     pub fn close(&mut self, code: CloseCode, why: String) {
-        self.messages = None;
+        self.end();
         if let Some(close) = self.close.take()
             && close.send((code, why)).is_err()
         {
             tracing::debug!(%code, "closed a session whose connection was gone");
         }
+    }
+
+    fn end(&self) {
+        let mut line = self.line.lock();
+        line.ended = true;
+        line.wake();
+    }
+}
+
+impl Drop for ClientSink {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -99,9 +138,15 @@ impl ClientQueue {
 
     /// A message that is there without waiting.
     pub fn take_ready(&mut self) -> Option<Bytes> {
-        let message = self.messages.try_recv().ok()?;
-        self.queued.fetch_sub(1, Ordering::Relaxed);
-        Some(message)
+        self.line.lock().messages.pop_front()
+    }
+}
+
+impl Drop for ClientQueue {
+    fn drop(&mut self) {
+        let mut line = self.line.lock();
+        line.unread = true;
+        line.messages.clear();
     }
 }
 
@@ -112,10 +157,18 @@ impl Stream for ClientQueue {
         if self.closed {
             return Poll::Ready(None);
         }
-        if let Some(message) = ready!(self.messages.poll_next_unpin(cx)) {
-            self.queued.fetch_sub(1, Ordering::Relaxed);
+        let mut line = self.line.lock();
+        if let Some(message) = line.messages.pop_front() {
             return Poll::Ready(Some(ClientOut::Message(message)));
         }
+        if !line.ended {
+            match &mut line.reader {
+                Some(reader) => reader.clone_from(cx.waker()),
+                none => *none = Some(cx.waker().clone()),
+            }
+            return Poll::Pending;
+        }
+        drop(line);
         let close = ready!(self.close.poll_unpin(cx));
         self.closed = true;
         Poll::Ready(close.ok().map(|(code, why)| ClientOut::Close(code, why)))

@@ -36,8 +36,13 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Takes something; whatever has its turn now, in order, goes to `out`.
-    pub fn take(&mut self, now: Instant, delivery: Delivery, out: &mut Vec<Delivery>) {
+    /// Takes something; whatever has its turn now, in order, goes to `out`. `now` is seldom asked what time it is.
+    pub fn take(
+        &mut self,
+        now: impl FnOnce() -> Instant,
+        delivery: Delivery,
+        out: &mut Vec<Delivery>,
+    ) {
         let old = self.waiting.front().and_then(epoch_of);
         match epoch_of(&delivery) {
             // Of an owner that nobody waits for: its turn is now.
@@ -52,7 +57,7 @@ impl Turns {
                 }
             }
             Some(_) if self.must_wait(&delivery) => {
-                self.since = Some(now);
+                self.since = Some(now());
                 self.waiting.push_back(delivery);
             }
             _ => self.pass(delivery, out),
@@ -170,7 +175,7 @@ mod tests {
     /// What has its turn when these come, in words: `f10@1` is the frame of tick 10 under epoch 1.
     fn turns(turns: &mut Turns, now: Instant, come: Vec<Delivery>) -> Vec<String> {
         let mut out = Vec::new();
-        come.into_iter().for_each(|delivery| turns.take(now, delivery, &mut out));
+        come.into_iter().for_each(|delivery| turns.take(|| now, delivery, &mut out));
         turns.look(now, &mut out);
         words(out)
     }

@@ -8,6 +8,7 @@ use actix::Addr;
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
 use purview::actor::player::{FromSocket, PlayerActor};
+use purview::actor::seldom::Seldom;
 use purview::actor::sink::{ClientOut, ClientQueue};
 use purview::wire::client::Closing;
 use purview::wire::{CloseCode, ServerMsg};
@@ -90,12 +91,18 @@ impl Link<'_> {
             tell(&session, at_stop).await;
             pending::<()>().await;
         };
+        let ends = Seldom::new(async {
+            tokio::select! {
+                biased;
+                () = expire => {}
+                () = stopping => {}
+            }
+        });
         let said = tokio::select! {
             biased;
             said = speak(&mut queue, outbound, metrics) => said,
             () = listen(inbound, &session, metrics) => false,
-            () = expire => false,
-            () = stopping => false,
+            () = ends => false,
         };
         metrics.ended(closed.now_or_never().flatten());
         tell(&session, FromSocket::Gone).await;

@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use purview::actor::directory::Fence;
+use purview::clock;
 use purview::scene::mutants::{self, Mutant};
-use tokio::time::Instant;
 
 use crate::engine::Authority;
 
@@ -23,7 +23,7 @@ impl LeaseFence {
 
 impl Fence for LeaseFence {
     fn may_act(&self) -> bool {
-        let holds = self.0.get().is_some_and(|authority| authority.holds(Instant::now()));
+        let holds = self.0.get().is_some_and(|authority| authority.holds(clock::now()));
         holds || mutants::has(Mutant::NoFence)
     }
 }

@@ -1,0 +1,172 @@
+//! Futures that are seldom ready, beside others that often are: a task that is woken for one of these looks at all
+//! others, too, and a timer or a channel is not cheap to look at.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures::Stream;
+use futures::task::AtomicWaker;
+
+/// A future or a stream that is looked at when it has asked for it, and not when its task is woken for another reason.
+#[derive(Debug)]
+pub struct Seldom<T> {
+    inner: Pin<Box<T>>,
+    bell: Arc<Bell>,
+    /// By which `inner` asks.
+    rings: Waker,
+    /// Whom the bell wakes.
+    task: Option<Waker>,
+}
+
+#[derive(Debug)]
+struct Bell {
+    rung: AtomicBool,
+    task: AtomicWaker,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.rung.store(true, Ordering::Release);
+        self.task.wake();
+    }
+}
+
+impl<T> Seldom<T> {
+    /// Looks at `inner` first when it is polled first.
+    pub fn new(inner: T) -> Seldom<T> {
+        let bell = Arc::new(Bell { rung: AtomicBool::new(true), task: AtomicWaker::new() });
+        Seldom { inner: Box::pin(inner), rings: bell.clone().into(), bell, task: None }
+    }
+
+    /// The future, which is looked at again after this.
+    pub fn get_mut(&mut self) -> Pin<&mut T> {
+        self.bell.rung.store(true, Ordering::Release);
+        self.inner.as_mut()
+    }
+
+    /// Whether it is to be looked at.
+    fn is_due(&mut self, cx: &Context<'_>) -> bool {
+        let known = self.task.as_ref().is_some_and(|task| task.will_wake(cx.waker()));
+        // Whoever rings between this and what is looked at next has done before what it rings for.
+        let due =
+            self.bell.rung.load(Ordering::Relaxed) && self.bell.rung.swap(false, Ordering::Acquire);
+        if due || !known {
+            self.bell.task.register(cx.waker());
+        }
+        if !known {
+            self.task = Some(cx.waker().clone());
+        }
+        due
+    }
+
+    /// After it was ready it may be so again.
+    fn again<R>(&self, done: Poll<R>) -> Poll<R> {
+        if done.is_ready() {
+            self.bell.rung.store(true, Ordering::Release);
+        }
+        done
+    }
+}
+
+impl<T: Future> Future for Seldom<T> {
+    type Output = T::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T::Output> {
+        if !self.is_due(cx) {
+            return Poll::Pending;
+        }
+        let Seldom { inner, rings, .. } = &mut *self;
+        let done = inner.as_mut().poll(&mut Context::from_waker(rings));
+        self.again(done)
+    }
+}
+
+impl<T: Stream> Stream for Seldom<T> {
+    type Item = T::Item;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T::Item>> {
+        if !self.is_due(cx) {
+            return Poll::Pending;
+        }
+        let Seldom { inner, rings, .. } = &mut *self;
+        let done = inner.as_mut().poll_next(&mut Context::from_waker(rings));
+        self.again(done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::atomic::AtomicUsize;
+
+    use futures::channel::mpsc;
+    use futures::{StreamExt, poll};
+
+    use super::*;
+
+    /// Counts how often it is looked at.
+    fn counted<'a, T: Stream + Unpin + 'a>(
+        mut inner: T,
+        looks: &'a Cell<usize>,
+    ) -> impl Stream<Item = T::Item> + 'a {
+        futures::stream::poll_fn(move |cx| {
+            looks.set(looks.get() + 1);
+            inner.poll_next_unpin(cx)
+        })
+    }
+
+    #[tokio::test]
+    async fn it_is_looked_at_when_it_has_asked_for_it() {
+        let (said, heard) = mpsc::unbounded();
+        let looks = Cell::new(0);
+        let mut seldom = Seldom::new(counted(heard, &looks));
+        for _ in 0..3 {
+            assert_eq!(poll!(seldom.next()), Poll::Pending);
+        }
+        assert_eq!(looks.get(), 1, "nothing has happened");
+        said.unbounded_send(1).unwrap();
+        said.unbounded_send(2).unwrap();
+        assert_eq!(poll!(seldom.next()), Poll::Ready(Some(1)));
+        assert_eq!(poll!(seldom.next()), Poll::Ready(Some(2)), "there may be more");
+        assert_eq!(poll!(seldom.next()), Poll::Pending);
+        let before = looks.get();
+        seldom.get_mut();
+        assert_eq!(poll!(seldom.next()), Poll::Pending);
+        assert_eq!(looks.get(), before + 1, "something was done to it");
+        drop(said);
+        assert_eq!(poll!(seldom.next()), Poll::Ready(None));
+    }
+
+    /// A waker that counts.
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn whoever_looked_last_is_woken_each_time() {
+        let (said, heard) = mpsc::unbounded();
+        let mut seldom = Seldom::new(heard);
+        let counts: [Arc<Count>; 2] = Default::default();
+        for round in 1..=3 {
+            for count in &counts {
+                let waker = count.clone().into();
+                let mut cx = Context::from_waker(&waker);
+                while seldom.poll_next_unpin(&mut cx).is_ready() {}
+            }
+            said.unbounded_send(()).unwrap();
+            let woken = counts.each_ref().map(|count| count.0.load(Ordering::Relaxed));
+            assert_eq!(woken, [0, round]);
+        }
+    }
+}
