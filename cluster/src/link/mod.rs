@@ -23,6 +23,7 @@ mod lane;
 mod road;
 mod serve;
 mod switch;
+mod taken;
 #[cfg(test)]
 mod tests;
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use purview::wire::peer::{self, MAX_PEER_MSG};
-use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::sync::Mutex as AsyncMutex;
 use tonic::body::Body;
 use tonic::server::{Grpc, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
@@ -22,6 +22,7 @@ use super::hello::{Hello, Kind, Refused, Versions, Welcome};
 use super::lane::{FRAME_BYTES, Receiving};
 use super::road::Heard;
 use super::switch::Switch;
+use super::taken::{Taken, Taking, acknowledgements};
 use crate::home::Home;
 
 /// The gRPC method by which a lane is opened.
@@ -103,13 +104,14 @@ impl Inboxes {
             inbox.connection += 1;
             (inbox.connection, inbox.receiving.want())
         };
-        let (acknowledge, acknowledged) = watch::channel(want - 1);
+        let taken = Arc::new(Taken::upto(want - 1));
+        let taking = Taking(taken.clone());
         self.home.clone().spawn(async move {
-            if let Err(status) = self.take(frames, &hello, lane, connection, &acknowledge).await {
+            if let Err(status) = self.take(frames, &hello, lane, connection, &taking).await {
                 tracing::debug!(from = hello.from, %status, "a lane's connection ended");
             }
         });
-        Ok((Welcome { version, want }, acknowledgements(acknowledged)))
+        Ok((Welcome { version, want }, acknowledgements(taken)))
     }
 
     /// The same by gRPC.
@@ -130,7 +132,7 @@ impl Inboxes {
         hello: &Hello,
         lane: Arc<AsyncMutex<Inbox>>,
         connection: u64,
-        acknowledge: &watch::Sender<u64>,
+        taking: &Taking,
     ) -> Result<(), Status> {
         while let Some(frame) = frames.next().await {
             let frame = frame?;
@@ -141,6 +143,7 @@ impl Inboxes {
             if !self.switch.knows(hello.from) {
                 return Err(Refused::Stranger(hello.from).into());
             }
+            let bytes = frame.len();
             let messages = inbox.receiving.take(frame);
             for message in messages.map_err(|e| Status::data_loss(e.to_string()))? {
                 match peer::decode(&message) {
@@ -149,20 +152,10 @@ impl Inboxes {
                     Err(error) => self.switch.refused(hello.from, &error),
                 }
             }
-            acknowledge.send_replace(inbox.receiving.want() - 1);
+            taking.took(inbox.receiving.want() - 1, bytes);
         }
         Ok(())
     }
-}
-
-/// How far everything was taken, each time that it has changed.
-fn acknowledgements(taken: watch::Receiver<u64>) -> Heard {
-    let told = futures::stream::unfold(taken, |mut taken| async move {
-        taken.changed().await.ok()?;
-        let upto = *taken.borrow_and_update();
-        Some((Ok(Bytes::copy_from_slice(&upto.to_be_bytes())), taken))
-    });
-    told.boxed()
 }
 
 /// The service as tonic serves it.
