@@ -494,10 +494,11 @@ impl Keeper {
             self.give_up(&key, epoch).await;
         }
         self.give_up_leftovers(view).await;
+        let mut records = BTreeMap::new();
         for id in self.maps.ids() {
             let (Some(scene), Some(key)) = (self.maps.scene_of(id), self.key(id)) else { continue };
-            let record = remap::record_of(view, &scene);
-            let comes = record.next.is_some_and(|next| next.layout.plot(id).is_some())
+            let record = records.entry(scene.id).or_insert_with(|| remap::record_of(view, &scene));
+            let comes = record.next.as_ref().is_some_and(|next| next.layout.plot(id).is_some())
                 || record.retiring.contains_key(&id.0);
             let lives = view.owners.contains_key(&key) || self.residents().epoch(id).is_some();
             if scene.map.get(id).is_none() && !comes && !lives {
