@@ -4,9 +4,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, SinkExt, StreamExt};
+use purview::actor::seldom::Seldom;
+use purview::clock;
 use purview::scene::movement::{ClientMs, ServerMs};
 use purview::scene::{EntityId, Kind, Plane, Pos, SceneId, Seq};
 use purview::wire::ErrorCode;
@@ -20,7 +21,7 @@ use crate::rng::Rng;
 use super::cluster::SCENES;
 use super::journal::What;
 use super::judge::{Floor, Invariant};
-use super::net::{Host, Receiver, Sender};
+use super::net::{Host, Receiver, Sender, Unheard};
 use super::process::Ground;
 use super::will::Will;
 
@@ -97,20 +98,9 @@ impl Network for Line {
 }
 
 fn messages(sender: Sender, receiver: Receiver, ground: Ground, number: u32) -> Messages {
-    let say = |sender: Sender, message: Bytes| async move {
-        let broken = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
-        if sender.send(message).await { Ok(sender) } else { Err(broken()) }
-    };
-    let hear = move |mut receiver: Receiver| {
-        let journal = ground.journal.clone();
-        async move {
-            let message = receiver.recv().await?;
-            journal.heard(number, &message);
-            Some((message, receiver))
-        }
-    };
-    let out = Box::pin(futures::sink::unfold(sender, say));
-    Messages { out, come: futures::stream::unfold(receiver, hear).boxed() }
+    let out = sender.sink_map_err(|Unheard| std::io::ErrorKind::BrokenPipe.into());
+    let come = receiver.inspect(move |message| ground.journal.heard(number, message));
+    Messages { out: Box::pin(out), come: come.boxed() }
 }
 
 /// A player of a client, while it has one.
@@ -273,7 +263,7 @@ impl Walker {
         self.ground.journal.note(What::Joined(id, joined.pos));
         let feet = Feet::new(self.clock(), &joined);
         let (view, floor, pos) = (View::of(&joined), floor_of(&joined), joined.pos);
-        let now = Instant::now();
+        let now = clock::now();
         let (away, leaves, joined, broke) = (false, false, now, now + UNKNOWN);
         Some(Life {
             player,
@@ -294,16 +284,18 @@ impl Walker {
     }
 
     async fn live(&self, life: &mut Life, rng: &mut Rng) -> End {
-        let mut next = Instant::now() + STEP.mul_f64(rng.unit());
+        let mut step = Seldom::new(sleep_until(clock::now() + STEP.mul_f64(rng.unit())));
         loop {
             let event = tokio::select! {
                 biased;
                 event = life.player.next() => Some(event),
-                () = sleep_until(next) => None,
+                () = &mut step => None,
             };
             let done = match event {
                 None => {
-                    next += STEP;
+                    let mut step = step.get_mut();
+                    let next = step.deadline() + STEP;
+                    step.as_mut().reset(next);
                     let said = self.speak(life, rng).await;
                     if said.is_ok() { self.walk_on(life).await } else { said }
                 }
@@ -313,7 +305,7 @@ impl Walker {
             let away = life.player.is_coming_back();
             if std::mem::replace(&mut life.away, away) != away {
                 if away {
-                    life.broke = Instant::now();
+                    life.broke = clock::now();
                 }
                 self.ground.judge.away(life.id, away);
             }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use purview::scene::{Epoch, RegionId, Scene};
+use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep};
 
 use crate::config::Config;
@@ -87,9 +88,11 @@ impl Cluster {
         let judged = options.judged;
         let scope = Scope { near_cm, far_cm, cap, margin_cm, crowded, judged };
         let judge = Arc::new(Judge::new(journal.clone(), scope));
+        let net = Net::new(rng.seed(), Delays::QUIET);
+        spawn_local(net.clone().carry());
         let ground = Ground {
             config,
-            net: Net::new(rng.seed(), Delays::QUIET),
+            net,
             store: Arc::new(Embedded::new(Epoch(0))),
             memory: Memory::new(rng.seed()),
             journal,

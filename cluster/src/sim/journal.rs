@@ -7,6 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use purview::clock;
 use purview::scene::{EntityId, Epoch, Pos, RegionId, Seq, Tick};
 use rustc_hash::FxHasher;
 use tokio::time::Instant;
@@ -14,7 +15,7 @@ use tokio::time::Instant;
 use super::net::Host;
 
 /// Steps that are remembered.
-const REMEMBERED: usize = 50_000;
+const REMEMBERED: usize = 20_000;
 
 /// Something that has happened.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -125,7 +126,6 @@ impl fmt::Display for Step {
 }
 
 struct Book {
-    began: Instant,
     hash: FxHasher,
     steps: u64,
     bytes: u64,
@@ -137,19 +137,22 @@ struct Book {
 
 /// The journal. Cheap to clone.
 #[derive(Clone)]
-pub struct Journal(Arc<Mutex<Book>>);
+pub struct Journal {
+    began: Instant,
+    book: Arc<Mutex<Book>>,
+}
 
 impl Journal {
     /// Nothing has happened yet. With `trace` each step is printed as it happens.
     pub fn new(trace: bool, until: Option<u64>) -> Journal {
         let (hash, last) = (FxHasher::default(), VecDeque::with_capacity(REMEMBERED));
         let until = until.unwrap_or(u64::MAX);
-        let began = Instant::now();
-        Journal(Arc::new(Mutex::new(Book { began, hash, steps: 0, bytes: 0, last, trace, until })))
+        let book = Book { hash, steps: 0, bytes: 0, last, trace, until };
+        Journal { began: clock::now(), book: Arc::new(Mutex::new(book)) }
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Something has happened.
@@ -159,7 +162,7 @@ impl Journal {
             return;
         }
         book.steps += 1;
-        let step = Step { number: book.steps, at: book.began.elapsed(), what };
+        let step = Step { number: book.steps, at: self.now(), what };
         (step.number, step.at).hash(&mut book.hash);
         step.what.hash(&mut book.hash);
         if book.trace {
@@ -181,7 +184,7 @@ impl Journal {
 
     /// Time since the beginning.
     pub fn now(&self) -> Duration {
-        self.book().began.elapsed()
+        clock::now() - self.began
     }
 
     /// How many steps there were.

@@ -30,6 +30,7 @@ use std::time::Duration;
 use purview::actor::directory::Witness;
 use purview::scene::inspect::ActingPlayer;
 use purview::scene::{EntityId, Epoch, Pos, Region, RegionId, SceneId, Seq, Tick};
+use rustc_hash::FxHashMap;
 
 pub use self::rules::{Floor, Place, Scope};
 use self::rules::{
@@ -153,11 +154,11 @@ pub struct Client {
     /// Who is shown to it, and where.
     pub shown: BTreeMap<EntityId, Pos>,
     /// The last place of each that it was shown.
-    marks: BTreeMap<EntityId, Mark>,
+    marks: FxHashMap<EntityId, Mark>,
     /// The last act of each that it was shown.
-    acts: BTreeMap<EntityId, ShownAct>,
+    acts: FxHashMap<EntityId, ShownAct>,
     /// Since when each is shown to it.
-    since: BTreeMap<EntityId, Duration>,
+    since: FxHashMap<EntityId, Duration>,
     /// When it has joined or jumped last, or has begun to leave.
     pub leapt: Duration,
     /// It has no connection.
@@ -170,11 +171,11 @@ struct Inner {
     acting: BTreeMap<EntityId, Acting>,
     /// Which of these no client steers.
     beasts: BTreeSet<EntityId>,
-    trails: BTreeMap<EntityId, Trail>,
+    trails: FxHashMap<EntityId, Trail>,
     /// When a player has last come to another region.
-    moved: BTreeMap<EntityId, Duration>,
+    moved: FxHashMap<EntityId, Duration>,
     /// When an entity has last gone on from what was known of it before a death.
-    reborn: BTreeMap<EntityId, Duration>,
+    reborn: FxHashMap<EntityId, Duration>,
     clients: BTreeMap<EntityId, Client>,
     violations: Vec<Violation>,
     /// Whose registers are to be told in the journal.

@@ -24,8 +24,10 @@ pub mod shrink;
 pub mod store;
 pub mod will;
 
+use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
+use purview::clock;
 use purview::scene::mutants::{self, Mutant};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::sleep;
@@ -145,14 +147,20 @@ pub enum SimError {
 /// [`SimError`]; that something is found is none.
 pub fn simulate(options: &Options) -> Result<Outcome, SimError> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
-    let runtime = builder.enable_time().start_paused(true).build()?;
+    builder.enable_time().start_paused(true);
+    // Time leaps while nothing is to be done.
+    let runtime = builder.on_thread_unpark(clock::leaps).build()?;
+    let hold = clock::Hold::new();
     let began = Instant::now();
-    let tasks = LocalSet::new();
     mutants::set(options.mutant);
-    let outcome = tasks.block_on(&runtime, run(options));
-    drop(tasks);
+    let tasks = LocalSet::new();
+    // In a task: what a set of tasks is run for it looks at whenever there is work for any of them.
+    let options = options.clone();
+    let run = tasks.spawn_local(async move { run(&options).await });
+    let outcome = tasks.block_on(&runtime, run);
+    drop((tasks, hold));
     mutants::set(None);
-    let mut outcome = outcome?;
+    let mut outcome = outcome.unwrap_or_else(|error| resume_unwind(error.into_panic()))?;
     outcome.real_time = began.elapsed();
     Ok(outcome)
 }

@@ -7,21 +7,24 @@
 //!
 //! What a process said before it died still arrives, or is lost with the connection: either happens.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, SinkExt, StreamExt};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
 use tonic::Status;
 
 use crate::link::{Call, Dial, DialError, Frames, Heard, Hello, Offer};
 use crate::rng::Rng;
+
+use self::wire::{Post, Wire};
+pub use self::wire::{Receiver, Sender, Unheard};
 
 /// A machine.
 pub type Host = u32;
@@ -32,9 +35,6 @@ const CONNECT: Duration = Duration::from_secs(1);
 /// After how long nobody believes in a connection any more of whose other end nothing is heard: a second until it is
 /// asked after, and two for the answer.
 const SILENCE: Duration = Duration::from_secs(3);
-
-/// Bytes that may be under way on one direction of a connection.
-const WINDOW: usize = 4 << 20;
 
 /// How long messages take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,147 +97,17 @@ struct State {
 
 /// The network. Cheap to clone.
 #[derive(Clone)]
-pub struct Net(Arc<Mutex<State>>);
+pub struct Net(Arc<Ground>);
+
+struct Ground {
+    began: Instant,
+    state: Mutex<State>,
+    post: Mutex<Post>,
+}
 
 impl std::fmt::Debug for Net {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Net")
-    }
-}
-
-/// One direction of a connection.
-struct Way {
-    queue: VecDeque<(Instant, Bytes)>,
-    last: Instant,
-    bytes: usize,
-    /// Nothing more is said.
-    ended: bool,
-    /// Nobody listens.
-    deaf: bool,
-}
-
-/// A connection.
-struct Wire {
-    ends: [Host; 2],
-    /// Which way leads away from the first end, and back.
-    ways: [Mutex<Way>; 2],
-    come: [Notify; 2],
-    room: [Notify; 2],
-    broken: AtomicBool,
-    /// Between processes: silence ends it.
-    watched: bool,
-    /// Since when nothing passes on it.
-    silent: Mutex<Option<Instant>>,
-}
-
-impl Wire {
-    fn way(&self, way: usize) -> MutexGuard<'_, Way> {
-        self.ways[way].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_broken(&self) -> bool {
-        self.broken.load(Relaxed)
-    }
-
-    fn wake(&self) {
-        self.come.iter().chain(&self.room).for_each(Notify::notify_one);
-    }
-
-    fn break_off(&self) {
-        self.broken.store(true, Relaxed);
-        self.wake();
-    }
-}
-
-/// Says things on a connection.
-pub struct Sender {
-    net: Net,
-    wire: Arc<Wire>,
-    way: usize,
-}
-
-/// Hears what is said on a connection.
-pub struct Receiver {
-    net: Net,
-    wire: Arc<Wire>,
-    way: usize,
-}
-
-impl Sender {
-    /// Says something, when there is room; false when nobody will hear it.
-    pub async fn send(&self, message: Bytes) -> bool {
-        loop {
-            {
-                let mut way = self.wire.way(self.way);
-                if self.wire.is_broken() || way.deaf {
-                    return false;
-                }
-                if way.bytes < WINDOW {
-                    let now = Instant::now();
-                    way.last = way.last.max(now + self.net.delay());
-                    way.bytes += message.len();
-                    let at = way.last;
-                    way.queue.push_back((at, message));
-                    drop(way);
-                    self.wire.come[self.way].notify_one();
-                    return true;
-                }
-            }
-            self.wire.room[self.way].notified().await;
-        }
-    }
-}
-
-impl Drop for Sender {
-    fn drop(&mut self) {
-        self.wire.way(self.way).ended = true;
-        self.wire.come[self.way].notify_one();
-    }
-}
-
-impl Receiver {
-    /// What comes next; `None` when nothing comes any more.
-    pub async fn recv(&mut self) -> Option<Bytes> {
-        loop {
-            if self.wire.is_broken() {
-                return None;
-            }
-            let (ended, due) = {
-                let way = self.wire.way(self.way);
-                (way.ended, way.queue.front().map(|(at, _)| *at))
-            };
-            let come = &self.wire.come[self.way];
-            if self.net.is_silent(&self.wire, self.way) {
-                come.notified().await;
-                continue;
-            }
-            match due {
-                None if ended => return None,
-                None => come.notified().await,
-                Some(at) if at > Instant::now() => {
-                    tokio::select! {
-                        biased;
-                        () = come.notified() => {}
-                        () = sleep_until(at) => {}
-                    }
-                }
-                Some(_) => {
-                    let mut way = self.wire.way(self.way);
-                    let Some((_, message)) = way.queue.pop_front() else { continue };
-                    way.bytes -= message.len();
-                    drop(way);
-                    self.wire.room[self.way].notify_one();
-                    return Some(message);
-                }
-            }
-        }
-    }
-}
-
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        self.wire.way(self.way).deaf = true;
-        self.wire.room[self.way].notify_one();
     }
 }
 
@@ -248,6 +118,11 @@ impl State {
 
     fn is_stopped(&self, host: Host) -> bool {
         self.hosts.get(&host).is_some_and(|host| host.stopped)
+    }
+
+    /// Whether nothing passes from one end of a connection to the other, and back.
+    fn passes_not(&self, [a, b]: [Host; 2]) -> [bool; 2] {
+        [self.is_cut(a, b), self.is_cut(b, a)]
     }
 
     /// Whether one end of a connection hears nothing of the other one.
@@ -266,11 +141,20 @@ impl Net {
     pub fn new(seed: u64, delays: Delays) -> Net {
         let (hosts, cuts, wires) = Default::default();
         let rng = Rng::new(seed);
-        Net(Arc::new(Mutex::new(State { rng, delays, hosts, cuts, wires, next: 0 })))
+        let state = Mutex::new(State { rng, delays, hosts, cuts, wires, next: 0 });
+        Net(Arc::new(Ground { began: Instant::now(), state, post: Mutex::default() }))
+    }
+
+    fn began(&self) -> Instant {
+        self.0.began
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn post(&self) -> MutexGuard<'_, Post> {
+        self.0.post.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn delay(&self) -> Duration {
@@ -281,11 +165,6 @@ impl Net {
     /// Messages take so long from now on.
     pub fn set_delays(&self, delays: Delays) {
         self.state().delays = delays;
-    }
-
-    fn is_silent(&self, wire: &Wire, way: usize) -> bool {
-        let state = self.state();
-        state.is_cut(wire.ends[way], wire.ends[1 - way])
     }
 
     /// A process listens on a host: to peers, and to clients.
@@ -348,7 +227,7 @@ impl Net {
         let wires = self.state().wires();
         for wire in &wires {
             any |= self.note(wire);
-            wire.wake();
+            wire.set_silent(self.state().passes_not(wire.ends));
         }
         if any {
             self.sweep_later();
@@ -358,8 +237,7 @@ impl Net {
     /// Whether a connection is silent.
     fn note(&self, wire: &Wire) -> bool {
         let silent = wire.watched && self.state().is_silent(wire.ends);
-        let mut since = wire.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        *since = silent.then(|| since.unwrap_or_else(Instant::now));
+        wire.note(silent);
         silent
     }
 
@@ -369,12 +247,8 @@ impl Net {
         tokio::spawn(async move {
             sleep(SILENCE + late).await;
             let wires = net.state().wires();
-            for wire in wires {
-                let since = *wire.silent.lock().unwrap_or_else(PoisonError::into_inner);
-                if since.is_some_and(|since| since.elapsed() >= SILENCE) {
-                    wire.break_off();
-                }
-            }
+            let lost = |wire: &&Arc<Wire>| wire.silent_for().is_some_and(|time| time >= SILENCE);
+            wires.iter().filter(lost).for_each(|wire| wire.break_off());
         });
     }
 
@@ -385,33 +259,20 @@ impl Net {
     }
 
     fn wire(&self, from: Host, to: Host, watched: bool) -> [(Sender, Receiver); 2] {
-        let now = Instant::now();
-        let way = || {
-            let (queue, bytes) = Default::default();
-            Mutex::new(Way { queue, last: now, bytes, ended: false, deaf: false })
-        };
-        let wire = Arc::new(Wire {
-            ends: [from, to],
-            ways: [way(), way()],
-            come: Default::default(),
-            room: Default::default(),
-            broken: AtomicBool::new(false),
-            watched,
-            silent: Mutex::default(),
-        });
-        {
+        let wire = {
             let mut state = self.state();
+            let wire = Arc::new(Wire::new([from, to], watched, state.passes_not([from, to])));
             let id = state.next;
             state.next += 1;
             state.wires.insert(id, Arc::downgrade(&wire));
-        }
+            wire
+        };
         if self.note(&wire) {
             self.sweep_later();
         }
         let end = |way: usize| {
-            let (net, wire) = (self.clone(), wire.clone());
-            let sender = Sender { net: net.clone(), wire: wire.clone(), way };
-            (sender, Receiver { net, wire, way: 1 - way })
+            let sender = Sender { net: self.clone(), wire: wire.clone(), way };
+            (sender, Receiver { wire: wire.clone(), way: 1 - way })
         };
         [end(0), end(1)]
     }
@@ -457,19 +318,12 @@ fn host_at(address: &str) -> Option<Host> {
 
 /// Frames for the other end.
 fn frames(sender: Sender) -> Frames {
-    let say = |sender: Sender, frame: Bytes| async move {
-        if sender.send(frame).await { Ok(sender) } else { Err(()) }
-    };
-    Box::pin(futures::sink::unfold(sender, say))
+    Box::pin(sender.sink_map_err(|Unheard| ()))
 }
 
 /// What comes from the other end.
 fn heard(receiver: Receiver) -> Heard {
-    let hear = |mut receiver: Receiver| async move {
-        let message = receiver.recv().await?;
-        Some((Ok::<_, Status>(message), receiver))
-    };
-    futures::stream::unfold(receiver, hear).boxed()
+    receiver.map(Ok::<_, Status>).boxed()
 }
 
 impl Dial for Port {
@@ -502,14 +356,9 @@ async fn dial(net: Net, from: Host, address: &str, hello: Hello) -> Result<Call,
         let passes = net.trip(to, from).await;
         answered.ok().filter(|_| passes)
     };
-    let broken = async {
-        while !wire.is_broken() {
-            wire.room[0].notified().await;
-        }
-    };
     let answered = tokio::select! {
         biased;
-        () = broken => None,
+        () = wire.broken() => None,
         answered = answered => answered,
     };
     let welcome = answered.ok_or_else(unreachable)??;

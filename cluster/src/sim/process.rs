@@ -28,7 +28,7 @@ use crate::node::{Node, Roles, Simulated, Status};
 
 use super::journal::{Journal, What};
 use super::judge::{Eye, Judge};
-use super::net::{Host, Net, Port, Receiver, Sender, Visit, address};
+use super::net::{Host, Net, Port, Receiver, Sender, Unheard, Visit, address};
 use super::store::{LeaseWay, Memory};
 use super::will::Will;
 
@@ -100,7 +100,10 @@ impl Future for Gate {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let fate = {
             let mut lock = self.control.lock();
-            lock.1 = Some(cx.waker().clone());
+            match &mut lock.1 {
+                Some(waker) => waker.clone_from(cx.waker()),
+                none => *none = Some(cx.waker().clone()),
+            }
             lock.0
         };
         let me = &mut *self;
@@ -299,7 +302,7 @@ struct Says(Sender);
 
 impl Outbound for Says {
     async fn put(&mut self, message: Bytes) -> Result<(), Broken> {
-        if self.0.send(message).await { Ok(()) } else { Err(Broken) }
+        self.0.send(message).await.map_err(|Unheard| Broken)
     }
 
     async fn flush(&mut self) -> Result<(), Broken> {

@@ -1,6 +1,7 @@
 //! What clients are shown, and whether it may be.
 
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use purview::scene::{EntityId, Pos, Tick};
@@ -74,11 +75,13 @@ impl Judge {
             // A course may begin anywhere between two ticks.
             let looks = known != Some(pos) && !self.scope.judged;
             let Some(trail) = trails.get(&of).filter(|_| looks) else { continue };
-            let since = client.marks.get(&of).copied().filter(|_| !anew);
+            let before = client.marks.entry(of);
+            let since = match &before {
+                Entry::Occupied(mark) if !anew => Some(*mark.get()),
+                _ => None,
+            };
             match trail.find(pos, since) {
-                Ok(mark) => {
-                    client.marks.insert(of, mark);
-                }
+                Ok(mark) => drop(before.insert_entry(mark)),
                 Err(how) => astray = Some((of, pos, how)),
             }
         }
