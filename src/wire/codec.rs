@@ -85,13 +85,13 @@ pub(super) fn open(bytes: &[u8], max: usize) -> Result<(u8, &[u8]), DecodeError>
 
 /// Reads the fields; every byte must be used.
 pub(super) fn body<T: DeserializeOwned>(kind: u8, bytes: &[u8]) -> Result<T, DecodeError> {
+    if let Some(fields) = tight::read(bytes) {
+        return Ok(fields);
+    }
     shape::check(bytes).map_err(|fault| match fault {
         Fault::Broken(why) => DecodeError::Malformed(why),
         Fault::Foreign(why) => DecodeError::BadField { kind, why },
     })?;
-    if let Some(fields) = tight::read(bytes) {
-        return Ok(fields);
-    }
     rmp_serde::from_slice(bytes).map_err(|e| DecodeError::BadField { kind, why: brief(e) })
 }
 

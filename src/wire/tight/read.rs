@@ -84,13 +84,19 @@ impl<'de> Reader<'de> {
         })
     }
 
+    /// Bytes of a text.
     #[inline]
-    fn str(&mut self) -> Result<&'de str, Other> {
+    fn text(&mut self) -> Result<&'de [u8], Other> {
         let len = match self.byte()? {
             short @ 0xa0..=0xbf => usize::from(short & 0x1f),
             marker => self.length(marker, 0xd9)?,
         };
-        std::str::from_utf8(self.take(len)?).map_err(|_| Other)
+        self.take(len)
+    }
+
+    #[inline]
+    fn str(&mut self) -> Result<&'de str, Other> {
+        std::str::from_utf8(self.text()?).map_err(|_| Other)
     }
 
     #[inline]
@@ -100,26 +106,29 @@ impl<'de> Reader<'de> {
         self.take(len)
     }
 
-    /// How many values an array has.
+    /// How many values an array has. Each takes a byte at least: no more memory is taken for them than a small
+    /// multiple of what there is.
     #[inline]
     fn values(&mut self) -> Result<usize, Other> {
-        Ok(match self.byte()? {
+        let count = match self.byte()? {
             short @ 0x90..=0x9f => usize::from(short & 0x0f),
             0xdc => u16::from_be_bytes(self.array()?).into(),
             0xdd => u32::from_be_bytes(self.array()?) as usize,
             _ => return Err(Other),
-        })
+        };
+        if count <= self.bytes.len() { Ok(count) } else { Err(Other) }
     }
 
     /// How many pairs a map has.
     #[inline]
     fn pairs(&mut self) -> Result<usize, Other> {
-        Ok(match self.byte()? {
+        let count = match self.byte()? {
             short @ 0x80..=0x8f => usize::from(short & 0x0f),
             0xde => u16::from_be_bytes(self.array()?).into(),
             0xdf => u32::from_be_bytes(self.array()?) as usize,
             _ => return Err(Other),
-        })
+        };
+        if count <= self.bytes.len() / 2 { Ok(count) } else { Err(Other) }
     }
 
     #[inline]
@@ -131,7 +140,7 @@ impl<'de> Reader<'de> {
     }
 }
 
-macro_rules! numbers {
+macro_rules! scalars {
     ($read:ident, $visit:ident: $($ask:ident),*) => {
         $(#[inline]
         fn $ask<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Other> {
@@ -143,10 +152,12 @@ macro_rules! numbers {
 impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
     type Error = Other;
 
-    numbers!(unsigned, visit_u64: deserialize_u8, deserialize_u16, deserialize_u32, deserialize_u64);
-    numbers!(signed, visit_i64: deserialize_i8, deserialize_i16, deserialize_i32, deserialize_i64);
-    numbers!(str, visit_borrowed_str: deserialize_str, deserialize_string, deserialize_identifier);
-    numbers!(bin, visit_borrowed_bytes: deserialize_bytes, deserialize_byte_buf);
+    scalars!(unsigned, visit_u64: deserialize_u8, deserialize_u16, deserialize_u32, deserialize_u64);
+    scalars!(signed, visit_i64: deserialize_i8, deserialize_i16, deserialize_i32, deserialize_i64);
+    scalars!(str, visit_borrowed_str: deserialize_str, deserialize_string);
+    // The name of a variant is one of a few, or none.
+    scalars!(text, visit_borrowed_bytes: deserialize_identifier);
+    scalars!(bin, visit_borrowed_bytes: deserialize_bytes, deserialize_byte_buf);
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Other> {
         Err(Other)
