@@ -229,12 +229,15 @@ impl Switch {
     /// Whether who speaks may be the owner.
     fn believes(&self, input: &Input, epoch: Epoch, from: u64) -> bool {
         let Some(region) = speaker(input) else { return true };
-        if epoch < self.epoch(region) && !mutants::has(Mutant::AnyEpoch) {
+        let known = self.epoch(region);
+        if epoch < known && !mutants::has(Mutant::AnyEpoch) {
             self.metrics.fenced.fetch_add(1, Relaxed);
             tracing::warn!(%region, %epoch, from, "a message of a former owner was dropped");
             return false;
         }
-        self.set_epoch(region, epoch);
+        if epoch > known {
+            self.set_epoch(region, epoch);
+        }
         true
     }
 

@@ -192,6 +192,14 @@ struct Inner {
     inputs: u64,
 }
 
+impl Inner {
+    /// Whether the store has not told a process that others have a region that it holds under this epoch.
+    fn is_betrayed(&self, now: Duration, process: (Host, u64), one: (RegionId, Epoch)) -> bool {
+        let is = |what| self.betrayed.get(&(process, what)).is_some_and(|until| now < *until);
+        !self.betrayed.is_empty() && (is(None) || is(Some(one)))
+    }
+}
+
 /// Sees everything.
 pub struct Judge {
     journal: Journal,
@@ -308,19 +316,13 @@ impl Judge {
         self.inner().betrayed.insert((process, Some(one)), until);
     }
 
-    fn is_betrayed(&self, process: (Host, u64), region: RegionId, epoch: Epoch) -> bool {
-        let (inner, now) = (self.inner(), self.journal.now());
-        let is = |what| inner.betrayed.get(&(process, what)).is_some_and(|until| now < *until);
-        is(None) || is(Some((region, epoch)))
-    }
-
     fn acted(&self, process: (Host, u64), region: &Region) {
         let (id, epoch, tick) = (region.id(), region.epoch(), region.current_tick());
         let at = self.journal.now();
         self.note_places(region);
         let before = self.inner().regions.get(&id).copied();
         let deposed = before.is_some_and(|before| epoch < before.epoch);
-        if deposed && self.is_betrayed(process, id, epoch) {
+        if deposed && self.inner().is_betrayed(at, process, (id, epoch)) {
             return;
         }
         self.check(
@@ -390,13 +392,16 @@ impl Judge {
 
     fn entity_acted(&self, now: Acting) {
         let (id, process) = (now.player.id, now.process);
-        // The store has granted to others what it holds: where one of these has the entity it acts for nobody.
-        let betrayed = self.is_betrayed(process, now.region, now.region_epoch);
-        let others = |before: &Acting| before.process != process;
-        if betrayed && self.inner().acting.get(&id).is_some_and(others) {
-            return;
-        }
-        let before = self.inner().acting.insert(id, now);
+        let before = {
+            let mut inner = self.inner();
+            // The store has granted to others what it holds: where one of these has the entity it acts for nobody.
+            let betrayed = inner.is_betrayed(now.at, process, (now.region, now.region_epoch));
+            let others = |before: &Acting| before.process != process;
+            if betrayed && inner.acting.get(&id).is_some_and(others) {
+                return;
+            }
+            inner.acting.insert(id, now)
+        };
         let place = |a: &Acting| (a.region, a.region_epoch, a.process, a.player.epoch);
         if let Some(before) = &before {
             self.check(Invariant::OneReal, &[id], one_real(before, &now));

@@ -86,8 +86,6 @@ struct HostState {
 }
 
 struct State {
-    rng: Rng,
-    delays: Delays,
     hosts: BTreeMap<Host, HostState>,
     /// From whom nothing passes to whom.
     cuts: BTreeSet<(Host, Host)>,
@@ -140,9 +138,9 @@ impl Net {
     /// A network without anybody.
     pub fn new(seed: u64, delays: Delays) -> Net {
         let (hosts, cuts, wires) = Default::default();
-        let rng = Rng::new(seed);
-        let state = Mutex::new(State { rng, delays, hosts, cuts, wires, next: 0 });
-        Net(Arc::new(Ground { began: Instant::now(), state, post: Mutex::default() }))
+        let state = Mutex::new(State { hosts, cuts, wires, next: 0 });
+        let post = Mutex::new(Post::new(seed, delays));
+        Net(Arc::new(Ground { began: Instant::now(), state, post }))
     }
 
     fn began(&self) -> Instant {
@@ -158,13 +156,12 @@ impl Net {
     }
 
     fn delay(&self) -> Duration {
-        let State { rng, delays, .. } = &mut *self.state();
-        delays.draw(rng)
+        self.post().delay()
     }
 
     /// Messages take so long from now on.
     pub fn set_delays(&self, delays: Delays) {
-        self.state().delays = delays;
+        self.post().delays = delays;
     }
 
     /// A process listens on a host: to peers, and to clients.

@@ -17,7 +17,8 @@ use purview::clock;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Host, Net};
+use super::{Delays, Host, Net};
+use crate::rng::Rng;
 
 /// Bytes that may be under way on one direction of a connection.
 const WINDOW: usize = 4 << 20;
@@ -197,12 +198,12 @@ impl Sender {
         if way.broken || way.deaf {
             return Err(Unheard);
         }
-        let at = self.net.arrival().max(way.last);
-        way.last = at;
+        let now = clock::now() - self.net.began();
         way.bytes += message.len();
         way.queue.push_back(message);
-        drop(way);
-        self.net.post().bring(at, &self.wire, self.way);
+        let mut post = self.net.post();
+        way.last = post.arrival(now).max(way.last);
+        post.bring(way.last, &self.wire, self.way);
         Ok(())
     }
 
@@ -293,8 +294,9 @@ impl Drop for Receiver {
 type Arrivals = Vec<(Arc<Wire>, usize)>;
 
 /// What is under way on all connections.
-#[derive(Default)]
 pub(super) struct Post {
+    rng: Rng,
+    pub(super) delays: Delays,
     due: BTreeMap<Ms, Arrivals>,
     /// Kept for their memory.
     spare: Vec<Arrivals>,
@@ -304,6 +306,21 @@ pub(super) struct Post {
 }
 
 impl Post {
+    pub(super) fn new(seed: u64, delays: Delays) -> Post {
+        let (due, spare, carrier) = Default::default();
+        Post { rng: Rng::new(seed), delays, due, spare, until: 0, carrier }
+    }
+
+    /// How long a message takes.
+    pub(super) fn delay(&mut self) -> Duration {
+        self.delays.draw(&mut self.rng)
+    }
+
+    /// When something arrives that is said now.
+    fn arrival(&mut self, now: Duration) -> Ms {
+        (now + self.delay()).as_nanos().div_ceil(1_000_000) as Ms
+    }
+
     /// A message that was said arrives then.
     fn bring(&mut self, at: Ms, wire: &Arc<Wire>, way: usize) {
         let spare = &mut self.spare;
@@ -328,12 +345,6 @@ impl Post {
 impl Net {
     fn now(&self) -> Ms {
         (clock::now() - self.began()).as_millis() as Ms
-    }
-
-    /// When something arrives that is said now.
-    fn arrival(&self) -> Ms {
-        let at = clock::now() - self.began() + self.delay();
-        at.as_nanos().div_ceil(1_000_000) as Ms
     }
 
     /// Brings everything that is said to where it is to be, for as long as there is a network.
@@ -366,5 +377,89 @@ impl Net {
                 self.post().spare.push(arrivals);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt, StreamExt};
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::sim::net::Delays;
+
+    /// A network, and both ends of a connection on it.
+    fn connected(delays: Delays) -> (Net, [(Sender, Receiver); 2]) {
+        let net = Net::new(7, delays);
+        tokio::spawn(net.clone().carry());
+        let ends = net.wire(1, 2, true);
+        (net, ends)
+    }
+
+    fn number(n: u32) -> Bytes {
+        Bytes::copy_from_slice(&n.to_be_bytes())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_said_arrives_in_order_and_takes_its_time() {
+        let (_net, [(says, _), (_, mut hears)]) = connected(Delays::BUSY);
+        let began = Instant::now();
+        for n in 0..200 {
+            says.send(number(n)).await.unwrap();
+            sleep(Duration::from_millis(u64::from(n % 3))).await;
+        }
+        drop(says);
+        for n in 0..200 {
+            assert_eq!(hears.next().await, Some(number(n)));
+        }
+        assert_eq!(hears.next().await, None, "nothing more is said");
+        assert!(began.elapsed() > Duration::from_millis(200), "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_takes_as_long_as_the_network_does() {
+        let (_net, [(says, _), (_, mut hears)]) = connected(Delays::QUIET);
+        let began = Instant::now();
+        says.send(number(1)).await.unwrap();
+        assert_eq!(hears.recv().now_or_never(), None);
+        hears.recv().await.unwrap();
+        let took = began.elapsed();
+        assert!(took > Duration::ZERO && took <= Duration::from_millis(3), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_said_over_a_cut_waits_for_its_mending() {
+        let (net, [(says, mut heard_back), (says_back, mut hears)]) = connected(Delays::QUIET);
+        net.cut(&[(1, 2)]);
+        says.send(number(1)).await.unwrap();
+        says_back.send(number(2)).await.unwrap();
+        assert_eq!(heard_back.recv().await, Some(number(2)), "the other way is open");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(hears.recv().now_or_never(), None);
+        net.mend();
+        assert_eq!(hears.recv().now_or_never(), Some(Some(number(1))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_hears_nothing_for_long_gives_the_connection_up() {
+        let (net, [(says, mut heard_back), _other]) = connected(Delays::QUIET);
+        net.cut(&[(2, 1)]);
+        let began = Instant::now();
+        assert_eq!(heard_back.recv().await, None);
+        assert!(began.elapsed() >= Duration::from_secs(3), "{:?}", began.elapsed());
+        assert_eq!(says.send(number(1)).await, Err(Unheard));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_says_much_waits_until_it_is_heard() {
+        let (_net, [(says, _), (_, mut hears)]) = connected(Delays::QUIET);
+        let half = Bytes::from(vec![0; WINDOW / 2]);
+        says.send(half.clone()).await.unwrap();
+        says.send(half.clone()).await.unwrap();
+        assert_eq!(says.send(half.clone()).now_or_never(), None, "there is no room");
+        assert!(hears.recv().await.is_some());
+        assert_eq!(says.send(half).now_or_never(), Some(Ok(())));
+        drop(hears);
+        assert_eq!(says.send(number(1)).await, Err(Unheard), "nobody listens");
     }
 }
