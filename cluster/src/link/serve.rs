@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use purview::wire::peer::{self, MAX_PEER_MSG};
+use purview::wire::peer::{self, MAX_PEER_MSG, PeerMsg};
 use tokio::sync::Mutex as AsyncMutex;
 use tonic::body::Body;
 use tonic::server::{Grpc, StreamingService};
@@ -21,7 +21,7 @@ use super::codec::Plain;
 use super::hello::{Hello, Kind, Refused, Versions, Welcome};
 use super::lane::{FRAME_BYTES, Receiving};
 use super::road::Heard;
-use super::switch::Switch;
+use super::switch::{Switch, follows};
 use super::taken::{Taken, Taking, acknowledgements};
 use crate::home::Home;
 
@@ -145,16 +145,30 @@ impl Inboxes {
             }
             let bytes = frame.len();
             let messages = inbox.receiving.take(frame);
+            let mut lasts = false;
             for message in messages.map_err(|e| Status::data_loss(e.to_string()))? {
                 match peer::decode(&message) {
-                    Ok(message) => self.switch.take(hello.from, hello.kind, message).await,
+                    Ok(message) => {
+                        lasts |= !is_fleeting(&message);
+                        self.switch.take(hello.from, hello.kind, message).await;
+                    }
                     // The lane goes on behind it.
                     Err(error) => self.switch.refused(hello.from, &error),
                 }
             }
-            taking.took(inbox.receiving.want() - 1, bytes);
+            taking.took(inbox.receiving.want() - 1, bytes, lasts);
         }
         Ok(())
+    }
+}
+
+/// Whether a message is of no use to anybody else once its receiver is dead. What is, is acknowledged at once: whoever
+/// said it would say it to the next owner, also when the dead one has acted on it.
+fn is_fleeting(message: &PeerMsg) -> bool {
+    match message {
+        PeerMsg::Frames { .. } => true,
+        PeerMsg::Region { input, .. } => !follows(input),
+        _ => false,
     }
 }
 

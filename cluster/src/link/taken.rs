@@ -1,5 +1,6 @@
-//! How far everything was taken that came on a lane's connection: said to the other end now and then, which keeps
-//! until then what it has sent.
+//! How far everything was taken that came on a lane's connection: said to the other end, which keeps until then what it
+//! has sent. Of what lasts (an entity that is handed over, a move) it is said at once: given back after a death, it is
+//! said again to the next owner. Of the rest it is said together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -45,9 +46,10 @@ impl Taken {
 pub(super) struct Taking(pub(super) Arc<Taken>);
 
 impl Taking {
-    /// So many bytes more were taken, up to this message.
-    pub(super) fn took(&self, upto: u64, bytes: usize) {
+    /// So many bytes more were taken, up to this message; with `lasts` it is said at once.
+    pub(super) fn took(&self, upto: u64, bytes: usize, lasts: bool) {
         self.0.upto.store(upto, Relaxed);
+        let bytes = if lasts { MUCH } else { bytes };
         if self.0.bytes.fetch_add(bytes, Relaxed) + bytes >= MUCH {
             self.0.much.notify_one();
         }
@@ -103,20 +105,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn little_is_acknowledged_together_and_much_at_once() {
+    async fn little_is_acknowledged_together_and_what_is_much_or_lasts_at_once() {
         let taken = Arc::new(Taken::upto(4));
         let taking = Taking(taken.clone());
         let mut words = acknowledgements(taken);
         assert_eq!(next(&mut words).now_or_never(), None, "nothing was taken");
         let began = Instant::now();
-        taking.took(5, 100);
+        taking.took(5, 100, false);
         assert_eq!(next(&mut words).now_or_never(), None, "more may come");
-        taking.took(9, 100);
+        taking.took(9, 100, false);
         assert_eq!(next(&mut words).await, Some(9));
         assert!(began.elapsed() >= LATE && began.elapsed() < LATE * 2, "{:?}", began.elapsed());
-        taking.took(10, MUCH);
+        taking.took(10, MUCH, false);
         assert_eq!(next(&mut words).now_or_never(), Some(Some(10)), "much");
-        taking.took(11, 1);
+        taking.took(11, 1, true);
+        assert_eq!(next(&mut words).now_or_never(), Some(Some(11)), "what lasts");
+        taking.took(12, 1, false);
         drop(taking);
         assert_eq!(next(&mut words).now_or_never(), Some(None), "nobody takes anything any more");
     }

@@ -277,6 +277,13 @@ fn releases_next_to_each_other_talk_and_others_do_not() {
     });
 }
 
+/// Bytes that are under way, or taken and not acknowledged.
+fn unacknowledged(side: &Side) -> usize {
+    let mut all = 0;
+    side.links.each_lane(|.., bytes| all += bytes);
+    all
+}
+
 #[test]
 fn a_former_owner_is_not_believed_and_what_a_dead_peer_did_not_hear_is_given_back() {
     System::new().block_on(async {
@@ -295,6 +302,8 @@ fn a_former_owner_is_not_believed_and_what_a_dead_peer_did_not_hear_is_given_bac
         assert_eq!(*heard.lock().unwrap(), [1]);
         let fenced = &b.links.switch().metrics().fenced;
         assert_eq!(fenced.load(std::sync::atomic::Ordering::Relaxed), 1);
+        // What was taken is acknowledged a little later.
+        wait_for("acknowledgements", || unacknowledged(&a) == 0).await;
         // The peer is gone, without a word.
         b.links.stop();
         drop(b);
