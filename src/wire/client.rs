@@ -271,7 +271,7 @@ messages! {
     /// What a server sends.
     ServerMsg, max MAX_SERVER_FRAME, {
         Welcome = 64,
-        Joined = 65,
+        Joined in Box = 65,
         Frame in Box = 66,
         Pong = 67,
         Refused = 68,

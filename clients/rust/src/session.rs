@@ -432,7 +432,7 @@ impl Receiver {
         self.messages += 1;
         Ok(Told::Event(match ServerMsg::decode(&bytes)? {
             ServerMsg::Welcome(m) => return Ok(Told::Welcome(m)),
-            ServerMsg::Joined(m) => Event::Joined(Box::new(m)),
+            ServerMsg::Joined(m) => Event::Joined(m),
             ServerMsg::Frame(m) => Event::Frame(m),
             ServerMsg::Pong(m) => Event::Pong(m),
             ServerMsg::Refused(m) => Event::Refused(m),

@@ -280,7 +280,7 @@ fn releases_next_to_each_other_talk_and_others_do_not() {
 /// Bytes that are under way, or taken and not acknowledged.
 fn unacknowledged(side: &Side) -> usize {
     let mut all = 0;
-    side.links.each_lane(|.., bytes| all += bytes);
+    side.links.each_lane(|_, _, _, _, bytes| all += bytes);
     all
 }
 

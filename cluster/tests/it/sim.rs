@@ -128,6 +128,20 @@ fn what_has_ever_failed_fails_no_more() {
     }
 }
 
+/// Seeds that have found something where processes die often, with 40 players.
+const FOUND_AMONG_DEATHS: [(u64, &str); 3] = [
+    (510166, "what a dead peer had taken is acknowledged late, and said again to the next owner"),
+    (510190, "the same"),
+    (510206, "the same"),
+];
+
+#[test]
+fn what_a_dead_peer_has_acted_on_is_not_done_again() {
+    for (seed, _) in FOUND_AMONG_DEATHS {
+        holds(&Options { players: 40, ..options(seed, "crash=4,delay,shelf,engine") });
+    }
+}
+
 /// Seeds that have found something with beasts and 16 players.
 const FOUND_AMONG_BEASTS: [(u64, &str); 2] = [
     (330033, "an owner that is none any more hands a player over after its death"),

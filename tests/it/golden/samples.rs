@@ -16,7 +16,6 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 /// A message of either side.
 #[derive(Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "there is a handful of samples")]
 pub enum Message {
     Client(ClientMsg),
     Server(ServerMsg),

@@ -96,7 +96,7 @@ impl Client {
             ServerMsg::Welcome(welcome) => self.session = Some(welcome.session),
             ServerMsg::Joined(joined) => {
                 self.pos = joined.pos;
-                self.joined.push(joined);
+                self.joined.push(*joined);
             }
             ServerMsg::Frame(frame) => self.believe(*frame),
             ServerMsg::Pong(_) => self.pongs += 1,

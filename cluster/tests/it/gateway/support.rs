@@ -296,7 +296,7 @@ impl World {
         assert!(matches!(client.hear().await, Said::Msg(ServerMsg::Welcome(_))));
         client.say(join(None)).await;
         match client.hear().await {
-            Said::Msg(ServerMsg::Joined(joined)) => joined,
+            Said::Msg(ServerMsg::Joined(joined)) => *joined,
             other => panic!("wanted Joined, got {other:?}"),
         }
     }
