@@ -30,7 +30,7 @@ pub(super) struct Taken {
     ended: AtomicBool,
     /// Told when something was taken.
     more: Notify,
-    /// Told when much was, or nothing will be any more.
+    /// Told when much was, or something that lasts, or nothing will be any more.
     much: Notify,
 }
 
