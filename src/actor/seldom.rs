@@ -154,6 +154,19 @@ mod tests {
     }
 
     #[test]
+    fn the_same_task_is_woken_again_and_again() {
+        let (said, heard) = mpsc::unbounded();
+        let mut seldom = Seldom::new(heard);
+        let count = Arc::<Count>::default();
+        let waker = count.clone().into();
+        for round in 1..=3 {
+            while seldom.poll_next_unpin(&mut Context::from_waker(&waker)).is_ready() {}
+            said.unbounded_send(()).unwrap();
+            assert_eq!(count.0.load(Ordering::Relaxed), round);
+        }
+    }
+
+    #[test]
     fn whoever_looked_last_is_woken_each_time() {
         let (said, heard) = mpsc::unbounded();
         let mut seldom = Seldom::new(heard);

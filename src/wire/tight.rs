@@ -153,6 +153,22 @@ mod tests {
     }
 
     #[test]
+    fn where_a_number_needs_another_byte_it_has_one() {
+        for bits in 0..64 {
+            for near in [-2i64, -1, 0, 1] {
+                let (up, down) =
+                    ((1i64 << bits).wrapping_add(near), (-1i64 << bits).wrapping_add(near));
+                for n in [(up as u64, up), (down as u64, down)] {
+                    let mut bytes = Vec::new();
+                    assert!(write(&mut bytes, &n));
+                    assert_eq!(bytes, rmp_serde::to_vec(&n).unwrap(), "{n:?}");
+                    assert_eq!(read::<(u64, i64)>(&bytes), Some(n));
+                }
+            }
+        }
+    }
+
+    #[test]
     fn what_cannot_be_written_leaves_nothing() {
         let mut bytes = vec![7];
         assert!(!write(&mut bytes, &("a", u128::MAX)));
