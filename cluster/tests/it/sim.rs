@@ -142,10 +142,15 @@ fn what_a_dead_peer_has_acted_on_is_not_done_again() {
     }
 }
 
-/// Seeds that have found something with beasts and 16 players.
-const FOUND_AMONG_BEASTS: [(u64, &str); 2] = [
-    (330033, "an owner that is none any more hands a player over after its death"),
-    (330201, "one who has gone on since is handed over again after a death"),
+/// Seeds that have found something with beasts, and with how many players.
+const FOUND_AMONG_BEASTS: [(u64, u32, &str); 3] = [
+    (330033, 16, "an owner that is none any more hands a player over after its death"),
+    (330201, 16, "one who has gone on since is handed over again after a death"),
+    (
+        1762489150,
+        24,
+        "a new region takes what a neighbour that went ahead has said before for known",
+    ),
 ];
 
 /// Beasts that no client steers are handed over, mirrored and taken back like players, and nobody presents them.
@@ -154,8 +159,8 @@ fn every_beast_lives_in_one_place() {
     for seed in [7, 8] {
         holds(&Options { fauna: true, ..options(seed, "all") });
     }
-    for (seed, _) in FOUND_AMONG_BEASTS {
-        holds(&Options { players: 16, fauna: true, ..options(seed, "all") });
+    for (seed, players, _) in FOUND_AMONG_BEASTS {
+        holds(&Options { players, fauna: true, ..options(seed, "all") });
     }
 }
 

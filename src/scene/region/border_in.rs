@@ -44,7 +44,8 @@ pub struct Neighbour {
     ended: bool,
     /// It was no neighbour before; what lineage it has is no news.
     is_new: bool,
-    /// Nothing whole has come from it since this region goes on from a checkpoint.
+    /// Nothing whole has come from it since this region goes on from a checkpoint, or since it is a neighbour: one that
+    /// has gone by a new map before this region has said what it has when nobody heard it.
     blank: bool,
     /// After which tick the map has changed, until it has said what it has by the new one.
     changed: Option<Tick>,
@@ -109,7 +110,10 @@ impl Inbound {
         let mut old = std::mem::take(&mut self.neighbours);
         let neighbour = |r: &RegionEntry| match old.iter().position(|n| n.id == r.id) {
             Some(at) => Neighbour { ended: false, ..old.swap_remove(at) },
-            None => Neighbour { last: after, sound: after, is_new: true, ..Neighbour::new(r) },
+            None => {
+                let new = Neighbour::new(r);
+                Neighbour { last: after, sound: after, is_new: true, blank: true, ..new }
+            }
         };
         self.neighbours = neighbours.iter().map(neighbour).collect();
         self.neighbours.iter_mut().for_each(|n| n.changed = Some(after));
@@ -189,7 +193,7 @@ impl Inbound {
             last: n.last,
             progress: n.progress,
             sound: n.sound,
-            expired: n.expired,
+            expired: n.expired || n.blank,
             waiting: if whole { n.waiting.iter().cloned().collect() } else { Vec::new() },
         });
         saved.collect()
@@ -208,6 +212,8 @@ impl Inbound {
             (n.epoch, n.lineage) = (n.epoch.max(saved.epoch), n.lineage.max(saved.lineage));
             n.since = n.epoch.max(fences.get(&n.id).copied().unwrap_or_default());
             (n.last, n.sound, n.expired) = (saved.last, saved.sound, saved.expired);
+            // There is nothing of it here to which changes alone could be applied.
+            n.blank = saved.expired;
             n.progress = saved.progress;
             n.waiting = saved.waiting.into();
         }

@@ -26,11 +26,13 @@ pub struct Mapping {
 
 impl Mapping {
     /// Whether a message is for a region that is no more: only a player's farewell to somebody of whom it
-    /// has heard nothing for a hundred ticks may be.
+    /// has heard nothing for a hundred ticks may be, and what a region that goes on from a checkpoint says to
+    /// all who may have had its entities: one that is no more has none.
     pub fn is_lost(&self, from: RegionId, to: RegionId, input: &Input) -> bool {
         let lost = self.gone.contains(&to);
-        let farewell = matches!(input, Input::View(ViewMsg { say: Say::No { .. }, .. }));
-        assert!(!lost || farewell, "{from} says to {to}, which is no more: {input:?}");
+        let may_be =
+            matches!(input, Input::View(ViewMsg { say: Say::No { .. }, .. }) | Input::Claims(_));
+        assert!(!lost || may_be, "{from} says to {to}, which is no more: {input:?}");
         lost
     }
 }
