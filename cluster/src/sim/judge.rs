@@ -17,6 +17,7 @@
 //! | `Quiescence` | when nothing happens any more everybody is where it wants to be, and shown exactly to those near |
 //! | `Bounded` | what waits for a peer stays within its bound |
 
+mod client;
 mod rules;
 mod sights;
 mod trails;
@@ -29,14 +30,15 @@ use std::time::Duration;
 
 use purview::actor::directory::Witness;
 use purview::scene::inspect::ActingPlayer;
-use purview::scene::{EntityId, Epoch, Pos, Region, RegionId, SceneId, Seq, Tick};
+use purview::scene::{EntityId, Epoch, Region, RegionId, SceneId, Seq, Tick};
 use rustc_hash::FxHashMap;
 
+pub use self::client::Client;
 pub use self::rules::{Floor, Place, Scope};
 use self::rules::{
     input_order, old_ghosts, one_authority, one_real, overlap, shown_are_near, views_are_stable,
 };
-use self::trails::{Mark, Trail};
+use self::trails::Trail;
 use super::journal::{Journal, What};
 use super::net::Host;
 
@@ -131,39 +133,8 @@ struct Authority {
     at: Duration,
 }
 
-/// An act that a client was shown: its number, when, and as of when.
-#[derive(Debug, Clone, Copy)]
-struct ShownAct {
-    number: u64,
-    at: Duration,
-    of: Duration,
-}
-
 /// A process, and what others have of it: a region that it holds under an epoch, or all.
 type Betrayal = ((Host, u64), Option<(RegionId, Epoch)>);
-
-/// What the judge knows of a client.
-#[derive(Debug, Clone, Default)]
-pub struct Client {
-    /// Its last input.
-    pub said: Seq,
-    /// Where that puts it.
-    pub place: Place,
-    /// The last input that was acknowledged.
-    pub acked: Seq,
-    /// Who is shown to it, and where.
-    pub shown: BTreeMap<EntityId, Pos>,
-    /// The last place of each that it was shown.
-    marks: FxHashMap<EntityId, Mark>,
-    /// The last act of each that it was shown.
-    acts: FxHashMap<EntityId, ShownAct>,
-    /// Since when each is shown to it.
-    since: FxHashMap<EntityId, Duration>,
-    /// When it has joined or jumped last, or has begun to leave.
-    pub leapt: Duration,
-    /// It has no connection.
-    pub away: bool,
-}
 
 #[derive(Default)]
 struct Inner {
@@ -518,7 +489,7 @@ impl Judge {
         if unsettled.is_some() {
             return unsettled;
         }
-        let shown = inner.clients.iter().map(|(id, client)| (*id, &client.shown)).collect();
+        let shown = inner.clients.iter().map(|(id, client)| (*id, client.shown())).collect();
         let stable = views_are_stable(&shown, &all, &self.scope);
         stable.err().map(|(one, other, text)| (vec![one, other], text))
     }
@@ -547,7 +518,7 @@ impl Judge {
         if place != client.place {
             return Err((None, format!("{id} is at {place:?}, not at {:?}", client.place)));
         }
-        shown_are_near((id, place), &client.shown, all, &self.scope)
+        shown_are_near((id, place), &client.shown(), all, &self.scope)
             .map_err(|(other, text)| (Some(other), text))
     }
 

@@ -110,20 +110,20 @@ impl Flow {
         self.held_since_ms.map(|since| now_ms.saturating_sub(since))
     }
 
-    /// What the region has to be told, if anything; it counts as told from now on.
-    pub(super) fn settle(&mut self, now_ms: u64, id: EntityId) -> [Option<Input>; 2] {
-        let resync = (self.resync == Resync::Due).then(|| {
+    /// Tells the region what it has to be told, if anything; it counts as told from now on.
+    pub(super) fn settle(&mut self, now_ms: u64, id: EntityId, mut tell: impl FnMut(Input)) {
+        if self.resync == Resync::Due {
             self.resync = Resync::Asked(now_ms);
-            Input::Resync(id)
-        });
-        let resync = resync.filter(|_| !mutants::has(Mutant::NoResync));
-        let hold = self.held_since_ms.is_some();
-        if hold == self.told_hold {
-            return [resync, None];
+            if !mutants::has(Mutant::NoResync) {
+                tell(Input::Resync(id));
+            }
         }
-        self.told_hold = hold;
-        self.release_unproven = !hold;
-        [resync, Some(if hold { Input::Hold(id) } else { Input::Release(id) })]
+        let hold = self.held_since_ms.is_some();
+        if hold != self.told_hold {
+            self.told_hold = hold;
+            self.release_unproven = !hold;
+            tell(if hold { Input::Hold(id) } else { Input::Release(id) });
+        }
     }
 
     /// The region's mailbox was full.

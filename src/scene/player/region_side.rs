@@ -348,7 +348,7 @@ impl Player {
                 return;
             }
             State::InWorld | State::Leaving => {
-                self.flow.settle(now_ms, self.id).into_iter().flatten().for_each(&mut tell);
+                self.flow.settle(now_ms, self.id, &mut tell);
                 let sent = self.unacknowledged.partition_point(|(seq, _)| *seq < self.next_send);
                 for (seq, order) in self.unacknowledged.range(sent..) {
                     self.next_send = Seq(seq.0.saturating_add(1));

@@ -33,19 +33,19 @@ impl<'de> Reader<'de> {
         Ok(head)
     }
 
-    #[inline]
+    #[inline(always)]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Other> {
         let (head, rest) = self.bytes.split_first_chunk().ok_or(Other)?;
         self.bytes = rest;
         Ok(*head)
     }
 
-    #[inline]
+    #[inline(always)]
     fn byte(&mut self) -> Result<u8, Other> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    #[inline]
+    #[inline(always)]
     fn unsigned(&mut self) -> Result<u64, Other> {
         Ok(match self.byte()? {
             small @ 0..=0x7f => small.into(),
@@ -57,7 +57,7 @@ impl<'de> Reader<'de> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn signed(&mut self) -> Result<i64, Other> {
         Ok(match self.byte()? {
             small @ (0..=0x7f | 0xe0..) => (small as i8).into(),
@@ -108,7 +108,7 @@ impl<'de> Reader<'de> {
 
     /// How many values an array has. Each takes a byte at least: no more memory is taken for them than a small
     /// multiple of what there is.
-    #[inline]
+    #[inline(always)]
     fn values(&mut self) -> Result<usize, Other> {
         let count = match self.byte()? {
             short @ 0x90..=0x9f => usize::from(short & 0x0f),
@@ -131,7 +131,7 @@ impl<'de> Reader<'de> {
         if count <= self.bytes.len() / 2 { Ok(count) } else { Err(Other) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn seq<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Other> {
         let left = self.values()?;
         let mut within = Within { reader: self, left };
@@ -276,7 +276,7 @@ struct Within<'a, 'de> {
 impl<'de> SeqAccess<'de> for &mut Within<'_, 'de> {
     type Error = Other;
 
-    #[inline]
+    #[inline(always)]
     fn next_element_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,

@@ -35,26 +35,41 @@ fn map(out: &mut Vec<u8>, len: usize) {
 /// A length of two bytes, or of four.
 fn wide(out: &mut Vec<u8>, [two, four]: [u8; 2], len: usize) {
     match u16::try_from(len) {
-        Ok(len) => marked(out, two, len.to_be_bytes()),
-        Err(_) => marked(out, four, (len as u32).to_be_bytes()),
+        Ok(len) => marked_2(out, two, len.to_be_bytes()),
+        Err(_) => marked_4(out, four, (len as u32).to_be_bytes()),
     }
 }
 
+// A marker and what follows it, at once: room is looked for only once.
+
 #[inline]
-fn marked<const N: usize>(out: &mut Vec<u8>, marker: u8, bytes: [u8; N]) {
-    out.reserve(1 + N);
-    out.push(marker);
-    out.extend_from_slice(&bytes);
+fn marked_1(out: &mut Vec<u8>, marker: u8, [a]: [u8; 1]) {
+    out.extend_from_slice(&[marker, a]);
+}
+
+#[inline]
+fn marked_2(out: &mut Vec<u8>, marker: u8, [a, b]: [u8; 2]) {
+    out.extend_from_slice(&[marker, a, b]);
+}
+
+#[inline]
+fn marked_4(out: &mut Vec<u8>, marker: u8, [a, b, c, d]: [u8; 4]) {
+    out.extend_from_slice(&[marker, a, b, c, d]);
+}
+
+#[inline]
+fn marked_8(out: &mut Vec<u8>, marker: u8, [a, b, c, d, e, f, g, h]: [u8; 8]) {
+    out.extend_from_slice(&[marker, a, b, c, d, e, f, g, h]);
 }
 
 #[inline]
 pub(in crate::wire) fn uint(out: &mut Vec<u8>, n: u64) {
     match n {
         0..=0x7f => out.push(n as u8),
-        0x80..=0xff => marked(out, 0xcc, [n as u8]),
-        0x100..=0xffff => marked(out, 0xcd, (n as u16).to_be_bytes()),
-        0x1_0000..=0xffff_ffff => marked(out, 0xce, (n as u32).to_be_bytes()),
-        _ => marked(out, 0xcf, n.to_be_bytes()),
+        0x80..=0xff => marked_1(out, 0xcc, [n as u8]),
+        0x100..=0xffff => marked_2(out, 0xcd, (n as u16).to_be_bytes()),
+        0x1_0000..=0xffff_ffff => marked_4(out, 0xce, (n as u32).to_be_bytes()),
+        _ => marked_8(out, 0xcf, n.to_be_bytes()),
     }
 }
 
@@ -63,17 +78,17 @@ pub(in crate::wire) fn sint(out: &mut Vec<u8>, n: i64) {
     match n {
         0.. => uint(out, n as u64),
         -32..=-1 => out.push(n as i8 as u8),
-        -0x80..=-33 => marked(out, 0xd0, (n as i8).to_be_bytes()),
-        -0x8000..=-0x81 => marked(out, 0xd1, (n as i16).to_be_bytes()),
-        -0x8000_0000..=-0x8001 => marked(out, 0xd2, (n as i32).to_be_bytes()),
-        _ => marked(out, 0xd3, n.to_be_bytes()),
+        -0x80..=-33 => marked_1(out, 0xd0, (n as i8).to_be_bytes()),
+        -0x8000..=-0x81 => marked_2(out, 0xd1, (n as i16).to_be_bytes()),
+        -0x8000_0000..=-0x8001 => marked_4(out, 0xd2, (n as i32).to_be_bytes()),
+        _ => marked_8(out, 0xd3, n.to_be_bytes()),
     }
 }
 
 #[inline]
 pub(in crate::wire) fn bin(out: &mut Vec<u8>, bytes: &[u8]) {
     match u8::try_from(bytes.len()) {
-        Ok(len) => marked(out, 0xc4, [len]),
+        Ok(len) => marked_1(out, 0xc4, [len]),
         Err(_) => wide(out, [0xc5, 0xc6], bytes.len()),
     }
     out.extend_from_slice(bytes);
@@ -83,7 +98,7 @@ pub(in crate::wire) fn bin(out: &mut Vec<u8>, bytes: &[u8]) {
 fn text(out: &mut Vec<u8>, bytes: &[u8]) {
     match u8::try_from(bytes.len()) {
         Ok(len @ 0..=31) => out.push(0xa0 | len),
-        Ok(len) => marked(out, 0xd9, [len]),
+        Ok(len) => marked_1(out, 0xd9, [len]),
         Err(_) => wide(out, [0xda, 0xdb], bytes.len()),
     }
     out.extend_from_slice(bytes);
@@ -138,13 +153,13 @@ impl ser::Serializer for &mut Writer<'_> {
 
     #[inline]
     fn serialize_f32(self, n: f32) -> Result<(), Other> {
-        marked(self.out, 0xca, n.to_be_bytes());
+        marked_4(self.out, 0xca, n.to_be_bytes());
         Ok(())
     }
 
     #[inline]
     fn serialize_f64(self, n: f64) -> Result<(), Other> {
-        marked(self.out, 0xcb, n.to_be_bytes());
+        marked_8(self.out, 0xcb, n.to_be_bytes());
         Ok(())
     }
 

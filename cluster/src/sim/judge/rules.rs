@@ -148,7 +148,7 @@ pub fn shown_are_near(
 /// Views at rest: whoever is shown another is shown to that one, and there are no two who would rather see each other
 /// than whom they see, so that the views are stable (`docs/views.md`).
 pub fn views_are_stable(
-    shown: &BTreeMap<EntityId, &BTreeMap<EntityId, Pos>>,
+    shown: &BTreeMap<EntityId, BTreeMap<EntityId, Pos>>,
     all: &BTreeMap<EntityId, Place>,
     scope: &Scope,
 ) -> Result<(), (EntityId, EntityId, String)> {

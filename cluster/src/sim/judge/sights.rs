@@ -1,15 +1,14 @@
 //! What clients are shown, and whether it may be.
 
-use std::collections::BTreeMap;
-use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use purview::scene::{EntityId, Pos, Tick};
 use purview::wire::Frame;
 
+use super::client::ShownAct;
 use super::rules::act_order;
 use super::trails::Astray;
-use super::{EXCUSE, Inner, Invariant, Judge, LATE, SLACK_CM, ShownAct, TICK};
+use super::{EXCUSE, Inner, Invariant, Judge, LATE, SLACK_CM, TICK};
 
 impl Judge {
     /// A client was shown a frame, by which these came into its view, or were elsewhere.
@@ -58,40 +57,39 @@ impl Judge {
         let Inner { clients, trails, moved, excused, .. } = &mut *inner;
         let Some(client) = clients.get_mut(&to) else { return (0, None) };
         client.acked = client.acked.max(frame.ack);
-        client.since.extend(frame.enters.iter().map(|entered| (entered.id, now)));
         // Where it lives now others may be heard of later than where it came from, while links are cut.
-        let came = moved.get(&to).is_some_and(|at| now.saturating_sub(*at) < EXCUSE);
-        let anew = came && now < *excused;
-        let mut before = BTreeMap::new();
+        let came = || moved.get(&to).is_some_and(|at| now.saturating_sub(*at) < EXCUSE);
+        let anew = now < *excused && came();
         if frame.resync {
-            before = std::mem::take(&mut client.shown);
+            client.begins_anew();
         }
         for gone in &frame.leaves {
-            client.shown.remove(gone);
+            client.hides(*gone);
+        }
+        for entered in &frame.enters {
+            client.seen.entry(entered.id).or_default().since = now;
         }
         let mut astray = None;
         for (of, pos) in changed {
-            let known = client.shown.insert(of, pos).or_else(|| before.get(&of).copied());
+            let (known, seen) = client.shows(of, pos, frame.resync);
             // A course may begin anywhere between two ticks.
             let looks = known != Some(pos) && !self.scope.judged;
             let Some(trail) = trails.get(&of).filter(|_| looks) else { continue };
-            let before = client.marks.entry(of);
-            let since = match &before {
-                Entry::Occupied(mark) if !anew => Some(*mark.get()),
-                _ => None,
-            };
-            match trail.find(pos, since) {
-                Ok(mark) => drop(before.insert_entry(mark)),
+            match trail.find(pos, seen.mark.filter(|_| !anew)) {
+                Ok(mark) => seen.mark = Some(mark),
                 Err(how) => astray = Some((of, pos, how)),
             }
         }
-        (client.shown.len(), astray)
+        (client.crowd(), astray)
     }
 
     /// Where those are by now who are shown to a client.
     pub fn sees(&self, id: EntityId, who: impl IntoIterator<Item = (EntityId, Pos)>) {
         if let Some(client) = self.inner().clients.get_mut(&id) {
-            client.shown = who.into_iter().collect();
+            client.begins_anew();
+            for (other, pos) in who {
+                client.shows(other, pos, false);
+            }
         }
     }
 
@@ -102,9 +100,9 @@ impl Judge {
             let excused = inner.excused;
             let Some(client) = inner.clients.get_mut(&to) else { return };
             let shown = ShownAct { number, at: self.journal.now(), of: TICK * tick.0 as u32 };
-            let before = client.acts.insert(of, shown);
-            let entered = client.since.get(&of).copied().unwrap_or_default();
-            let quiet = before.filter(|b| b.at > excused.max(entered).max(client.leapt));
+            let seen = client.seen.entry(of).or_default();
+            let before = seen.act.replace(shown);
+            let quiet = before.filter(|b| b.at > excused.max(seen.since).max(client.leapt));
             if let Some(before) = quiet.filter(|before| number > before.number + 1) {
                 drop(inner);
                 let before = before.number;

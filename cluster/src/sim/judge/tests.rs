@@ -1,6 +1,6 @@
 //! Each invariant is noticed when it is broken, and lets be what is legal.
 
-use purview::scene::{Plane, SessionId};
+use purview::scene::{Plane, Pos, SessionId};
 use purview::wire::Frame;
 use purview::wire::frame::Acted;
 
@@ -240,7 +240,7 @@ fn at_rest_views_are_symmetric_and_nobody_would_rather_see_another() {
             view.iter().map(|id| (EntityId(*id), all[&EntityId(*id)].1)).collect()
         };
         let views = views.map(of);
-        let shown = (1..).map(EntityId).zip(&views).collect();
+        let shown = (1..).map(EntityId).zip(views).collect();
         views_are_stable(&shown, &all, &Scope { cap, crowded: true, ..SCOPE })
     };
     assert_eq!(stable([&[2], &[1], &[4], &[3]], 1), Ok(()));

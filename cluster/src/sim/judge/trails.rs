@@ -50,15 +50,22 @@ impl Trail {
     /// # Errors
     /// There is none.
     pub fn find(&self, pos: Pos, since: Option<Mark>) -> Result<Mark, Astray> {
-        let mark = |at: usize| Mark { epoch: self.places[at].0, number: self.first + at as u64 };
         let known = since.map_or(0, |since| since.number.saturating_sub(self.first) as usize);
-        let is_there = |at: &usize| self.places[*at].1 == pos;
-        let is_late = |at: &usize| since.is_none_or(|since| mark(*at) >= since);
-        // Mostly it is one of the next. What an owner before has said since comes behind, under a lower epoch.
         let known = known.min(self.places.len());
-        let mut all = (known..self.places.len()).chain(0..known).filter(is_there).peekable();
-        let never = if all.peek().is_some() { Astray::Older } else { Astray::Never };
-        all.find(is_late).map(mark).ok_or(never)
+        let mut never = Astray::Never;
+        // Mostly it is one of the next. What an owner before has said since comes behind, under a lower epoch.
+        for (from, to) in [(known, self.places.len()), (0, known)] {
+            for (at, (epoch, there)) in self.places.range(from..to).enumerate() {
+                if *there == pos {
+                    let mark = Mark { epoch: *epoch, number: self.first + (from + at) as u64 };
+                    if since.is_none_or(|since| mark >= since) {
+                        return Ok(mark);
+                    }
+                    never = Astray::Older;
+                }
+            }
+        }
+        Err(never)
     }
 }
 
