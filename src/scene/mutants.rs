@@ -86,10 +86,14 @@ pub enum Mutant {
     OwnersUnknown,
     /// A region that comes to a process in which it has gone on from a checkpoint meanwhile runs there twice.
     RunsTwice,
+    /// What a dead process had taken is said once more to the next owner, as it was, since everything is acknowledged late.
+    SaidToBoth,
+    /// No bug by itself, and not among [`ALL`]: everything is acknowledged late. Nothing may come of it.
+    AckedLate,
 }
 
-/// All of them.
-pub const ALL: [Mutant; 39] = [
+/// All that are bugs.
+pub const ALL: [Mutant; 40] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -129,6 +133,7 @@ pub const ALL: [Mutant; 39] = [
     Mutant::EntersAgain,
     Mutant::OwnersUnknown,
     Mutant::RunsTwice,
+    Mutant::SaidToBoth,
 ];
 
 thread_local! {

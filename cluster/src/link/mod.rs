@@ -48,7 +48,7 @@ pub use self::dial::LaneMetrics;
 pub use self::enquiry::Respond;
 pub use self::hello::{Hello, Kind, Refused, Versions};
 pub use self::lane::{LANE_BYTES, LaneError, LaneFull, Receiving, Sending};
-pub use self::switch::{Elsewhere, Switch, SwitchMetrics, follows};
+pub use self::switch::{Elsewhere, Switch, SwitchMetrics, bequeathed, follows};
 
 use self::accept::callers;
 use self::away::{Gateway, Remote, encoded};

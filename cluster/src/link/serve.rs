@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::BoxFuture;
+use purview::scene::mutants::{self, Mutant};
 use purview::wire::peer::{self, MAX_PEER_MSG, PeerMsg};
 use tokio::sync::Mutex as AsyncMutex;
 use tonic::body::Body;
@@ -163,13 +164,17 @@ impl Inboxes {
 }
 
 /// Whether a message is of no use to anybody else once its receiver is dead. What is, is acknowledged at once: whoever
-/// said it would say it to the next owner, also when the dead one has acted on it.
+/// said it bequeaths it to the next owner, who asks what the dead one has made of it.
 fn is_fleeting(message: &PeerMsg) -> bool {
     match message {
         PeerMsg::Frames { .. } => true,
-        PeerMsg::Region { input, .. } => !follows(input),
+        PeerMsg::Region { input, .. } => !follows(input) || everything_is_late(),
         _ => false,
     }
+}
+
+fn everything_is_late() -> bool {
+    mutants::has(Mutant::AckedLate) || mutants::has(Mutant::SaidToBoth)
 }
 
 /// The service as tonic serves it.

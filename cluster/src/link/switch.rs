@@ -8,6 +8,7 @@ use actix::dev::SendError;
 use purview::actor::address::{RegionAddress, SessionAddress};
 use purview::actor::directory::{Directory, Lookup, NotSent};
 use purview::actor::messages::{Delivery, ToRegion};
+use purview::scene::border::Claims;
 use purview::scene::effects::{Input, Notice};
 use purview::scene::frames::FrameBatch;
 use purview::scene::mutants::{self, Mutant};
@@ -393,6 +394,25 @@ pub fn follows(input: &Input) -> bool {
             | Input::View(_)
             | Input::Client { .. }
     )
+}
+
+/// What is left of a message that a process did not acknowledge before it died, for the next owner of the region that it
+/// was for: the dead one may have acted on it, and told others what became of it.
+pub fn bequeathed(input: Input) -> Option<Input> {
+    if mutants::has(Mutant::SaidToBoth) {
+        return follows(&input).then_some(input);
+    }
+    match input {
+        // It may have gone on since. Who goes on from a checkpoint asks others first.
+        Input::Handoff(handoff) => {
+            let (from, tick) = (handoff.from, handoff.tick);
+            let (answer, lives, handed) = (None, Vec::new(), vec![handoff.alone()]);
+            Some(Input::Claims(Box::new(Claims { from, answer, tick, lives, handed })))
+        }
+        // Its session says it again until it hears that it is there.
+        Input::Enter(spawn) if spawn.session.is_some() => None,
+        input => follows(&input).then_some(input),
+    }
 }
 
 /// The session that an entity comes with.

@@ -26,7 +26,7 @@ use crate::engine::{
     RegionKey, View,
 };
 use crate::home::Home;
-use crate::link::{Links, follows};
+use crate::link::{Links, bequeathed};
 
 /// How often what has not come to pass is tried again.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -372,9 +372,8 @@ impl Keeper {
                 }
             }
             for message in self.links.leave(process) {
-                if let PeerMsg::Region { to, input, .. } = message
-                    && follows(&input)
-                {
+                let PeerMsg::Region { to, input, .. } = message else { continue };
+                if let Some(input) = bequeathed(input) {
                     let client = self.links.session_of(&self.directory, &input);
                     self.directory.keep(to, ToRegion { input, client });
                 }

@@ -5,6 +5,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use purview::scene::mutants::Mutant;
 use purview_cluster::sim::command::in_words;
 use purview_cluster::sim::{Only, Options, Outcome, simulate};
 
@@ -135,10 +136,13 @@ const FOUND_AMONG_DEATHS: [(u64, &str); 3] = [
     (510206, "the same"),
 ];
 
+/// Also where the dead one had taken more than others knew.
 #[test]
 fn what_a_dead_peer_has_acted_on_is_not_done_again() {
     for (seed, _) in FOUND_AMONG_DEATHS {
-        holds(&Options { players: 40, ..options(seed, "crash=4,delay,shelf,engine") });
+        for mutant in [None, Some(Mutant::AckedLate)] {
+            holds(&Options { players: 40, mutant, ..options(seed, "crash=4,delay,shelf,engine") });
+        }
     }
 }
 

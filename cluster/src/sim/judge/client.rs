@@ -1,0 +1,104 @@
+//! What the judge knows of a client, and what that one is shown.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use purview::scene::{EntityId, Pos, Seq};
+use rustc_hash::FxHashMap;
+
+use super::rules::Place;
+use super::trails::Mark;
+
+/// An act that a client was shown: its number, when, and as of when.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ShownAct {
+    pub number: u64,
+    pub at: Duration,
+    pub of: Duration,
+}
+
+/// What a client was shown of another one, by whom it may have been left since.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    /// The last picture in which it was, and where.
+    picture: u32,
+    pos: Pos,
+    /// The last place that was looked up.
+    pub mark: Option<Mark>,
+    /// The last act.
+    pub act: Option<ShownAct>,
+    /// Since when it is shown.
+    pub since: Duration,
+}
+
+/// What the judge knows of a client.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// Its last input.
+    pub said: Seq,
+    /// Where that puts it.
+    pub place: Place,
+    /// The last input that was acknowledged.
+    pub acked: Seq,
+    /// When it has joined or jumped last, or has begun to leave.
+    pub leapt: Duration,
+    /// It has no connection.
+    pub away: bool,
+    /// Whom it was ever shown.
+    pub(super) seen: FxHashMap<EntityId, Seen>,
+    /// Its picture, from 1; with each that is told anew comes another one.
+    picture: u32,
+    /// How many are in it.
+    shown: usize,
+}
+
+impl Default for Client {
+    fn default() -> Client {
+        let (said, place, acked, leapt, away, seen, shown) = Default::default();
+        Client { said, place, acked, leapt, away, seen, picture: 1, shown }
+    }
+}
+
+impl Client {
+    /// Who is shown to it, and where.
+    pub fn shown(&self) -> BTreeMap<EntityId, Pos> {
+        let here = self.seen.iter().filter(|(_, seen)| seen.picture == self.picture);
+        here.map(|(id, seen)| (*id, seen.pos)).collect()
+    }
+
+    /// How many are shown to it.
+    pub(super) fn crowd(&self) -> usize {
+        self.shown
+    }
+
+    /// It is told anew who is there.
+    pub(super) fn begins_anew(&mut self) {
+        (self.picture, self.shown) = (self.picture + 1, 0);
+    }
+
+    /// It is told that somebody is somewhere. Gives where that one was in this picture or, where it was not told of it
+    /// since it `began_anew`, in the one before; and what else it was shown of that one.
+    pub(super) fn shows(
+        &mut self,
+        id: EntityId,
+        pos: Pos,
+        began_anew: bool,
+    ) -> (Option<Pos>, &mut Seen) {
+        let seen = self.seen.entry(id).or_default();
+        let here = seen.picture == self.picture;
+        let before = here || (began_anew && seen.picture + 1 == self.picture);
+        let known = before.then_some(seen.pos);
+        self.shown += usize::from(!here);
+        (seen.picture, seen.pos) = (self.picture, pos);
+        (known, seen)
+    }
+
+    /// It is told that somebody is gone.
+    pub(super) fn hides(&mut self, id: EntityId) {
+        let here = self.seen.get_mut(&id).filter(|seen| seen.picture == self.picture);
+        if let Some(seen) = here {
+            seen.picture = 0;
+            self.shown -= 1;
+        }
+    }
+}
