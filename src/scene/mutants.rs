@@ -88,12 +88,14 @@ pub enum Mutant {
     RunsTwice,
     /// What a dead process had taken is said once more to the next owner, as it was, since everything is acknowledged late.
     SaidToBoth,
+    /// What a new neighbour says counts as a sequel to what it has said before, which was not heard.
+    AheadUnheard,
     /// No bug by itself, and not among [`ALL`]: everything is acknowledged late. Nothing may come of it.
     AckedLate,
 }
 
 /// All that are bugs.
-pub const ALL: [Mutant; 40] = [
+pub const ALL: [Mutant; 41] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -134,6 +136,7 @@ pub const ALL: [Mutant; 40] = [
     Mutant::OwnersUnknown,
     Mutant::RunsTwice,
     Mutant::SaidToBoth,
+    Mutant::AheadUnheard,
 ];
 
 thread_local! {

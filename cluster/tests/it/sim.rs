@@ -166,6 +166,9 @@ fn every_beast_lives_in_one_place() {
     for (seed, players, _) in FOUND_AMONG_BEASTS {
         holds(&Options { players, fauna: true, ..options(seed, "all") });
     }
+    // Where somebody was by its old owner's last word was not told to those who had been shown it before.
+    let faults = "map=3,crash=3,move,delay,partition,gateway,drain";
+    holds(&Options { fauna: true, ..options(690047, faults) });
 }
 
 /// Seeds that have found something in two scenes.
@@ -192,6 +195,10 @@ fn between_two_scenes_nobody_is_lost_or_doubled() {
 fn where_moves_are_judged_everybody_is_where_it_believes_to_be() {
     // A client took word of its arrival for a new ruling.
     for seed in [2, 10, 14] {
+        holds(&Options { judged: true, ..options(seed, "all") });
+    }
+    // A client was not told where its jump had taken it, since the region that was to tell it died.
+    for seed in [670016, 670032, 670039] {
         holds(&Options { judged: true, ..options(seed, "all") });
     }
 }

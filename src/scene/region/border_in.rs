@@ -112,7 +112,8 @@ impl Inbound {
             Some(at) => Neighbour { ended: false, ..old.swap_remove(at) },
             None => {
                 let new = Neighbour::new(r);
-                Neighbour { last: after, sound: after, is_new: true, blank: true, ..new }
+                let blank = !mutants::has(Mutant::AheadUnheard);
+                Neighbour { last: after, sound: after, is_new: true, blank, ..new }
             }
         };
         self.neighbours = neighbours.iter().map(neighbour).collect();
@@ -369,7 +370,8 @@ impl Region {
             return;
         }
         let role = Role::Ghost(Ghost { owner: from, orphan_since: None });
-        let now = self.tick.0 as u32;
+        // Caught up with for one who comes, it is of a tick of which frames were made.
+        let now = self.next_frame().0 as u32;
         self.outdo(Claim { id: state.id, epoch: state.epoch, region: from });
         let before = self.moved.get(&state.id).map(|m| m.epoch);
         if before.is_some_and(|before| before.is_of_a_life_before(state.epoch)) {
@@ -419,7 +421,7 @@ impl Region {
             return;
         }
         if self.follow_owner(slot, change.pos, change.course) {
-            self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
+            self.bodies.hot[slot as usize].changed = self.next_frame().0 as u32;
         }
         self.bodies.set_thr(&self.rules, slot, change.thr);
     }

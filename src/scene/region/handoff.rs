@@ -283,8 +283,12 @@ impl Region {
 
     /// The first tick of which this region makes a frame for who is handed over.
     fn first_frame(&self, handoff: &Handoff) -> Tick {
-        let here = if self.phase == Phase::Closed { self.tick.next() } else { self.tick };
-        here.max(handoff.tick.next())
+        self.next_frame().max(handoff.tick.next())
+    }
+
+    /// The tick of which frames are made next: what changes now is told in them.
+    pub(super) fn next_frame(&self) -> Tick {
+        if self.phase == Phase::Closed { self.tick.next() } else { self.tick }
     }
 
     /// Installs who has come and was not due yet.
@@ -367,9 +371,7 @@ impl Region {
             (real.mirrors, real.restate) = (everybody, true);
         }
         if known_at != Some(self.place_and_course(slot)) || handoff.jumped {
-            // Viewers are told in the next frames that are made.
-            let next = if self.phase == Phase::Closed { self.tick.next() } else { self.tick };
-            self.bodies.hot[slot as usize].changed = next.0 as u32;
+            self.bodies.hot[slot as usize].changed = self.next_frame().0 as u32;
         }
         if handoff.state.kind == Kind::PLAYER {
             self.restore_viewer(slot, &handoff);

@@ -147,7 +147,9 @@ impl Region {
             // Acts that neighbours tell again, of a tick of which the old owner has made a frame, were shown.
             viewer.frames_from = presented.tick.next().min(Tick(self.tick.0 + PATIENCE));
         }
-        self.notice_route(slot, false, fx);
+        // It was handed here by a jump, and its session has heard of no tick since: its client does not know where it is.
+        let arrives = known.is_some_and(|known| known.jumped && presented.tick <= known.tick);
+        self.notice_route(slot, arrives, fx);
         if !is_known {
             // Nobody was asked about it, and it may sleep where it lived before, which died, too.
             self.ask_about(vec![Claim { id, epoch, region: self.id }], fx);
