@@ -147,13 +147,18 @@ fn what_a_dead_peer_has_acted_on_is_not_done_again() {
 }
 
 /// Seeds that have found something with beasts, and with how many players.
-const FOUND_AMONG_BEASTS: [(u64, u32, &str); 3] = [
+const FOUND_AMONG_BEASTS: [(u64, u32, &str); 4] = [
     (330033, 16, "an owner that is none any more hands a player over after its death"),
     (330201, 16, "one who has gone on since is handed over again after a death"),
     (
         1762489150,
         24,
         "a new region takes what a neighbour that went ahead has said before for known",
+    ),
+    (
+        700255,
+        16,
+        "who lives elsewhere by others' word is lost where that one dies before it keeps it",
     ),
 ];
 
@@ -166,9 +171,12 @@ fn every_beast_lives_in_one_place() {
     for (seed, players, _) in FOUND_AMONG_BEASTS {
         holds(&Options { players, fauna: true, ..options(seed, "all") });
     }
-    // Where somebody was by its old owner's last word was not told to those who had been shown it before.
-    let faults = "map=3,crash=3,move,delay,partition,gateway,drain";
-    holds(&Options { fauna: true, ..options(690047, faults) });
+    // Where somebody was by its old owner's last word was not told to those who had been shown it before; and what a dead
+    // region had said of its own kept others from bringing them back.
+    for seed in [690047, 690083] {
+        let faults = "map=3,crash=3,move,delay,partition,gateway,drain";
+        holds(&Options { fauna: true, ..options(seed, faults) });
+    }
 }
 
 /// Seeds that have found something in two scenes.

@@ -11,6 +11,7 @@ use crate::scene::border::{Claim, Claims, Handoff, Recovered};
 use crate::scene::effects::{Effect, Input, Presented};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::bodies::Role;
+use crate::scene::region::handoff::Past;
 use crate::scene::region::{Moved, PATIENCE, Phase, Region};
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
@@ -57,9 +58,10 @@ impl Region {
         self.claim(id).filter(|claim| claim.region == self.id).map(|claim| claim.epoch)
     }
 
-    /// Whether something newer is known of an entity than a handoff that was kept.
-    fn knows_newer(&self, handoff: &Handoff) -> bool {
-        self.claim(handoff.state.id).is_some_and(|claim| claim.epoch > handoff.epoch)
+    /// Where an entity is, if something newer is known of it than a handoff that was kept.
+    fn knows_newer(&self, handoff: &Handoff) -> Option<RegionId> {
+        let claim = self.claim(handoff.state.id).filter(|claim| claim.epoch > handoff.epoch);
+        claim.map(|claim| claim.region)
     }
 
     /// Tells a region that goes on from a checkpoint what is known here of those whom it believes to have,
@@ -92,7 +94,9 @@ impl Region {
                 }
             }
         }
-        let handed = self.escrow.lent().filter(|(_, to, h)| *to == region && !self.knows_newer(h));
+        // What is known of its own as it was before it died says nothing of whether it has it still.
+        let is_elsewhere = |h: &Handoff| self.knows_newer(h).is_some_and(|at| at != region);
+        let handed = self.escrow.lent().filter(|(_, to, h)| *to == region && !is_elsewhere(h));
         let handed = handed.map(|(.., handoff)| handoff.clone()).collect();
         let closed = self.phase == Phase::Closed;
         let tick = if closed { self.tick } else { Tick(self.tick.0.saturating_sub(1)) };
@@ -220,12 +224,19 @@ impl Region {
             return false;
         }
         tracing::info!(region = %self.id, entity = %id, %epoch, owner = %region, "an entity lives elsewhere under a higher epoch");
-        self.wake(id);
+        let mut was = self.wake(id);
         self.incoming.retain(|h| h.state.id != id || h.epoch >= epoch);
         if let Some(slot) = self.real_slot(id) {
+            was = Some(self.describe(slot, Past::Left));
             self.sign_off(slot, Some(region));
             self.displace(slot, region);
             self.drop_real(slot);
+        }
+        if let Some(was) = was.filter(|_| self.recovering.is_some()) {
+            // The owner before has handed it there, which this region does not know; and that one may die, too, before
+            // a checkpoint of its own has it.
+            let (from, from_epoch) = (self.id, self.epoch);
+            self.escrow.lend(self.tick, region, &Handoff { from, from_epoch, epoch, ..was });
         }
         self.moved.insert(id, Moved { region, epoch, since: self.tick });
         true
@@ -241,7 +252,7 @@ impl Region {
     /// Asks what became of those whom the owner before has handed over of late: it may have died before that was heard.
     pub(super) fn ask_about_lent(&mut self, fx: &mut Vec<Effect>) {
         let recent = self.escrow.lent().filter(|(at, ..)| at.0 + AGAIN_TICKS > self.tick.0);
-        let unknown = recent.filter(|(.., handoff)| !self.knows_newer(handoff));
+        let unknown = recent.filter(|(.., handoff)| self.knows_newer(handoff).is_none());
         let again: Vec<_> = unknown.map(|(_, to, handoff)| (*to, handoff.clone())).collect();
         let claim =
             |(to, h): &(RegionId, Handoff)| Claim { id: h.state.id, epoch: h.epoch, region: *to };
@@ -269,7 +280,7 @@ impl Region {
         let again = self.recovering.as_mut().map(|r| std::mem::take(&mut r.again));
         let mut by_region: BTreeMap<RegionId, Vec<Handoff>> = BTreeMap::new();
         for (to, handoff) in again.into_iter().flatten() {
-            if !self.knows_newer(&handoff) && !mutants::has(Mutant::HandedOnce) {
+            if self.knows_newer(&handoff).is_none() && !mutants::has(Mutant::HandedOnce) {
                 by_region.entry(to).or_default().push(handoff);
             }
         }
