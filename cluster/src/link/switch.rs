@@ -399,7 +399,9 @@ pub fn follows(input: &Input) -> bool {
 /// What is left of a message that a process did not acknowledge before it died, for the next owner of the region that it
 /// was for: the dead one may have acted on it, and told others what became of it.
 pub fn bequeathed(input: Input) -> Option<Input> {
-    if mutants::has(Mutant::SaidToBoth) {
+    // Those of the second line show only where this one is broken, too.
+    let broken = [Mutant::SaidToBoth, Mutant::LateHandoff, Mutant::OwnersUnknown];
+    if broken.into_iter().any(mutants::has) {
         return follows(&input).then_some(input);
     }
     match input {
