@@ -16,13 +16,14 @@ use tokio::sync::{oneshot as once, watch};
 use tokio::time::Instant;
 
 use super::Status;
+use super::heard::{Deposer, Heard, News};
 use super::maps::Maps;
 use super::mover::{Mover, Tools};
 use super::planner::{self, Planner};
 use super::remap::{self, Follow};
 use super::residents::Residents;
 use crate::engine::{
-    CheckpointError, Checkpoints, Claim, Event, Incarnation, LeaseError, Leases, Membership, Put,
+    CheckpointError, Checkpoints, Claim, Incarnation, LeaseError, Leases, Membership, Put,
     RegionKey, View,
 };
 use crate::home::Home;
@@ -106,18 +107,6 @@ pub(super) struct Keeper {
     checkpoints: Option<Arc<dyn Checkpoints>>,
 }
 
-/// Ends regions here whose next owners were heard: the store will tell the same.
-fn end_deposed(links: &Links, mover: &Mover, residents: &Mutex<Residents>) {
-    let mut residents = residents.lock().unwrap_or_else(PoisonError::into_inner);
-    for id in residents.ids() {
-        let newest = links.switch().epoch(id);
-        if residents.epoch(id).is_some_and(|mine| mine < newest) && !mover.is_moving(id) {
-            tracing::warn!(region = %id, %newest, "a region has another owner and ends here");
-            residents.end(id);
-        }
-    }
-}
-
 impl Keeper {
     pub(super) fn new(
         stores: Stores,
@@ -166,6 +155,16 @@ impl Keeper {
         self.residents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn deposer(&self) -> Deposer {
+        Deposer {
+            me: self.me.incarnation(),
+            links: self.links.clone(),
+            maps: self.maps.clone(),
+            mover: self.mover.clone(),
+            residents: self.residents.clone(),
+        }
+    }
+
     /// Follows until `stop` is dropped or the lease is gone; then no region runs here any more.
     pub(super) async fn run(mut self, mut stop: once::Receiver<()>) {
         let leads = self.leads.clone();
@@ -176,11 +175,11 @@ impl Keeper {
                 Err(error) => tracing::debug!(%error, "not in line to lead any more"),
             }
         });
-        let mut watch = self.store.watch();
+        let mut heard = Heard::new(self.store.watch());
         let suspicion = self.links.switch().suspicion();
-        let ends = self.home.spawn(self.end_the_deposed());
+        let deposer = self.deposer();
+        let ends = self.home.spawn(self.deposer().run());
         let mut again = tokio::time::interval(AGAIN);
-        let mut view = View::default();
         let me = self.me.clone();
         let lost = me.lost();
         tokio::pin!(lost);
@@ -192,19 +191,16 @@ impl Keeper {
                     tracing::error!(?loss, "the lease is gone: no region runs here any more");
                     break;
                 }
-                event = watch.next() => match event {
-                    Some(Ok(Event::Snapshot(all))) => view = all,
-                    Some(Ok(Event::Change(change))) => view.apply(&change),
-                    Some(Err(error)) => {
-                        tracing::warn!(%error, "the store is not followed now");
-                        continue;
-                    }
-                    None => break,
+                news = heard.next() => match news {
+                    News::More => {}
+                    News::Nothing => continue,
+                    News::Over => break,
                 },
                 () = suspicion.notified() => {}
                 _ = again.tick() => self.directory.send_kept(),
             }
-            self.follow(&view).await;
+            let view = heard.view();
+            heard.while_doing(self.follow(&view), |newer| deposer.heed(newer)).await;
         }
         campaign.abort();
         ends.abort();
@@ -247,7 +243,7 @@ impl Keeper {
         self.show(view);
         self.greet(view);
         self.suspect(view).await;
-        end_deposed(&self.links, &self.mover, &self.residents);
+        self.deposer().end_deposed();
         self.bid_farewell(view);
         self.follow_maps(view).await;
         self.route(view);
@@ -339,19 +335,6 @@ impl Keeper {
                 Ok(true) => tracing::warn!(process = suspect, "a dead process's lease is ended"),
                 Ok(false) => {}
                 Err(error) => tracing::warn!(%error, "a dead process's lease runs out by itself"),
-            }
-        }
-    }
-
-    /// Ends regions here as soon as their next owners are heard, however long the store takes to answer.
-    fn end_the_deposed(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (links, mover) = (self.links.clone(), self.mover.clone());
-        let residents = self.residents.clone();
-        async move {
-            let deposed = links.switch().deposed();
-            loop {
-                deposed.notified().await;
-                end_deposed(&links, &mover, &residents);
             }
         }
     }

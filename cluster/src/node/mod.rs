@@ -15,6 +15,7 @@
 
 pub mod command;
 mod fence;
+mod heard;
 mod keeper;
 mod lines;
 pub mod maps;

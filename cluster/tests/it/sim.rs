@@ -177,6 +177,9 @@ fn every_beast_lives_in_one_place() {
         let faults = "map=3,crash=3,move,delay,partition,gateway,drain";
         holds(&Options { fauna: true, ..options(seed, faults) });
     }
+    // A process whose store did not answer what it had asked did not hear meanwhile that a region had another owner.
+    let faults = "lease=3,twice=4,crash=2,engine,move,map,delay,answers";
+    holds(&Options { fauna: true, ..options(730167, faults) });
 }
 
 /// Seeds that have found something in two scenes.

@@ -1,0 +1,192 @@
+//! What the store tells, also while the keeper waits for its answers; and regions that end as soon as it is heard that
+//! somebody else has them.
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::maps::Maps;
+use super::mover::Mover;
+use super::residents::Residents;
+use crate::engine::{Event, Incarnation, View, Watch};
+use crate::link::Links;
+
+/// What came of listening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum News {
+    /// The view is another one.
+    More,
+    /// It is not.
+    Nothing,
+    /// There will be none any more.
+    Over,
+}
+
+/// All that the store has told.
+pub(super) struct Heard {
+    watch: Watch,
+    /// Shared with whoever acts by it: it is copied where something is told meanwhile.
+    view: Arc<View>,
+    /// What came while something was done, and was not told yet.
+    untold: Option<News>,
+}
+
+impl Heard {
+    pub(super) fn new(watch: Watch) -> Heard {
+        Heard { watch, view: Arc::default(), untold: None }
+    }
+
+    /// What it has told up to now.
+    pub(super) fn view(&self) -> Arc<View> {
+        self.view.clone()
+    }
+
+    /// Waits for what it tells next, or tells what came while something was done.
+    pub(super) async fn next(&mut self) -> News {
+        match self.untold.take() {
+            Some(news) => news,
+            None => self.listen().await,
+        }
+    }
+
+    async fn listen(&mut self) -> News {
+        match self.watch.next().await {
+            Some(Ok(Event::Snapshot(all))) => self.view = Arc::new(all),
+            Some(Ok(Event::Change(change))) => Arc::make_mut(&mut self.view).apply(&change),
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the store is not followed now");
+                return News::Nothing;
+            }
+            None => return News::Over,
+        }
+        News::More
+    }
+
+    /// Listens on while something is done that asks the store, which may take its time for each answer; `heed` sees each view
+    /// at once.
+    pub(super) async fn while_doing(
+        &mut self,
+        work: impl Future<Output = ()>,
+        heed: impl Fn(&View),
+    ) {
+        let mut work = pin!(work);
+        loop {
+            let news = tokio::select! {
+                biased;
+                () = &mut work => return,
+                news = self.listen(), if self.untold != Some(News::Over) => news,
+            };
+            if news == News::More {
+                heed(&self.view);
+            }
+            if news != News::Nothing {
+                self.untold = Some(news);
+            }
+        }
+    }
+}
+
+/// Ends regions here that are others' by now.
+pub(super) struct Deposer {
+    pub(super) me: Incarnation,
+    pub(super) links: Links,
+    pub(super) maps: Maps,
+    pub(super) mover: Mover,
+    pub(super) residents: Arc<Mutex<Residents>>,
+}
+
+impl Deposer {
+    fn residents(&self) -> MutexGuard<'_, Residents> {
+        self.residents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends regions as soon as their next owners are heard, however long the store takes to tell the same.
+    pub(super) async fn run(self) {
+        let deposed = self.links.switch().deposed();
+        loop {
+            deposed.notified().await;
+            self.end_deposed();
+        }
+    }
+
+    /// Ends regions here whose next owners were heard.
+    pub(super) fn end_deposed(&self) {
+        let mut residents = self.residents();
+        for id in residents.ids() {
+            let newest = self.links.switch().epoch(id);
+            if residents.epoch(id).is_some_and(|mine| mine < newest) && !self.mover.is_moving(id) {
+                tracing::warn!(region = %id, %newest, "a region has another owner and ends here");
+                residents.end(id);
+            }
+        }
+    }
+
+    /// Ends regions here that the store says others have. Only one that has broken its word does: regions are handed over, or
+    /// end with their lease.
+    pub(super) fn heed(&self, view: &View) {
+        let ids = self.residents().ids();
+        for id in ids {
+            let owner = self.maps.key(id).and_then(|key| view.owners.get(&key));
+            if let Some(owner) = owner.filter(|owner| owner.incarnation != self.me) {
+                self.links.switch().set_epoch(id, owner.epoch);
+            }
+        }
+        self.end_deposed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use bytes::Bytes;
+    use futures::FutureExt;
+    use purview::scene::Epoch;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::engine::Leases;
+    use crate::engine::embedded::Embedded;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_told_while_the_store_is_asked_is_heeded_at_once_and_told_once() {
+        const VALUES: usize = 3;
+        let store = Embedded::new(Epoch(0));
+        let mut heard = Heard::new(store.watch());
+        assert_eq!(heard.next().await, News::More);
+        let (acted_by, seen, all) = (heard.view(), RefCell::new(Vec::new()), Notify::new());
+        let work = async {
+            for n in 0..VALUES {
+                store.put_if(&format!("value/{n}"), None, Bytes::new()).await.unwrap();
+            }
+            all.notified().await;
+        };
+        let heed = |view: &View| {
+            seen.borrow_mut().push(view.values.len());
+            if view.values.len() == VALUES {
+                all.notify_one();
+            }
+        };
+        heard.while_doing(work, heed).await;
+        assert_eq!(*seen.borrow(), [1, 2, 3]);
+        assert_eq!(acted_by.values.len(), 0, "the view that was acted by is what it was");
+        assert_eq!(heard.view().values.len(), VALUES);
+        assert_eq!(heard.next().await, News::More, "it is to be acted by, too");
+        assert_eq!(heard.next().now_or_never(), None, "nothing is told twice");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_is_no_more_ends_nothing_halfway() {
+        let store = Embedded::new(Epoch(0));
+        let mut heard = Heard::new(store.watch());
+        assert_eq!(heard.next().await, News::More);
+        let mut done = false;
+        let work = async {
+            drop(store);
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            done = true;
+        };
+        heard.while_doing(work, |_| {}).await;
+        assert!(done);
+        assert_eq!(heard.next().await, News::Over);
+    }
+}
