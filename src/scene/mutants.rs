@@ -90,12 +90,14 @@ pub enum Mutant {
     SaidToBoth,
     /// What a new neighbour says counts as a sequel to what it has said before, which was not heard.
     AheadUnheard,
+    /// What a neighbour that is ahead says of thresholds counts for nothing once what it has said before is caught up with.
+    ThresholdOutdated,
     /// No bug by itself, and not among [`ALL`]: everything is acknowledged late. Nothing may come of it.
     AckedLate,
 }
 
 /// All that are bugs.
-pub const ALL: [Mutant; 41] = [
+pub const ALL: [Mutant; 42] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -137,6 +139,7 @@ pub const ALL: [Mutant; 41] = [
     Mutant::RunsTwice,
     Mutant::SaidToBoth,
     Mutant::AheadUnheard,
+    Mutant::ThresholdOutdated,
 ];
 
 thread_local! {

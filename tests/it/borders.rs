@@ -1,12 +1,14 @@
 //! Views across borders, ghosts and handoff: many regions, deliveries in an order drawn by a seed.
 
+use std::collections::BTreeSet;
+
 use crate::support::brute::pair;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{say_how_to_replay, seeds, seeds_are_given};
 use bytes::Bytes;
-use purview::scene::border::{BorderBatch, GhostState, Recovered};
-use purview::scene::effects::{Deed, Effect, Input, Order};
+use purview::scene::border::{BorderBatch, GhostChange, GhostState, Recovered, SettleBatch};
+use purview::scene::effects::{Deed, Effect, Input, Order, Spawn};
 use purview::scene::views::Ties;
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, Visibility,
@@ -226,6 +228,22 @@ fn word(tick: u64, full: bool) -> Input {
     }))
 }
 
+/// A player of a neighbour, born under this epoch of it, whom pairs of this rank and better interest.
+fn ghost(id: u64, epoch: u64, thr: u64) -> GhostState {
+    GhostState {
+        id: EntityId(id),
+        epoch: Epoch(epoch).of_birth(),
+        kind: Kind::PLAYER,
+        plane: Plane(0),
+        pos: Pos::ground(3_300, 500),
+        course: None,
+        range: RangeSet::FULL,
+        look: Bytes::new(),
+        ties: Ties::default(),
+        thr,
+    }
+}
+
 #[test]
 fn what_was_missed_is_asked_for_until_it_comes() {
     let w = World::new(scene(Visibility::Patches, 60), 1);
@@ -266,23 +284,66 @@ fn an_owner_that_is_behind_the_one_before_is_heard() {
     (9..=12).for_each(|tick| say(&mut region, tick, (1, false), Vec::new()));
     let news = Recovered { region: RegionId(1), epoch: Epoch(5), holds: Vec::new() };
     region.handle(Input::Recovered(Box::new(news)), &mut Vec::new());
-    let ghost = GhostState {
-        id: EntityId(7),
-        epoch: Epoch(5).of_birth(),
-        kind: Kind::PLAYER,
-        plane: Plane(0),
-        pos: Pos::ground(3_300, 500),
-        course: None,
-        range: RangeSet::FULL,
-        look: Bytes::new(),
-        ties: Ties::default(),
-        thr: u64::MAX,
-    };
-    say(&mut region, 9, (5, true), vec![ghost]);
+    say(&mut region, 9, (5, true), vec![ghost(7, 5, u64::MAX)]);
     (10..=12).for_each(|tick| say(&mut region, tick, (5, false), Vec::new()));
     (9..=13).for_each(|tick| region.tick(Tick(tick), &mut Vec::new()));
     assert!(
         region.find(EntityId(7)).is_some(),
         "the newer owner's first words were taken for late"
     );
+}
+
+/// The region is behind: of the neighbour's ticks some wait, in which two full lists were not to be had, when it hears how
+/// that one has settled the last of them, by which both have room.
+#[test]
+fn what_waits_does_not_outdo_what_was_settled_since() {
+    let w = World::new(scene(Visibility::Patches, 60), 1);
+    let mut region = Region::new(w.scene.clone(), RegionId(0)).unwrap();
+    let mut asked = BTreeSet::new();
+    let mut hear = |region: &mut Region, input: Option<Input>, tick: Option<u64>| {
+        let mut fx = Vec::new();
+        input.into_iter().for_each(|input| region.handle(input, &mut fx));
+        tick.into_iter().for_each(|tick| region.tick(Tick(tick), &mut fx));
+        for fx in fx {
+            let Effect::Settle(RegionId(1), batch) = fx else { continue };
+            asked.extend(batch.letters.iter().map(|letter| letter.to.0));
+        }
+    };
+    let settled = |tick: u64, thrs: Vec<(EntityId, u64)>| {
+        let (rises, letters) = (!thrs.is_empty(), Vec::new());
+        let (from, epoch, tick) = (RegionId(1), Epoch(1), Tick(tick));
+        let batch = SettleBatch { from, epoch, tick, round: 0, done: true, letters, thrs, rises };
+        Some(Input::Settle(Box::new(batch)))
+    };
+    let border = |tick: u64, enters: Vec<GhostState>, changes: Vec<GhostChange>| {
+        let Input::Border(mut batch) = word(tick, tick == 21) else { unreachable!() };
+        (batch.enters, batch.changes) = (enters, changes);
+        Some(Input::Border(batch))
+    };
+    // Its other neighbours have never been heard of.
+    hear(&mut region, border(21, vec![ghost(7, 1, 0)], Vec::new()), Some(21));
+    hear(&mut region, settled(21, Vec::new()), None);
+    let GhostState { id, epoch, pos, course, .. } = ghost(7, 1, 0);
+    let moved = GhostChange { id, epoch, pos, course, thr: 0 };
+    hear(&mut region, border(22, Vec::new(), vec![moved]), None);
+    hear(&mut region, border(23, vec![ghost(8, 1, 0)], Vec::new()), None);
+    let open = [7, 8].map(|id| (EntityId(id), u64::MAX));
+    hear(&mut region, settled(23, open.into()), None);
+    let spawn = Spawn {
+        id: EntityId(1),
+        kind: Kind::PLAYER,
+        plane: Plane(0),
+        pos: Pos::ground(3_000, 500),
+        range: RangeSet::FULL,
+        look: Bytes::new(),
+        session: None,
+        bonds: Vec::new(),
+    };
+    (22..=23).for_each(|tick| hear(&mut region, None, Some(tick)));
+    hear(&mut region, Some(Input::Enter(Box::new(spawn))), None);
+    for tick in 24..=25 {
+        hear(&mut region, border(tick, Vec::new(), Vec::new()), Some(tick));
+        hear(&mut region, settled(tick, Vec::new()), None);
+    }
+    assert_eq!(asked, [7, 8].into());
 }

@@ -289,6 +289,9 @@ fn with_a_cap_views_are_stable_at_rest() {
     for (seed, _) in FOUND_WITH_A_CAP {
         holds(&Options { players: 40, view_cap: Some(4), ..options(seed, FAULTS_THEN) });
     }
+    // A region that was behind took what a neighbour had said of its players' thresholds for newer than what it heard since.
+    let cap = Options { players: 32, view_cap: Some(4), ..options(770044, "all") };
+    holds(&Options { fauna: true, ..cap });
 }
 
 /// With which seed the fresh ones begin: what `PURVIEW_SIM_SEED` says, or what follows from the commit, so that each commit

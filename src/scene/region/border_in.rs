@@ -71,6 +71,23 @@ impl Neighbour {
         }
     }
 
+    /// What it says of thresholds while it settles a tick is newer than what it has said of them in that tick and before,
+    /// which may wait still: this region may be behind it.
+    pub fn supersede_thrs(&mut self, tick: Tick, thrs: &[(EntityId, u64)]) {
+        if thrs.is_empty() || mutants::has(Mutant::ThresholdOutdated) {
+            return;
+        }
+        for batch in self.waiting.iter_mut().filter(|batch| batch.tick <= tick) {
+            let enters = batch.enters.iter_mut().map(|state| (state.id, &mut state.thr));
+            let changes = batch.changes.iter_mut().map(|change| (change.id, &mut change.thr));
+            for (id, waiting) in enters.chain(changes) {
+                if let Some((_, thr)) = thrs.iter().rev().find(|(of, _)| *of == id) {
+                    *waiting = *thr;
+                }
+            }
+        }
+    }
+
     /// Whether it settles this tick.
     pub fn settles(&self, tick: Tick) -> bool {
         self.last == tick && !self.ended

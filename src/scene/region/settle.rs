@@ -79,6 +79,7 @@ impl Region {
     pub(super) fn settle(&mut self, batch: SettleBatch, fx: &mut Vec<Effect>) {
         if let Some(n) = self.inbound.neighbours.iter_mut().find(|n| n.id == batch.from) {
             n.progress.note(&batch);
+            n.supersede_thrs(batch.tick, &batch.thrs);
         }
         self.mail.post_thrs(batch.thrs);
         for letter in batch.letters {
