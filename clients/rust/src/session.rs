@@ -7,6 +7,8 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::task::{Context, Poll, ready};
 
 use purview::scene::movement::{ClientMs, MoveOrder, Tiles};
 use purview::scene::{EntityId, Plane, Pos, Seq};
@@ -103,7 +105,7 @@ impl Client {
             Receiver { reader, early: VecDeque::new(), closed: None, bytes: 0, messages: 0 };
         let hello = Hello { version: PROTOCOL_VERSION, token: token.into() };
         sender.send(hello).await?;
-        match receiver.message().await? {
+        match poll_fn(|cx| receiver.poll_message(cx)).await? {
             Told::Welcome(welcome) => Ok(Client { welcome, sender, receiver }),
             Told::Event(Event::Closed { code, detail }) => {
                 Err(ClientError::Closed { code, detail })
@@ -380,10 +382,15 @@ impl Receiver {
     /// # Errors
     /// The network failed, or the server broke the protocol.
     pub async fn next(&mut self) -> Result<Event, ClientError> {
-        if let Some(event) = self.early.pop_front() {
-            return Ok(event);
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// The same, polled.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, ClientError>> {
+        match self.early.pop_front() {
+            Some(event) => Poll::Ready(Ok(event)),
+            None => self.poll_fresh(cx),
         }
-        self.fresh().await
     }
 
     /// Waits for the answer to a join; what else comes meanwhile is kept for `next`.
@@ -392,7 +399,7 @@ impl Receiver {
     /// [`ClientError::Refused`] when the server says no (the session goes on), or the session's end.
     pub async fn joined(&mut self) -> Result<Joined, ClientError> {
         loop {
-            match self.fresh().await? {
+            match poll_fn(|cx| self.poll_fresh(cx)).await? {
                 Event::Joined(joined) => return Ok(*joined),
                 Event::Refused(r) => return Err(ClientError::Refused(r)),
                 Event::Closed { code, detail } => return Err(ClientError::Closed { code, detail }),
@@ -411,20 +418,25 @@ impl Receiver {
         self.messages
     }
 
-    async fn fresh(&mut self) -> Result<Event, ClientError> {
-        match self.message().await? {
+    fn poll_fresh(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, ClientError>> {
+        Poll::Ready(match ready!(self.poll_message(cx))? {
             Told::Event(event) => Ok(event),
             Told::Welcome(_) => {
                 Err(ClientError::Unexpected { want: "no second Welcome", got: "Welcome".into() })
             }
-        }
+        })
     }
 
-    async fn message(&mut self) -> Result<Told, ClientError> {
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Told, ClientError>> {
         if let Some((code, detail)) = self.closed.clone() {
-            return Ok(Told::Event(Event::Closed { code, detail }));
+            return Poll::Ready(Ok(Told::Event(Event::Closed { code, detail })));
         }
-        let bytes = match self.reader.next().await? {
+        let incoming = ready!(self.reader.poll_next(cx))?;
+        Poll::Ready(self.take(incoming))
+    }
+
+    fn take(&mut self, incoming: Incoming) -> Result<Told, ClientError> {
+        let bytes = match incoming {
             Incoming::Message(bytes) => bytes,
             Incoming::Closed { code, detail } => return Ok(self.close(code, detail)),
         };

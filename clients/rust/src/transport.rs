@@ -1,7 +1,8 @@
 //! Messages over WebSocket, or over TCP with a length before each (`u32`, big-endian).
 
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures::future::BoxFuture;
@@ -130,12 +131,18 @@ impl Writer {
 }
 
 impl Reader {
-    /// The next message. May be dropped while it waits without losing anything.
-    pub(crate) async fn next(&mut self) -> Result<Incoming, ClientError> {
+    /// The next message.
+    pub(crate) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Incoming, ClientError>> {
         match self {
-            Reader::Messages(come) => Ok(come.next().await.map_or_else(ended, Incoming::Message)),
-            Reader::Ws(ws) => next_ws(ws).await,
-            Reader::Tcp { half, buf } => next_tcp(half, buf).await,
+            Reader::Messages(come) => {
+                let message = ready!(come.poll_next_unpin(cx));
+                Poll::Ready(Ok(message.map_or_else(ended, Incoming::Message)))
+            }
+            Reader::Ws(ws) => poll_ws(ws, cx),
+            Reader::Tcp { half, buf } => poll_tcp(half, buf, cx),
         }
     }
 }
@@ -144,15 +151,16 @@ fn ended() -> Incoming {
     Incoming::Closed { code: None, detail: "the connection ended without a reason given".into() }
 }
 
-async fn next_ws(
+fn poll_ws(
     ws: &mut SplitStream<WebSocketStream<TcpStream>>,
-) -> Result<Incoming, ClientError> {
+    cx: &mut Context<'_>,
+) -> Poll<Result<Incoming, ClientError>> {
     loop {
-        match ws.next().await {
-            None => return Ok(ended()),
-            Some(Err(e)) => return Err(e.into()),
-            Some(Ok(Message::Binary(bytes))) => return Ok(Incoming::Message(bytes)),
-            Some(Ok(Message::Close(None))) => return Ok(ended()),
+        return Poll::Ready(match ready!(ws.poll_next_unpin(cx)) {
+            None => Ok(ended()),
+            Some(Err(e)) => Err(e.into()),
+            Some(Ok(Message::Binary(bytes))) => Ok(Incoming::Message(bytes)),
+            Some(Ok(Message::Close(None))) => Ok(ended()),
             Some(Ok(Message::Close(Some(frame)))) => {
                 let number = u16::from(frame.code);
                 let code = CloseCode::try_from(number).ok();
@@ -160,37 +168,40 @@ async fn next_ws(
                     Some(_) => frame.reason.to_string(),
                     None => format!("close code {number}: {}", frame.reason),
                 };
-                return Ok(Incoming::Closed { code, detail });
+                Ok(Incoming::Closed { code, detail })
             }
-            Some(Ok(Message::Text(text))) => {
-                return Err(ClientError::Unexpected {
-                    want: "a binary message",
-                    got: format!("a text of {} bytes", text.len()),
-                });
-            }
-            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
-        }
+            Some(Ok(Message::Text(text))) => Err(ClientError::Unexpected {
+                want: "a binary message",
+                got: format!("a text of {} bytes", text.len()),
+            }),
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
+        });
     }
 }
 
-async fn next_tcp(half: &mut OwnedReadHalf, buf: &mut BytesMut) -> Result<Incoming, ClientError> {
+fn poll_tcp(
+    half: &mut OwnedReadHalf,
+    buf: &mut BytesMut,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Incoming, ClientError>> {
     loop {
         if let Some(head) = buf.first_chunk::<4>() {
             let len = u32::from_be_bytes(*head) as usize;
             if len > MAX_SERVER_FRAME {
-                return Err(DecodeError::TooBig { len, max: MAX_SERVER_FRAME }.into());
+                return Poll::Ready(Err(DecodeError::TooBig { len, max: MAX_SERVER_FRAME }.into()));
             }
             if buf.len() >= 4 + len {
                 buf.advance(4);
-                return Ok(Incoming::Message(buf.split_to(len).freeze()));
+                return Poll::Ready(Ok(Incoming::Message(buf.split_to(len).freeze())));
             }
             buf.reserve(4 + len - buf.len());
         }
-        if half.read_buf(buf).await? == 0 {
-            return match buf.len() {
+        // Nothing is lost with a read that is given up.
+        if ready!(pin!(half.read_buf(buf)).poll(cx))? == 0 {
+            return Poll::Ready(match buf.len() {
                 0 => Ok(ended()),
                 _ => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-            };
+            });
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct Seen {
     /// Where it was last said to be, centimetres.
     pub pos: Pos,
     /// What it does, where it was told that; then it is where that has come to.
-    pub course: Option<Extrapolator>,
+    pub course: Option<Box<Extrapolator>>,
     /// Its opaque appearance.
     pub look: Bytes,
 }
@@ -23,12 +23,12 @@ pub struct Seen {
 impl Seen {
     /// Where it is at a time of the server's, by what was told last.
     pub fn position(&self, now: ServerMs) -> Pos {
-        self.course.map_or(self.pos, |course| course.position(now))
+        self.course.as_ref().map_or(self.pos, |course| course.position(now))
     }
 
     /// Where to show it: where it is, reached without a leap when it turned.
     pub fn shown(&self, now: ServerMs) -> Pos {
-        self.course.map_or(self.pos, |course| course.shown(now))
+        self.course.as_ref().map_or(self.pos, |course| course.shown(now))
     }
 }
 
@@ -141,7 +141,8 @@ impl View {
         for e in &frame.enters {
             let pos = Pos { x: e.x, y: e.y, z: e.z };
             let look = Bytes::copy_from_slice(&e.look);
-            let course = e.course.map(|going| Extrapolator::new(self.course(&going), self.blend));
+            let goes = |going| Box::new(Extrapolator::new(self.course(&going), self.blend));
+            let course = e.course.map(goes);
             self.seen.insert(e.id, Seen { kind: e.kind, pos, course, look });
         }
         for m in &frame.moves {
@@ -154,7 +155,7 @@ impl View {
             let Some(seen) = self.seen.get_mut(&c.id) else { continue };
             match &mut seen.course {
                 Some(known) => known.told(now, course),
-                None => seen.course = Some(Extrapolator::new(course, blend)),
+                None => seen.course = Some(Box::new(Extrapolator::new(course, blend))),
             }
             seen.pos = course.position(now);
         }

@@ -50,6 +50,10 @@ pub(crate) trait Inbound {
 
 /// The writing half of a connection.
 pub(crate) trait Outbound {
+    /// Puts a message among those to be written where that is done at once; else it is given back.
+    fn put_now(&mut self, message: Bytes) -> Result<Option<Bytes>, Broken> {
+        Ok(Some(message))
+    }
     /// Puts a message among those to be written.
     async fn put(&mut self, message: Bytes) -> Result<(), Broken>;
     /// Writes what was put.
@@ -98,10 +102,12 @@ impl Link<'_> {
                 () = stopping => {}
             }
         });
+        // There is more to say than to hear.
+        let hears = Seldom::new(listen(inbound, &session, metrics));
         let said = tokio::select! {
             biased;
             said = speak(&mut queue, outbound, metrics) => said,
-            () = listen(inbound, &session, metrics) => false,
+            () = hears => false,
             () = ends => false,
         };
         metrics.ended(closed.now_or_never().flatten());
@@ -146,7 +152,12 @@ async fn speak(
         let written = match queue.next().await {
             None => return false,
             Some(ClientOut::Message(message)) => {
-                write_ready(message, queue, outbound, metrics).await
+                let mut batch = Batch::default();
+                match batch.put_ready(message, queue, outbound) {
+                    Ok(None) => outbound.flush().await.inspect(|()| batch.count(metrics)),
+                    Ok(Some(left)) => write_rest(batch, left, queue, outbound, metrics).await,
+                    Err(broken) => Err(broken),
+                }
             }
             Some(ClientOut::Close(code, why)) => {
                 return last_word(outbound, code, why).await.is_ok();
@@ -158,22 +169,62 @@ async fn speak(
     }
 }
 
-async fn write_ready(
-    first: Bytes,
+/// Messages that are written before they are flushed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Batch {
+    messages: u64,
+    bytes: u64,
+}
+
+impl Batch {
+    /// Puts a message and what is queued behind it, up to the first that would have to wait.
+    fn put_ready(
+        &mut self,
+        first: Bytes,
+        queue: &mut ClientQueue,
+        outbound: &mut impl Outbound,
+    ) -> Result<Option<Bytes>, Broken> {
+        let mut next = Some(first);
+        while let Some(message) = next {
+            let len = message.len();
+            if let Some(left) = outbound.put_now(message)? {
+                return Ok(Some(left));
+            }
+            next = self.next(len, queue);
+        }
+        Ok(None)
+    }
+
+    /// One was put; gives the next one, if any is to be.
+    fn next(&mut self, len: usize, queue: &mut ClientQueue) -> Option<Bytes> {
+        self.messages += 1;
+        self.bytes += len as u64;
+        if self.messages < MAX_BATCH { queue.take_ready() } else { None }
+    }
+
+    fn count(self, metrics: &GatewayMetrics) {
+        metrics.sent(self.messages, self.bytes);
+    }
+}
+
+/// The same where a message has to wait.
+async fn write_rest(
+    mut batch: Batch,
+    mut message: Bytes,
     queue: &mut ClientQueue,
     outbound: &mut impl Outbound,
     metrics: &GatewayMetrics,
 ) -> Result<(), Broken> {
-    let (mut messages, mut bytes) = (0, 0);
-    let mut next = Some(first);
-    while let Some(message) = next {
-        messages += 1;
-        bytes += message.len() as u64;
+    loop {
+        let len = message.len();
         outbound.put(message).await?;
-        next = if messages < MAX_BATCH { queue.take_ready() } else { None };
+        match batch.next(len, queue) {
+            Some(next) => message = next,
+            None => break,
+        }
     }
     outbound.flush().await?;
-    metrics.sent(messages, bytes);
+    batch.count(metrics);
     Ok(())
 }
 

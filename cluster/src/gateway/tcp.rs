@@ -69,15 +69,28 @@ impl Inbound for TcpIn {
     }
 }
 
+impl TcpOut {
+    fn append(&mut self, message: &[u8]) -> Result<(), Broken> {
+        framing::write(message, MAX_SERVER_FRAME, &mut self.unwritten).map_err(|e| {
+            tracing::error!(error = %e, "a message for a client cannot be framed");
+            Broken
+        })
+    }
+}
+
 impl Outbound for TcpOut {
+    fn put_now(&mut self, message: Bytes) -> Result<Option<Bytes>, Broken> {
+        if self.unwritten.len() + message.len() > WRITE_BUFFER {
+            return Ok(Some(message));
+        }
+        self.append(&message).map(|()| None)
+    }
+
     async fn put(&mut self, message: Bytes) -> Result<(), Broken> {
         if self.unwritten.len() + message.len() > WRITE_BUFFER {
             self.flush().await?;
         }
-        framing::write(&message, MAX_SERVER_FRAME, &mut self.unwritten).map_err(|e| {
-            tracing::error!(error = %e, "a message for a client cannot be framed");
-            Broken
-        })
+        self.append(&message)
     }
 
     async fn flush(&mut self) -> Result<(), Broken> {

@@ -301,6 +301,10 @@ impl Inbound for Hears {
 struct Says(Sender);
 
 impl Outbound for Says {
+    fn put_now(&mut self, message: Bytes) -> Result<Option<Bytes>, Broken> {
+        self.0.say_now(message).map_err(|Unheard| Broken)
+    }
+
     async fn put(&mut self, message: Bytes) -> Result<(), Broken> {
         self.0.send(message).await.map_err(|Unheard| Broken)
     }

@@ -17,17 +17,23 @@ pub(super) struct ShownAct {
     pub of: Duration,
 }
 
-/// What a client was shown of another one, by whom it may have been left since.
+/// Where a client was shown another one, by whom it may have been left since. One is looked up for each that has moved in
+/// each frame: they are kept apart from what is asked seldom.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen {
     /// The last picture in which it was, and where.
     picture: u32,
     pos: Pos,
     /// The last place that was looked up.
-    pub mark: Option<Mark>,
-    /// The last act.
+    pub mark: Mark,
+}
+
+/// What a client was shown of another one's acts.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Heard {
+    /// The last one.
     pub act: Option<ShownAct>,
-    /// Since when it is shown.
+    /// Since when the other one is shown.
     pub since: Duration,
 }
 
@@ -45,7 +51,9 @@ pub struct Client {
     /// It has no connection.
     pub away: bool,
     /// Whom it was ever shown.
-    pub(super) seen: FxHashMap<EntityId, Seen>,
+    seen: FxHashMap<EntityId, Seen>,
+    /// And of whose acts it may have heard.
+    pub(super) heard: FxHashMap<EntityId, Heard>,
     /// Its picture, from 1; with each that is told anew comes another one.
     picture: u32,
     /// How many are in it.
@@ -54,8 +62,8 @@ pub struct Client {
 
 impl Default for Client {
     fn default() -> Client {
-        let (said, place, acked, leapt, away, seen, shown) = Default::default();
-        Client { said, place, acked, leapt, away, seen, picture: 1, shown }
+        let (said, place, acked, leapt, away, seen, heard, shown) = Default::default();
+        Client { said, place, acked, leapt, away, seen, heard, picture: 1, shown }
     }
 }
 

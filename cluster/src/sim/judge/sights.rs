@@ -7,7 +7,7 @@ use purview::wire::Frame;
 
 use super::client::ShownAct;
 use super::rules::act_order;
-use super::trails::Astray;
+use super::trails::{Astray, Mark};
 use super::{EXCUSE, Inner, Invariant, Judge, LATE, SLACK_CM, TICK};
 
 impl Judge {
@@ -67,7 +67,7 @@ impl Judge {
             client.hides(*gone);
         }
         for entered in &frame.enters {
-            client.seen.entry(entered.id).or_default().since = now;
+            client.heard.entry(entered.id).or_default().since = now;
         }
         let mut astray = None;
         for (of, pos) in changed {
@@ -75,8 +75,8 @@ impl Judge {
             // A course may begin anywhere between two ticks.
             let looks = known != Some(pos) && !self.scope.judged;
             let Some(trail) = trails.get(&of).filter(|_| looks) else { continue };
-            match trail.find(pos, seen.mark.filter(|_| !anew)) {
-                Ok(mark) => seen.mark = Some(mark),
+            match trail.find(pos, if anew { Mark::default() } else { seen.mark }) {
+                Ok(mark) => seen.mark = mark,
                 Err(how) => astray = Some((of, pos, how)),
             }
         }
@@ -100,9 +100,9 @@ impl Judge {
             let excused = inner.excused;
             let Some(client) = inner.clients.get_mut(&to) else { return };
             let shown = ShownAct { number, at: self.journal.now(), of: TICK * tick.0 as u32 };
-            let seen = client.seen.entry(of).or_default();
-            let before = seen.act.replace(shown);
-            let quiet = before.filter(|b| b.at > excused.max(seen.since).max(client.leapt));
+            let heard = client.heard.entry(of).or_default();
+            let before = heard.act.replace(shown);
+            let quiet = before.filter(|b| b.at > excused.max(heard.since).max(client.leapt));
             if let Some(before) = quiet.filter(|before| number > before.number + 1) {
                 drop(inner);
                 let before = before.number;

@@ -8,8 +8,9 @@ use purview::scene::{Epoch, Pos};
 /// Most places that are remembered of a player: longer than any picture is late.
 const REMEMBERED: usize = 400;
 
-/// A place that a player had: the later one is the one of the higher epoch, or else of the higher number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A place that a player had: the later one is the one of the higher epoch, or else of the higher number. The default is
+/// no later than any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Mark {
     epoch: Epoch,
     number: u64,
@@ -49,8 +50,8 @@ impl Trail {
     ///
     /// # Errors
     /// There is none.
-    pub fn find(&self, pos: Pos, since: Option<Mark>) -> Result<Mark, Astray> {
-        let known = since.map_or(0, |since| since.number.saturating_sub(self.first) as usize);
+    pub fn find(&self, pos: Pos, since: Mark) -> Result<Mark, Astray> {
+        let known = since.number.saturating_sub(self.first) as usize;
         let known = known.min(self.places.len());
         let mut never = Astray::Never;
         // Mostly it is one of the next. What an owner before has said since comes behind, under a lower epoch.
@@ -58,7 +59,7 @@ impl Trail {
             for (at, (epoch, there)) in self.places.range(from..to).enumerate() {
                 if *there == pos {
                     let mark = Mark { epoch: *epoch, number: self.first + (from + at) as u64 };
-                    if since.is_none_or(|since| mark >= since) {
+                    if mark >= since {
                         return Ok(mark);
                     }
                     never = Astray::Older;
@@ -81,14 +82,14 @@ mod tests {
     fn a_place_is_found_that_is_no_older_than_the_last_one() {
         let mut trail = Trail::default();
         (0..5).for_each(|x| trail.note(Epoch(1), at(x)));
-        let second = trail.find(at(1), None).unwrap();
-        assert_eq!(trail.find(at(1), Some(second)), Ok(second), "it stands");
-        let fourth = trail.find(at(3), Some(second)).unwrap();
+        let second = trail.find(at(1), Mark::default()).unwrap();
+        assert_eq!(trail.find(at(1), second), Ok(second), "it stands");
+        let fourth = trail.find(at(3), second).unwrap();
         assert!(fourth > second);
-        assert_eq!(trail.find(at(2), Some(fourth)), Err(Astray::Older));
-        assert_eq!(trail.find(at(9), Some(fourth)), Err(Astray::Never));
+        assert_eq!(trail.find(at(2), fourth), Err(Astray::Older));
+        assert_eq!(trail.find(at(9), fourth), Err(Astray::Never));
         trail.note(Epoch(1), at(2));
-        assert!(trail.find(at(2), Some(fourth)).unwrap() > fourth, "it went back");
+        assert!(trail.find(at(2), fourth).unwrap() > fourth, "it went back");
     }
 
     #[test]
@@ -97,20 +98,20 @@ mod tests {
         trail.note(Epoch(1), at(1));
         trail.note(Epoch(9), at(2));
         trail.note(Epoch(1), at(3));
-        let old = trail.find(at(3), None).unwrap();
-        let new = trail.find(at(2), Some(old)).unwrap();
+        let old = trail.find(at(3), Mark::default()).unwrap();
+        let new = trail.find(at(2), old).unwrap();
         assert!(new > old);
-        assert_eq!(trail.find(at(3), Some(new)), Err(Astray::Older));
+        assert_eq!(trail.find(at(3), new), Err(Astray::Older));
     }
 
     #[test]
     fn what_is_long_ago_is_forgotten_and_numbers_stay() {
         let mut trail = Trail::default();
         (0..1_000).for_each(|x| trail.note(Epoch(1), at(x)));
-        assert_eq!(trail.find(at(5), None), Err(Astray::Never));
-        let last = trail.find(at(999), None).unwrap();
+        assert_eq!(trail.find(at(5), Mark::default()), Err(Astray::Never));
+        let last = trail.find(at(999), Mark::default()).unwrap();
         trail.note(Epoch(1), at(1_000));
-        assert!(trail.find(at(1_000), Some(last)).unwrap() > last);
-        assert_eq!(trail.find(at(998), Some(last)), Err(Astray::Older));
+        assert!(trail.find(at(1_000), last).unwrap() > last);
+        assert_eq!(trail.find(at(998), last), Err(Astray::Older));
     }
 }

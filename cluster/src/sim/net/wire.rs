@@ -194,7 +194,22 @@ impl Sender {
     }
 
     fn say(&self, message: Bytes) -> Result<(), Unheard> {
-        let mut way = self.wire.way(self.way);
+        self.put(self.wire.way(self.way), message)
+    }
+
+    /// Says something if there is room, and gives it back if not.
+    ///
+    /// # Errors
+    /// Nobody will hear it.
+    pub fn say_now(&self, message: Bytes) -> Result<Option<Bytes>, Unheard> {
+        let way = self.wire.way(self.way);
+        if way.bytes >= WINDOW && !way.broken && !way.deaf {
+            return Ok(Some(message));
+        }
+        self.put(way, message).map(|()| None)
+    }
+
+    fn put(&self, mut way: MutexGuard<'_, Way>, message: Bytes) -> Result<(), Unheard> {
         if way.broken || way.deaf {
             return Err(Unheard);
         }
