@@ -212,6 +212,10 @@ fn where_moves_are_judged_everybody_is_where_it_believes_to_be() {
     for seed in [670016, 670032, 670039] {
         holds(&Options { judged: true, ..options(seed, "all") });
     }
+    // The same, and the region from which it jumped died, too.
+    let faults = "stop=3,skew=2,crash=2,twice=2,move=2,map,partition,delay,answers";
+    let cap = Options { players: 40, view_cap: Some(4), ..options(790265, faults) };
+    holds(&Options { judged: true, scenes: 2, fauna: true, ..cap });
 }
 
 /// Seeds that have found something with 100 players.

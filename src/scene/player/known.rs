@@ -40,6 +40,8 @@ pub(super) struct Known {
     refused: Vec<Seq>,
     own: Option<(Tick, Box<Own>)>,
     leap: Option<(Seq, Destination)>,
+    // An acknowledged jump of whose end the client was not told, and the scene to which it goes.
+    jumped: Option<(Seq, SceneId)>,
     look: Bytes,
     due: Due,
     // The last region that went on from a checkpoint, and its epoch.
@@ -73,6 +75,17 @@ impl Known {
         self.leap.take_if(|(seq, _)| *seq <= last_applied);
     }
 
+    /// Whether a player that has this place, with this input applied, has come to where it had jumped, of which its client
+    /// was not told.
+    pub(super) fn has_landed(&self, scene: SceneId, last_applied: Seq) -> bool {
+        self.jumped.is_some_and(|(seq, to)| seq <= last_applied && to == scene)
+    }
+
+    /// The client is told where it has come to.
+    pub(super) fn landed(&mut self) {
+        self.jumped = None;
+    }
+
     /// Where the player is at that time, as far as is known; `None` before the first route and between two scenes.
     pub(super) fn last_place(&self, at: ServerMs) -> Option<(SceneId, Plane, Pos)> {
         if !self.is_placed || self.leap.is_some() || self.plane == Plane::LIMBO {
@@ -102,6 +115,9 @@ impl Known {
     pub(super) fn applied(&mut self, seq: Seq, order: &Order) {
         if self.refused.contains(&seq) {
             return;
+        }
+        if let Order::Jump(to) = order {
+            self.jumped = Some((seq, to.scene));
         }
         match order {
             Order::Move(pos) => (self.pos, self.placed_by) = (*pos, seq),

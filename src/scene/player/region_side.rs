@@ -107,17 +107,21 @@ impl Player {
                     return;
                 }
                 self.tick = self.tick.max(tick);
-                if before.is_some_and(|before| before.is_of_a_life_before(epoch)) {
+                let anew = before.is_some_and(|before| before.is_of_a_life_before(epoch));
+                if anew {
                     // What the client was told counts no more. Whom the region has just added it does not
                     // tell so by itself.
                     if arrived { self.flow.lost() } else { self.flow.expect(now_ms) }
                 }
                 self.known.route((scene, plane, pos), last_applied, (tick, own.as_deref()));
+                // Both regions may have died between which it has jumped: nobody else tells its client so.
+                let arrived = arrived || (anew && self.known.has_landed(scene, last_applied));
                 let joining = self.state == State::Joining;
                 if joining {
                     self.state = State::InWorld;
                 }
                 if joining || arrived {
+                    self.known.landed();
                     let leapt =
                         self.leap.take_if(|(seq, _)| *seq <= last_applied).map(|(_, place)| place);
                     self.occupy((scene, plane), leapt, out);

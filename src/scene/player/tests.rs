@@ -313,6 +313,29 @@ fn a_jump_to_another_plane_keeps_both_places_until_it_arrives() {
 }
 
 #[test]
+fn a_jump_whose_regions_have_died_is_told_by_whoever_goes_on() {
+    let anew = Epoch(5).of_birth().0;
+    let jumped = |ack| {
+        let mut b = Bench::in_world();
+        b.say(leap(1, 5));
+        // The region in which it has jumped says no more than that.
+        b.frame(&frame(12, 1, ack, &[], &[]));
+        b
+    };
+    let mut b = jumped(1);
+    assert_eq!(
+        b.notice(route_to(NEXT, anew, 1, false, 5)),
+        ["give back 1", "joined plane 5 tick 10"]
+    );
+    assert_eq!(b.player.place(), Some((SCENE, Plane(5))));
+    assert_eq!(b.say(leap(2, 6)), ["4: jump 2"]);
+    // It was not made yet, or is not over: it goes on in the same life.
+    let told = |mut b: Bench, epoch, last| b.notice(route_to(NEXT, epoch, last, false, 1));
+    assert_eq!(told(jumped(0), anew, 0), ["4: jump 1"]);
+    assert_eq!(told(jumped(1), 2, 1), NOTHING);
+}
+
+#[test]
 fn a_jump_inside_a_region_is_told_without_a_new_epoch() {
     let mut b = Bench::in_world();
     b.say(leap(1, 5));
