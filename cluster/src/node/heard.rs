@@ -1,6 +1,7 @@
 //! What the store tells, also while the keeper waits for its answers; and regions that end as soon as it is heard that
 //! somebody else has them.
 
+use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,18 +22,32 @@ pub(super) enum News {
     Over,
 }
 
+/// Most events that are kept while something is done; more wait where they come from.
+const UNTOLD: usize = 256;
+
 /// All that the store has told.
 pub(super) struct Heard {
     watch: Watch,
-    /// Shared with whoever acts by it: it is copied where something is told meanwhile.
+    /// Shared with whoever acts by it.
     view: Arc<View>,
-    /// What came while something was done, and was not told yet.
-    untold: Option<News>,
+    /// What came while something was done, each event to be acted by in its turn, and the view with all of it.
+    untold: VecDeque<Event>,
+    newest: Arc<View>,
+    /// There will be no more.
+    over: bool,
+}
+
+fn take(view: &mut Arc<View>, event: Event) {
+    match event {
+        Event::Snapshot(all) => *view = Arc::new(all),
+        Event::Change(change) => Arc::make_mut(view).apply(&change),
+    }
 }
 
 impl Heard {
     pub(super) fn new(watch: Watch) -> Heard {
-        Heard { watch, view: Arc::default(), untold: None }
+        let (view, newest, untold) = Default::default();
+        Heard { watch, view, newest, untold, over: false }
     }
 
     /// What it has told up to now.
@@ -42,23 +57,24 @@ impl Heard {
 
     /// Waits for what it tells next, or tells what came while something was done.
     pub(super) async fn next(&mut self) -> News {
-        match self.untold.take() {
-            Some(news) => news,
-            None => self.listen().await,
+        if let Some(event) = self.untold.pop_front() {
+            take(&mut self.view, event);
+            return News::More;
         }
-    }
-
-    async fn listen(&mut self) -> News {
+        if self.over {
+            return News::Over;
+        }
         match self.watch.next().await {
-            Some(Ok(Event::Snapshot(all))) => self.view = Arc::new(all),
-            Some(Ok(Event::Change(change))) => Arc::make_mut(&mut self.view).apply(&change),
+            Some(Ok(event)) => {
+                take(&mut self.view, event);
+                News::More
+            }
             Some(Err(error)) => {
                 tracing::warn!(%error, "the store is not followed now");
-                return News::Nothing;
+                News::Nothing
             }
-            None => return News::Over,
+            None => News::Over,
         }
-        News::More
     }
 
     /// Listens on while something is done that asks the store, which may take its time for each answer; `heed` sees each view
@@ -70,16 +86,22 @@ impl Heard {
     ) {
         let mut work = pin!(work);
         loop {
-            let news = tokio::select! {
+            let told = tokio::select! {
                 biased;
                 () = &mut work => return,
-                news = self.listen(), if self.untold != Some(News::Over) => news,
+                told = self.watch.next(), if !self.over && self.untold.len() < UNTOLD => told,
             };
-            if news == News::More {
-                heed(&self.view);
-            }
-            if news != News::Nothing {
-                self.untold = Some(news);
+            match told {
+                Some(Ok(event)) => {
+                    if self.untold.is_empty() {
+                        self.newest = self.view.clone();
+                    }
+                    take(&mut self.newest, event.clone());
+                    heed(&self.newest);
+                    self.untold.push_back(event);
+                }
+                Some(Err(error)) => tracing::warn!(%error, "the store is not followed now"),
+                None => self.over = true,
             }
         }
     }
@@ -169,8 +191,10 @@ mod tests {
         heard.while_doing(work, heed).await;
         assert_eq!(*seen.borrow(), [1, 2, 3]);
         assert_eq!(acted_by.values.len(), 0, "the view that was acted by is what it was");
-        assert_eq!(heard.view().values.len(), VALUES);
-        assert_eq!(heard.next().await, News::More, "it is to be acted by, too");
+        for values in 1..=VALUES {
+            assert_eq!(heard.next().await, News::More, "it is to be acted by, too");
+            assert_eq!(heard.view().values.len(), values);
+        }
         assert_eq!(heard.next().now_or_never(), None, "nothing is told twice");
     }
 
