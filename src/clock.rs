@@ -2,12 +2,15 @@
 //! stands still while anything is done, and is asked for once each time that it has leapt.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use actix_rt::time::Instant;
 
 thread_local! {
     static HOLDS: Cell<bool> = const { Cell::new(false) };
     static NOW: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// The last answer of [`since`].
+    static SINCE: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
 }
 
 /// While it lives, time only leaps in this thread when [`leaps`] says so. For simulations: nobody else knows when it
@@ -35,6 +38,7 @@ impl Drop for Hold {
 /// Time may have leapt.
 pub fn leaps() {
     NOW.set(None);
+    SINCE.set(None);
 }
 
 /// What time it is.
@@ -49,10 +53,20 @@ pub fn now() -> Instant {
     now
 }
 
+/// How long ago that was; no time at all if it is still to come. Most ask for the time since one beginning.
+pub fn since(then: Instant) -> Duration {
+    if let Some((_, since)) = SINCE.get().filter(|(asked, _)| *asked == then) {
+        return since;
+    }
+    let since = now() - then;
+    if HOLDS.get() {
+        SINCE.set(Some((then, since)));
+    }
+    since
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use actix_rt::time::sleep;
 
     use super::*;
@@ -66,10 +80,13 @@ mod tests {
         assert_eq!(now() - began, Duration::from_millis(5));
         sleep(Duration::from_millis(5)).await;
         assert_eq!(now() - began, Duration::from_millis(5), "it is held");
+        assert_eq!(since(began), Duration::from_millis(5));
         leaps();
         assert_eq!(now() - began, Duration::from_millis(10));
+        assert_eq!(since(began), Duration::from_millis(10));
+        assert_eq!(since(began + Duration::from_millis(4)), Duration::from_millis(6));
         sleep(Duration::from_millis(5)).await;
         drop(hold);
-        assert_eq!(now() - began, Duration::from_millis(15));
+        assert_eq!((now() - began, since(began)), (Duration::from_millis(15), Duration::from_millis(15)));
     }
 }

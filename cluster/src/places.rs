@@ -160,8 +160,11 @@ impl PlaceBook {
     async fn write(&self) -> bool {
         let batch: Vec<PlayerPlace> = {
             let mut waiting = self.waiting();
-            let names: Vec<String> = waiting.keys().take(BATCH_MAX).cloned().collect();
-            names.iter().filter_map(|name| waiting.remove(name)).collect()
+            let rest = match waiting.keys().nth(BATCH_MAX).cloned() {
+                Some(first) => waiting.split_off(&first),
+                None => BTreeMap::new(),
+            };
+            std::mem::replace(&mut *waiting, rest).into_values().collect()
         };
         let count = batch.len() as u64;
         match self.store.save_players(batch.clone()).await {

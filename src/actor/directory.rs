@@ -484,7 +484,7 @@ impl Directory {
 
     /// The server's clock: time since this process's start, or since the cluster's.
     pub fn uptime(&self) -> Duration {
-        self.before + (clock::now() - self.started)
+        self.before + clock::since(self.started)
     }
 
     /// The tick that is due now, where ticks are `tick_ms` long.

@@ -284,7 +284,7 @@ impl Player {
     /// # Errors
     /// None so far.
     pub async fn ping(&mut self, nonce: u64) -> Result<(), ClientError> {
-        self.say(Ping { nonce }.into()).await;
+        self.say(ClientMsg::from(Ping { nonce }).encode()).await;
         Ok(())
     }
 
@@ -294,7 +294,7 @@ impl Player {
     /// # Errors
     /// None so far.
     pub async fn leave(&mut self) -> Result<(), ClientError> {
-        self.say(Leave {}.into()).await;
+        self.say(ClientMsg::from(Leave {}).encode()).await;
         Ok(())
     }
 
@@ -402,21 +402,25 @@ impl Player {
         }
         let seq = self.numbers.take();
         let message = message(seq);
+        let mut bytes = None;
         {
             let mut outbox = lock(&self.outbox);
-            outbox.waiting.push_back((seq, message.clone()));
             if matches!(self.line, Line::Up(_)) {
+                bytes = Some(message.encode());
                 outbox.unsent = seq.next();
             }
+            outbox.waiting.push_back((seq, message));
         }
-        self.say(message).await;
+        if let Some(bytes) = bytes {
+            self.say(bytes).await;
+        }
         Ok(seq)
     }
 
     /// Sends by the present connection, if there is one.
-    async fn say(&mut self, message: ClientMsg) {
+    async fn say(&mut self, message: Vec<u8>) {
         let Line::Up(line) = &mut self.line else { return };
-        if let Err(error) = line.0.send(message).await {
+        if let Err(error) = line.0.send_encoded(message).await {
             tracing::debug!(%error, "a connection broke");
             // What was said by the server before that is heard before anything else is done.
         }

@@ -357,7 +357,12 @@ impl Sender {
     /// # Errors
     /// The network failed; the session is over.
     pub async fn send(&mut self, message: impl Into<ClientMsg>) -> Result<(), ClientError> {
-        self.writer.send(message.into().encode()).await
+        self.send_encoded(message.into().encode()).await
+    }
+
+    /// Sends a message that is written already.
+    pub(crate) async fn send_encoded(&mut self, message: Vec<u8>) -> Result<(), ClientError> {
+        self.writer.send(message).await
     }
 }
 
@@ -386,7 +391,7 @@ impl Receiver {
     }
 
     /// The same, polled.
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, ClientError>> {
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, ClientError>> {
         match self.early.pop_front() {
             Some(event) => Poll::Ready(Ok(event)),
             None => self.poll_fresh(cx),

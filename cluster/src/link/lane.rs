@@ -170,7 +170,7 @@ impl Receiving {
     ///
     /// # Errors
     /// [`LaneError`]; nothing of the frame is taken.
-    pub fn take(&mut self, mut frame: Bytes) -> Result<Vec<Bytes>, LaneError> {
+    pub fn take(&mut self, mut frame: Bytes) -> Result<Messages, LaneError> {
         if frame.remaining() < 8 {
             return Err(LaneError::Torn);
         }
@@ -178,24 +178,42 @@ impl Receiving {
         if first > self.want {
             return Err(LaneError::Gap { want: self.want, got: first });
         }
-        let mut messages = Vec::new();
         let mut number = first;
-        while frame.has_remaining() {
-            if frame.remaining() < LENGTH {
-                return Err(LaneError::Torn);
-            }
-            let len = frame.get_u32() as usize;
-            if frame.remaining() < len {
-                return Err(LaneError::Torn);
-            }
-            let message = frame.split_to(len);
-            if number >= self.want || mutants::has(Mutant::TakenTwice) {
-                messages.push(message);
-            }
+        let mut rest = &frame[..];
+        while let Some((length, message)) = rest.split_first_chunk::<LENGTH>() {
+            rest = message.get(u32::from_be_bytes(*length) as usize..).ok_or(LaneError::Torn)?;
             number += 1;
         }
+        if !rest.is_empty() {
+            return Err(LaneError::Torn);
+        }
+        let known = if mutants::has(Mutant::TakenTwice) { 0 } else { self.want - first };
         self.want = self.want.max(number);
-        Ok(messages)
+        Ok(Messages { frame, known })
+    }
+}
+
+/// The messages of a frame, in their order, but for those that were taken before.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Messages {
+    frame: Bytes,
+    /// How many of the first ones were.
+    known: u64,
+}
+
+impl Iterator for Messages {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        while self.frame.has_remaining() {
+            let len = self.frame.get_u32() as usize;
+            let message = self.frame.split_to(len);
+            match self.known {
+                0 => return Some(message),
+                _ => self.known -= 1,
+            }
+        }
+        None
     }
 }
 
@@ -293,7 +311,7 @@ mod tests {
         let mut receiving = Receiving::default();
         let mut frames = Vec::new();
         while let Some(frame) = sending.next_frame() {
-            frames.push(receiving.take(frame).unwrap().len());
+            frames.push(receiving.take(frame).unwrap().count());
         }
         assert_eq!(frames, [1, 1, 2]);
     }

@@ -184,7 +184,7 @@ impl Journal {
 
     /// Time since the beginning.
     pub fn now(&self) -> Duration {
-        clock::now() - self.began
+        clock::since(self.began)
     }
 
     /// How many steps there were.

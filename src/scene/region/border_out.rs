@@ -166,7 +166,9 @@ impl Region {
             }
         }
         for (n, mut batch) in self.outbound.neighbours.iter_mut().zip(batches) {
-            n.said.retain(|(said, _)| said.0 + REPEATED_TICKS > self.tick.0);
+            while n.said.front().is_some_and(|(said, _)| said.0 + REPEATED_TICKS <= self.tick.0) {
+                n.said.pop_front();
+            }
             n.said.extend(batch.leaves.iter().map(|leave| (self.tick, *leave)));
             if batch.full {
                 batch.leaves = n.said.iter().map(|(_, leave)| *leave).collect();

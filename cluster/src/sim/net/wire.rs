@@ -213,7 +213,7 @@ impl Sender {
         if way.broken || way.deaf {
             return Err(Unheard);
         }
-        let now = clock::now() - self.net.began();
+        let now = clock::since(self.net.began());
         way.bytes += message.len();
         way.queue.push_back(message);
         let mut post = self.net.post();
@@ -333,7 +333,8 @@ impl Post {
 
     /// When something arrives that is said now.
     fn arrival(&mut self, now: Duration) -> Ms {
-        (now + self.delay()).as_nanos().div_ceil(1_000_000) as Ms
+        let at = now + self.delay();
+        at.as_secs() * 1_000 + u64::from(at.subsec_nanos().div_ceil(1_000_000))
     }
 
     /// A message that was said arrives then.
@@ -359,7 +360,7 @@ impl Post {
 
 impl Net {
     fn now(&self) -> Ms {
-        (clock::now() - self.began()).as_millis() as Ms
+        clock::since(self.began()).as_millis() as Ms
     }
 
     /// Brings everything that is said to where it is to be, for as long as there is a network.
