@@ -38,7 +38,7 @@ pub use self::rules::{Floor, Place, Scope};
 use self::rules::{
     input_order, old_ghosts, one_authority, one_real, overlap, shown_are_near, views_are_stable,
 };
-use self::trails::Trail;
+use self::trails::Trails;
 use super::journal::{Journal, What};
 use super::net::Host;
 
@@ -142,7 +142,7 @@ struct Inner {
     acting: BTreeMap<EntityId, Acting>,
     /// Which of these no client steers.
     beasts: BTreeSet<EntityId>,
-    trails: FxHashMap<EntityId, Trail>,
+    trails: Trails,
     /// When a player has last come to another region.
     moved: FxHashMap<EntityId, Duration>,
     /// When an entity has last gone on from what was known of it before a death.
@@ -343,7 +343,7 @@ impl Judge {
         let here = region.acting_players().map(|player| (player.id, player.epoch, player.pos));
         let mut inner = self.inner();
         for (id, epoch, pos) in here.chain(region.handed_over()) {
-            inner.trails.entry(id).or_default().note(epoch, pos);
+            inner.trails.note(id, epoch, pos);
         }
     }
 
@@ -489,7 +489,8 @@ impl Judge {
         if unsettled.is_some() {
             return unsettled;
         }
-        let shown = inner.clients.iter().map(|(id, client)| (*id, client.shown())).collect();
+        let shown = |client: &Client| client.shown(&inner.trails);
+        let shown = inner.clients.iter().map(|(id, client)| (*id, shown(client))).collect();
         let stable = views_are_stable(&shown, &all, &self.scope);
         stable.err().map(|(one, other, text)| (vec![one, other], text))
     }
@@ -518,7 +519,7 @@ impl Judge {
         if place != client.place {
             return Err((None, format!("{id} is at {place:?}, not at {:?}", client.place)));
         }
-        shown_are_near((id, place), &client.shown(), all, &self.scope)
+        shown_are_near((id, place), &client.shown(&inner.trails), all, &self.scope)
             .map_err(|(other, text)| (Some(other), text))
     }
 

@@ -7,7 +7,7 @@ use purview::scene::{EntityId, Pos, Seq};
 use rustc_hash::FxHashMap;
 
 use super::rules::Place;
-use super::trails::Mark;
+use super::trails::{Mark, Trails};
 
 /// An act that a client was shown: its number, when, and as of when.
 #[derive(Debug, Clone, Copy)]
@@ -50,8 +50,8 @@ pub struct Client {
     pub leapt: Duration,
     /// It has no connection.
     pub away: bool,
-    /// Whom it was ever shown.
-    seen: FxHashMap<EntityId, Seen>,
+    /// Whom it was ever shown, by their numbers.
+    seen: Vec<Seen>,
     /// And of whose acts it may have heard.
     pub(super) heard: FxHashMap<EntityId, Heard>,
     /// Its picture, from 1; with each that is told anew comes another one.
@@ -69,9 +69,10 @@ impl Default for Client {
 
 impl Client {
     /// Who is shown to it, and where.
-    pub fn shown(&self) -> BTreeMap<EntityId, Pos> {
-        let here = self.seen.iter().filter(|(_, seen)| seen.picture == self.picture);
-        here.map(|(id, seen)| (*id, seen.pos)).collect()
+    pub(super) fn shown(&self, trails: &Trails) -> BTreeMap<EntityId, Pos> {
+        let all = self.seen.iter().enumerate();
+        let here = all.filter(|(_, seen)| seen.picture == self.picture);
+        here.map(|(number, seen)| (trails.of(number).0, seen.pos)).collect()
     }
 
     /// How many are shown to it.
@@ -88,11 +89,14 @@ impl Client {
     /// since it `began_anew`, in the one before; and what else it was shown of that one.
     pub(super) fn shows(
         &mut self,
-        id: EntityId,
+        number: usize,
         pos: Pos,
         began_anew: bool,
     ) -> (Option<Pos>, &mut Seen) {
-        let seen = self.seen.entry(id).or_default();
+        if number >= self.seen.len() {
+            self.seen.resize(number + 1, Seen::default());
+        }
+        let seen = &mut self.seen[number];
         let here = seen.picture == self.picture;
         let before = here || (began_anew && seen.picture + 1 == self.picture);
         let known = before.then_some(seen.pos);
@@ -102,8 +106,8 @@ impl Client {
     }
 
     /// It is told that somebody is gone.
-    pub(super) fn hides(&mut self, id: EntityId) {
-        let here = self.seen.get_mut(&id).filter(|seen| seen.picture == self.picture);
+    pub(super) fn hides(&mut self, number: usize) {
+        let here = self.seen.get_mut(number).filter(|seen| seen.picture == self.picture);
         if let Some(seen) = here {
             seen.picture = 0;
             self.shown -= 1;

@@ -64,17 +64,21 @@ impl Judge {
             client.begins_anew();
         }
         for gone in &frame.leaves {
-            client.hides(*gone);
+            client.hides(trails.number(*gone));
         }
         for entered in &frame.enters {
             client.heard.entry(entered.id).or_default().since = now;
         }
         let mut astray = None;
         for (of, pos) in changed {
-            let (known, seen) = client.shows(of, pos, frame.resync);
+            let number = trails.number(of);
+            let (known, seen) = client.shows(number, pos, frame.resync);
             // A course may begin anywhere between two ticks.
             let looks = known != Some(pos) && !self.scope.judged;
-            let Some(trail) = trails.get(&of).filter(|_| looks) else { continue };
+            let (_, trail) = trails.of(number);
+            if !looks || trail.is_empty() {
+                continue;
+            }
             match trail.find(pos, if anew { Mark::default() } else { seen.mark }) {
                 Ok(mark) => seen.mark = mark,
                 Err(how) => astray = Some((of, pos, how)),
@@ -85,10 +89,11 @@ impl Judge {
 
     /// Where those are by now who are shown to a client.
     pub fn sees(&self, id: EntityId, who: impl IntoIterator<Item = (EntityId, Pos)>) {
-        if let Some(client) = self.inner().clients.get_mut(&id) {
+        let Inner { clients, trails, .. } = &mut *self.inner();
+        if let Some(client) = clients.get_mut(&id) {
             client.begins_anew();
             for (other, pos) in who {
-                client.shows(other, pos, false);
+                client.shows(trails.number(other), pos, false);
             }
         }
     }

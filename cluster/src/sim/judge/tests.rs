@@ -143,7 +143,7 @@ async fn an_act_that_is_shown_twice_is_noticed_unless_its_owner_has_died() {
 fn an_older_place_and_one_that_never_was_are_noticed() {
     let walks = |judge: &Judge, x| {
         let mut inner = judge.inner();
-        inner.trails.entry(EntityId(2)).or_default().note(Epoch(1), Pos::ground(x, 0));
+        inner.trails.note(EntityId(2), Epoch(1), Pos::ground(x, 0));
     };
     let shown = |judge: &Judge, x| {
         judge.shown(EntityId(1), &frame(2), [(EntityId(2), Pos::ground(x, 0))]);

@@ -3,7 +3,8 @@
 
 use std::collections::VecDeque;
 
-use purview::scene::{Epoch, Pos};
+use purview::scene::{EntityId, Epoch, Pos};
+use rustc_hash::FxHashMap;
 
 /// Most places that are remembered of a player: longer than any picture is late.
 const REMEMBERED: usize = 400;
@@ -33,7 +34,43 @@ pub struct Trail {
     first: u64,
 }
 
+/// The trails of all players. Each has a number, in the order in which they were heard of.
+#[derive(Debug, Default)]
+pub struct Trails {
+    numbers: FxHashMap<EntityId, u32>,
+    all: Vec<(EntityId, Trail)>,
+}
+
+impl Trails {
+    /// A player's number.
+    pub fn number(&mut self, id: EntityId) -> usize {
+        let Trails { numbers, all } = self;
+        let number = numbers.entry(id).or_insert_with(|| {
+            all.push((id, Trail::default()));
+            (all.len() - 1) as u32
+        });
+        *number as usize
+    }
+
+    /// The player with a number, and where it has been.
+    pub fn of(&self, number: usize) -> (EntityId, &Trail) {
+        let (id, trail) = &self.all[number];
+        (*id, trail)
+    }
+
+    /// It acts somewhere.
+    pub fn note(&mut self, id: EntityId, epoch: Epoch, pos: Pos) {
+        let number = self.number(id);
+        self.all[number].1.note(epoch, pos);
+    }
+}
+
 impl Trail {
+    /// Whether it was never seen to act.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
     /// It acts somewhere. Where it stands is one place.
     pub fn note(&mut self, epoch: Epoch, pos: Pos) {
         if self.places.back() == Some(&(epoch, pos)) {
