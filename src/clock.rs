@@ -87,6 +87,9 @@ mod tests {
         assert_eq!(since(began + Duration::from_millis(4)), Duration::from_millis(6));
         sleep(Duration::from_millis(5)).await;
         drop(hold);
-        assert_eq!((now() - began, since(began)), (Duration::from_millis(15), Duration::from_millis(15)));
+        assert_eq!(
+            (now() - began, since(began)),
+            (Duration::from_millis(15), Duration::from_millis(15))
+        );
     }
 }

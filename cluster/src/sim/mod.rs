@@ -17,6 +17,7 @@ pub mod command;
 pub mod faults;
 pub mod journal;
 pub mod judge;
+mod leaps;
 pub mod mutation;
 pub mod net;
 pub mod process;
@@ -25,6 +26,7 @@ pub mod store;
 pub mod will;
 
 use std::panic::resume_unwind;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use purview::clock;
@@ -146,18 +148,16 @@ pub enum SimError {
 /// # Errors
 /// [`SimError`]; that something is found is none.
 pub fn simulate(options: &Options) -> Result<Outcome, SimError> {
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    builder.enable_time().start_paused(true);
-    // Time leaps while nothing is to be done.
-    let runtime = builder.on_thread_unpark(clock::leaps).build()?;
+    let runtime = leaps::runtime()?;
     let hold = clock::Hold::new();
     let began = Instant::now();
     mutants::set(options.mutant);
-    let tasks = LocalSet::new();
+    let tasks = Rc::new(LocalSet::new());
     // In a task: what a set of tasks is run for it looks at whenever there is work for any of them.
     let options = options.clone();
     let run = tasks.spawn_local(async move { run(&options).await });
-    let outcome = tasks.block_on(&runtime, run);
+    let set = tasks.clone();
+    let outcome = leaps::block_on(&runtime, async move { set.run_until(run).await });
     drop((tasks, hold));
     mutants::set(None);
     let mut outcome = outcome.unwrap_or_else(|error| resume_unwind(error.into_panic()))?;
