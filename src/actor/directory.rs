@@ -379,8 +379,17 @@ impl Directory {
 
     /// A session of this process, where it is one of many.
     pub fn session(&self, session: SessionId) -> Option<SessionEntry> {
+        self.with_session(session, SessionEntry::clone)
+    }
+
+    /// Does something with a session of this process, where it is one of many. Nobody else gets at sessions meanwhile.
+    pub fn with_session<R>(
+        &self,
+        session: SessionId,
+        act: impl FnOnce(&SessionEntry) -> R,
+    ) -> Option<R> {
         let sessions = self.sessions.as_ref()?;
-        sessions.lock().unwrap_or_else(PoisonError::into_inner).get(&session).cloned()
+        sessions.lock().unwrap_or_else(PoisonError::into_inner).get(&session).map(act)
     }
 
     /// All scenes, each with its present map.

@@ -2,12 +2,11 @@
 //! others, too, and a timer or a channel is not cheap to look at.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use futures::Stream;
-use futures::task::AtomicWaker;
 
 /// A future or a stream that is looked at when it has asked for it, and not when its task is woken for another reason.
 #[derive(Debug)]
@@ -23,7 +22,14 @@ pub struct Seldom<T> {
 #[derive(Debug)]
 struct Bell {
     rung: AtomicBool,
-    task: AtomicWaker,
+    /// Kept from one time to the next.
+    task: Mutex<Option<Waker>>,
+}
+
+impl Bell {
+    fn task(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.task.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Wake for Bell {
@@ -33,14 +39,16 @@ impl Wake for Bell {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.rung.store(true, Ordering::Release);
-        self.task.wake();
+        if let Some(task) = &*self.task() {
+            task.wake_by_ref();
+        }
     }
 }
 
 impl<T> Seldom<T> {
     /// Looks at `inner` first when it is polled first.
     pub fn new(inner: T) -> Seldom<T> {
-        let bell = Arc::new(Bell { rung: AtomicBool::new(true), task: AtomicWaker::new() });
+        let bell = Arc::new(Bell { rung: AtomicBool::new(true), task: Mutex::default() });
         Seldom { inner: Box::pin(inner), rings: bell.clone().into(), bell, task: None }
     }
 
@@ -52,17 +60,12 @@ impl<T> Seldom<T> {
 
     /// Whether it is to be looked at.
     fn is_due(&mut self, cx: &Context<'_>) -> bool {
-        let known = self.task.as_ref().is_some_and(|task| task.will_wake(cx.waker()));
-        // Whoever rings between this and what is looked at next has done before what it rings for.
-        let due =
-            self.bell.rung.load(Ordering::Relaxed) && self.bell.rung.swap(false, Ordering::Acquire);
-        if due || !known {
-            self.bell.task.register(cx.waker());
-        }
-        if !known {
+        if !self.task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
             self.task = Some(cx.waker().clone());
+            *self.bell.task() = Some(cx.waker().clone());
         }
-        due
+        // Whoever rings between this and what is looked at next has done before what it rings for.
+        self.bell.rung.load(Ordering::Relaxed) && self.bell.rung.swap(false, Ordering::Acquire)
     }
 
     /// After it was ready it may be so again.

@@ -363,18 +363,20 @@ impl Switch {
         let encoded = Arc::new(EncodedBatch::new(batch));
         let mut gone = Vec::new();
         for (i, frame) in encoded.batch().sessions.iter().enumerate() {
-            let Some(entry) = directory.session(frame.session) else {
-                gone.push(frame.session);
-                continue;
-            };
-            match entry.to.try_send(Delivery::Frame(encoded.clone(), i as u32)) {
-                Ok(()) => {}
-                Err(SendError::Full(_)) => {
-                    self.metrics.frames_lost.fetch_add(1, Relaxed);
+            let sent = directory.with_session(frame.session, |entry| {
+                let sent = entry.to.try_send(Delivery::Frame(encoded.clone(), i as u32));
+                if let Err(SendError::Full(_)) = &sent {
                     entry.lost.note(encoded.batch().tick);
-                    links.tell(from, region, Input::Resync(entry.entity));
                 }
-                Err(SendError::Closed(_)) => gone.push(frame.session),
+                sent.map_err(|error| (error, entry.entity))
+            });
+            match sent {
+                Some(Ok(())) => {}
+                Some(Err((SendError::Full(_), entity))) => {
+                    self.metrics.frames_lost.fetch_add(1, Relaxed);
+                    links.tell(from, region, Input::Resync(entity));
+                }
+                None | Some(Err((SendError::Closed(_), _))) => gone.push(frame.session),
             }
         }
         if !gone.is_empty() {
