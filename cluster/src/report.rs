@@ -1,6 +1,7 @@
 //! The report of a replay or of bots, for people and for machines.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -191,6 +192,12 @@ pub fn cpu_s() -> Option<f64> {
     Some((next()? + next()?) / HZ)
 }
 
+/// For how long this thread has had a core so far, to some milliseconds; `None` where the system does not tell.
+pub fn thread_cpu() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    stat.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+}
+
 /// The most memory that this process ever held, bytes; `None` where the system does not tell.
 pub fn peak_rss_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -258,6 +265,8 @@ mod tests {
     fn the_process_tells_its_cpu_and_memory() {
         if cfg!(target_os = "linux") {
             assert!(cpu_s().is_some_and(|s| s >= 0.0));
+            let had = thread_cpu().unwrap();
+            while thread_cpu().unwrap() == had {}
             assert!(peak_rss_bytes().is_some_and(|b| b > 1 << 20));
         }
     }

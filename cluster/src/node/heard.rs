@@ -159,6 +159,7 @@ impl Deposer {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::time::Duration;
 
     use bytes::Bytes;
     use futures::FutureExt;
@@ -188,7 +189,8 @@ mod tests {
                 all.notify_one();
             }
         };
-        heard.while_doing(work, heed).await;
+        let works = heard.while_doing(work, heed);
+        tokio::time::timeout(Duration::from_secs(5), works).await.expect("it is heard meanwhile");
         assert_eq!(*seen.borrow(), [1, 2, 3]);
         assert_eq!(acted_by.values.len(), 0, "the view that was acted by is what it was");
         for values in 1..=VALUES {
@@ -206,7 +208,7 @@ mod tests {
         let mut done = false;
         let work = async {
             drop(store);
-            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
             done = true;
         };
         heard.while_doing(work, |_| {}).await;

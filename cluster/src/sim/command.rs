@@ -244,7 +244,7 @@ fn in_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
         "hash": format!("{:016x}", outcome.hash),
         "steps": outcome.steps,
         "virtual_s": outcome.virtual_time.as_secs_f64(),
-        "real_s": outcome.real_time.as_secs_f64(),
+        "core_s": outcome.core_time.as_secs_f64(),
         "frames": outcome.frames,
         "inputs": outcome.inputs,
         "bytes": outcome.bytes,
@@ -256,12 +256,12 @@ fn in_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
 
 /// The outcome, for people.
 pub fn in_words(options: &Options, outcome: &Outcome) -> String {
-    let (real, simulated) = (outcome.real_time.as_secs_f64(), outcome.virtual_time.as_secs_f64());
+    let (core, simulated) = (outcome.core_time.as_secs_f64(), outcome.virtual_time.as_secs_f64());
     let mut out = format!(
-        "seed {}: {simulated:.0} s in {real:.1} s ({:.0} a second), {} steps, {} inputs, {} frames, {} \
+        "seed {}: {simulated:.0} s in {core:.2} s of a core ({:.0} a second), {} steps, {} inputs, {} frames, {} \
          rests, hash {:016x}\n",
         options.seed,
-        simulated / real.max(1e-9),
+        simulated / core.max(1e-9),
         outcome.steps,
         outcome.inputs,
         outcome.frames,

@@ -34,6 +34,7 @@ use purview::scene::mutants::{self, Mutant};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::sleep;
 
+use crate::report::thread_cpu;
 use crate::rng::Rng;
 
 use self::client::Walker;
@@ -116,8 +117,8 @@ pub struct Outcome {
     pub steps: u64,
     /// How long it took in the clock of the simulation.
     pub virtual_time: Duration,
-    /// How long it took in the machine's.
-    pub real_time: Duration,
+    /// For how long it had a core of the machine; where the system does not tell, how long it took.
+    pub core_time: Duration,
     /// Frames that clients were shown.
     pub frames: u64,
     /// Inputs that they said.
@@ -150,7 +151,7 @@ pub enum SimError {
 pub fn simulate(options: &Options) -> Result<Outcome, SimError> {
     let runtime = leaps::runtime()?;
     let hold = clock::Hold::new();
-    let began = Instant::now();
+    let (began, had) = (Instant::now(), thread_cpu());
     mutants::set(options.mutant);
     let tasks = Rc::new(LocalSet::new());
     // In a task: what a set of tasks is run for it looks at whenever there is work for any of them.
@@ -161,7 +162,8 @@ pub fn simulate(options: &Options) -> Result<Outcome, SimError> {
     drop((tasks, hold));
     mutants::set(None);
     let mut outcome = outcome.unwrap_or_else(|error| resume_unwind(error.into_panic()))?;
-    outcome.real_time = began.elapsed();
+    let has = thread_cpu().zip(had).map(|(now, then)| now.saturating_sub(then));
+    outcome.core_time = has.unwrap_or_else(|| began.elapsed());
     Ok(outcome)
 }
 
@@ -222,7 +224,7 @@ async fn run(options: &Options) -> Result<Outcome, SimError> {
         hash: journal.hash(),
         steps: journal.steps(),
         virtual_time: journal.now(),
-        real_time: Duration::ZERO,
+        core_time: Duration::ZERO,
         frames,
         inputs,
         bytes: journal.bytes(),
