@@ -7,8 +7,10 @@
 //! neighbourhoods.
 
 mod crowded;
+mod taken;
 
 use self::crowded::{Crowded, Ground};
+use self::taken::Taken;
 use super::{Pos, Rect};
 
 /// An entity in a patch.
@@ -74,6 +76,8 @@ pub struct Grid {
     cols: i32,
     rows: i32,
     cells: Vec<Cell>,
+    /// Those that hold anything.
+    taken: Taken,
     len: usize,
     /// Patches that were crowded when they last changed.
     stale: Vec<u32>,
@@ -90,7 +94,8 @@ impl Grid {
         let cols = (ground.x1 - x0 + patch_cm - 1) / patch_cm;
         let rows = (ground.z1 - z0 + patch_cm - 1) / patch_cm;
         let cells = vec![Cell::default(); (cols * rows) as usize];
-        Grid { patch_cm, x0, z0, cols, rows, cells, len: 0, stale: Vec::new(), crowds: 0 }
+        let (taken, stale) = (Taken::none_of(cells.len()), Vec::new());
+        Grid { patch_cm, x0, z0, cols, rows, cells, taken, len: 0, stale, crowds: 0 }
     }
 
     /// How many entities it holds.
@@ -141,6 +146,9 @@ impl Grid {
         let entries = &mut self.cells[cell as usize].entries;
         entries.push(Entry { x: p.x, z: p.z, slot, tag });
         let ix = (entries.len() - 1) as u32;
+        if ix == 0 {
+            self.taken.set(cell, true);
+        }
         self.changed(cell);
         Spot { cell, ix }
     }
@@ -152,6 +160,9 @@ impl Grid {
         entries.swap_remove(spot.ix as usize);
         self.len -= 1;
         let instead = entries.get(spot.ix as usize).map(|e| e.slot);
+        if entries.is_empty() {
+            self.taken.set(spot.cell, false);
+        }
         self.changed(spot.cell);
         instead
     }
@@ -210,12 +221,20 @@ impl Grid {
         let (z0, z1) = (from(center.z), to(center.z, self.rows));
         for z in z0..=z1 {
             let dz = center.z.abs_diff(z);
-            for x in x0..=x1 {
-                let cell = &self.cells[(z * self.cols + x) as usize];
-                if !cell.entries.is_empty() {
-                    visit(dz.max(center.x.abs_diff(x)), Patch { x, z }, cell);
-                }
-            }
+            self.taken_in_row(z, (x0, x1), |at, cell| {
+                visit(dz.max(center.x.abs_diff(at.x)), at, cell);
+            });
+        }
+    }
+
+    /// Calls `visit` with the patches of a row that hold anything, from one column to another.
+    #[inline]
+    fn taken_in_row(&self, z: i32, (x0, x1): (i32, i32), mut visit: impl FnMut(Patch, &Cell)) {
+        if x0 <= x1 {
+            let row = z * self.cols;
+            self.taken.each((row + x0) as u32, (row + x1) as u32, |ix| {
+                visit(Patch { x: ix as i32 - row, z }, &self.cells[ix as usize]);
+            });
         }
     }
 
@@ -236,17 +255,10 @@ impl Grid {
                 Some((from, to)) if from.z <= z && z <= to.z => (from.x, to.x),
                 _ => (i32::MAX, i32::MAX),
             };
-            let mut x = x0;
-            while x <= x1 {
-                if x >= gap.0 && x <= gap.1 {
-                    x = gap.1 + 1;
-                    continue;
-                }
-                let entries = &self.cells[(z * self.cols + x) as usize].entries;
-                if !entries.is_empty() {
-                    visit(Patch { x, z }, entries);
-                }
-                x += 1;
+            let west = (x0, x1.min(gap.0.saturating_sub(1)));
+            let east = (x0.max(gap.1.saturating_add(1)), x1);
+            for columns in [west, east] {
+                self.taken_in_row(z, columns, |at, cell| visit(at, &cell.entries));
             }
         }
     }
@@ -262,8 +274,8 @@ impl Grid {
     }
 
     fn all_cells(&self, mut visit: impl FnMut(Patch, &Cell)) {
-        for (i, cell) in self.cells.iter().enumerate().filter(|(_, c)| !c.entries.is_empty()) {
-            visit(Patch { x: i as i32 % self.cols, z: i as i32 / self.cols }, cell);
+        for z in 0..self.rows {
+            self.taken_in_row(z, (0, self.cols - 1), &mut visit);
         }
     }
 

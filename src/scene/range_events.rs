@@ -73,7 +73,7 @@ impl RangeEvent {
 
 #[derive(Debug, Clone)]
 enum Engine {
-    Patches(Patches),
+    Patches(Box<Patches>),
     Circle(Box<Circle>),
     All(All),
 }
@@ -103,7 +103,7 @@ impl RangeEvents {
             assert!((1..=1_000_000_000).contains(&side), "a side of the ground is {side} cm");
         }
         let engine = match visibility {
-            Visibility::Patches => Engine::Patches(Patches::new(ground, patch_cm)),
+            Visibility::Patches => Engine::Patches(Box::new(Patches::new(ground, patch_cm))),
             Visibility::Circle { enter_cm, leave_cm } => {
                 Engine::Circle(Box::new(Circle::new(ground, enter_cm, leave_cm)))
             }

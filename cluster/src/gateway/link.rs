@@ -102,13 +102,18 @@ impl Link<'_> {
                 () = stopping => {}
             }
         });
-        // There is more to say than to hear.
-        let hears = Seldom::new(listen(inbound, &session, metrics));
+        // There is more to say than to hear, and more to hear than ends.
+        let rest = Seldom::new(async {
+            tokio::select! {
+                biased;
+                () = listen(inbound, &session, metrics) => {}
+                () = ends => {}
+            }
+        });
         let said = tokio::select! {
             biased;
             said = speak(&mut queue, outbound, metrics) => said,
-            () = hears => false,
-            () = ends => false,
+            () = rest => false,
         };
         metrics.ended(closed.now_or_never().flatten());
         tell(&session, FromSocket::Gone).await;

@@ -275,12 +275,14 @@ impl Checkpoints for Memory {
             self.ask("keep places", |keeping| {
                 let mut saved = PlayersSaved::default();
                 for place in newest_of_each(places) {
-                    let known = keeping.players.get(&place.name);
-                    if known.is_some_and(|known| known.epoch > place.epoch) {
-                        saved.fenced += 1;
-                        continue;
+                    match keeping.players.get_mut(&place.name) {
+                        Some(known) if known.epoch > place.epoch => {
+                            saved.fenced += 1;
+                            continue;
+                        }
+                        Some(known) => *known = place,
+                        None => _ = keeping.players.insert(place.name.clone(), place),
                     }
-                    keeping.players.insert(place.name.clone(), place);
                     saved.kept += 1;
                 }
                 saved
