@@ -72,8 +72,7 @@ impl Region {
                 self.bodies.set_plane(slot, spawn.plane);
                 self.bodies.set_pos(slot, spawn.pos);
                 self.bodies.set_traits(slot, spawn.range, ties);
-                let cold = &mut self.bodies.cold[slot as usize];
-                (cold.epoch, cold.role) = (epoch, role);
+                self.bodies.set_role(slot, role, epoch);
                 slot
             }
             None => self.bodies.add(

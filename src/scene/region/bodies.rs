@@ -39,6 +39,16 @@ pub struct Body {
     /// Rank that a pair must beat to interest this player; `u64::MAX` while it has room.
     pub thr: u64,
     pub kind: Kind,
+    /// Whether it lives here; as its [`Role`] says.
+    real: bool,
+}
+
+impl Body {
+    /// Whether it lives here.
+    #[inline]
+    pub fn is_real(&self) -> bool {
+        self.real
+    }
 }
 
 /// What others look at of an entity in every tick to see whether it is in range: as small as can be,
@@ -246,7 +256,8 @@ impl Bodies {
         epoch: Epoch,
         role: Role,
     ) -> u32 {
-        let body = Body { id, pos, changed: 0, acted: 0, viewer: u32::MAX, thr: u64::MAX, kind };
+        let (viewer, real) = (u32::MAX, matches!(role, Role::Real(_)));
+        let body = Body { id, pos, changed: 0, acted: 0, viewer, thr: u64::MAX, kind, real };
         let tag = tag_of(range, &ties);
         let patch = Patch { x: 0, z: 0 };
         let place = Place { x: pos.x, z: pos.z, patch, plane_ix: NOWHERE, tag };
@@ -284,9 +295,16 @@ impl Bodies {
         cold.look = Bytes::new();
         cold.ties = Ties::default();
         // Whoever remembers the slot finds nobody there.
-        self.hot[slot as usize].id = EntityId(0);
+        (self.hot[slot as usize].id, self.hot[slot as usize].real) = (EntityId(0), false);
         self.places[slot as usize].plane_ix = NOWHERE;
         self.freed.push(slot);
+    }
+
+    /// An entity lives here or elsewhere from now on, under this epoch.
+    pub fn set_role(&mut self, slot: u32, role: Role, epoch: Epoch) {
+        self.hot[slot as usize].real = matches!(role, Role::Real(_));
+        let cold = &mut self.cold[slot as usize];
+        (cold.role, cold.epoch) = (role, epoch);
     }
 
     /// Whether somebody may have got another slot since every player has looked around.

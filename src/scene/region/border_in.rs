@@ -416,8 +416,8 @@ impl Region {
                 if cold.epoch.is_of_a_life_before(state.epoch) {
                     self.mail.reborn.insert(state.id);
                 }
-                let cold = &mut self.bodies.cold[slot as usize];
-                (cold.role, cold.epoch, cold.look) = (role, state.epoch, state.look);
+                self.bodies.set_role(slot, role, state.epoch);
+                self.bodies.cold[slot as usize].look = state.look;
                 self.bodies.set_plane(slot, state.plane);
                 self.bodies.set_pos(slot, state.pos);
                 self.bodies.set_traits(slot, state.range, state.ties);

@@ -148,7 +148,12 @@ impl Region {
             .collect();
         let inner = self.rect.grown(-self.scene.bonded_band_cm);
         for slot in 0..self.bodies.hot.len() as u32 {
+            // Most are ghosts, where regions are small: of these no more than this is looked at.
             let body = &self.bodies.hot[slot as usize];
+            if !body.is_real() {
+                debug_assert!(!matches!(self.bodies.cold[slot as usize].role, Role::Real(_)));
+                continue;
+            }
             let Role::Real(real) = &mut self.bodies.cold[slot as usize].role else { continue };
             if inner.contains(body.pos) && real.mirrors == 0 {
                 continue;

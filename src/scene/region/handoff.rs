@@ -80,9 +80,8 @@ impl Region {
         if self.inbound.knows(to) && self.rect.outside_by(pos) <= self.band_of(slot) {
             // Mirrored by the new owner from its next tick on.
             let orphan_since = Some(self.tick.0 as u32);
-            let cold = &mut self.bodies.cold[slot as usize];
-            cold.role = Role::Ghost(Ghost { owner: to, orphan_since });
-            cold.epoch = handoff.epoch;
+            let ghost = Ghost { owner: to, orphan_since };
+            self.bodies.set_role(slot, Role::Ghost(ghost), handoff.epoch);
             self.bodies.set_plane(slot, handoff.state.plane);
             self.bodies.tracks.mirrored(slot);
         } else {

@@ -1,7 +1,7 @@
 //! Questions that anybody may ask a region: who is where, and who sees whom.
 
 use super::Region;
-use super::bodies::{NO_SLOT, Role};
+use super::bodies::{Body, NO_SLOT, Role};
 use crate::scene::effects::Spawn;
 use crate::scene::geo::dist_cm;
 use crate::scene::index::Patch;
@@ -189,12 +189,11 @@ impl Region {
     /// before the first tick after a death.
     pub fn acting_others(&self) -> impl Iterator<Item = (EntityId, Epoch, (Plane, Pos))> + '_ {
         let rises = self.is_rising();
-        let real = move |slot: &u32| !rises && self.is_real(*slot);
-        let slots = self.bodies.slots().filter(real);
-        slots.filter(|slot| self.bodies.hot[*slot as usize].kind != Kind::PLAYER).map(|slot| {
-            let (body, cold) = (&self.bodies.hot[slot as usize], &self.bodies.cold[slot as usize]);
-            (body.id, cold.epoch, (cold.plane, body.pos))
-        })
+        let slots = self.bodies.hot.iter().zip(&self.bodies.cold);
+        let acts = move |body: &Body| !rises && body.is_real() && body.kind != Kind::PLAYER;
+        slots
+            .filter(move |(body, _)| acts(body))
+            .map(|(body, cold)| (body.id, cold.epoch, (cold.plane, body.pos)))
     }
 
     /// Who was handed to another region in this tick: under which epoch, and where it stands.

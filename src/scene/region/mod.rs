@@ -52,7 +52,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use self::bodies::{Bodies, Bound, Role};
+use self::bodies::{Bodies, Bound};
 use self::border_in::Inbound;
 use self::border_out::Outbound;
 use self::negotiate::Mail;
@@ -550,7 +550,7 @@ impl Region {
     }
 
     fn is_real(&self, slot: u32) -> bool {
-        matches!(self.bodies.cold[slot as usize].role, Role::Real(_))
+        self.bodies.hot[slot as usize].is_real()
     }
 
     fn apply_client(&mut self, id: EntityId, seq: Seq, order: Order, fx: &mut Vec<Effect>) {
