@@ -371,8 +371,10 @@ impl Player {
     fn note(&mut self, event: &Event) -> bool {
         match event {
             Event::Frame(frame) => {
-                self.ack = self.ack.max(frame.ack);
-                lock(&self.outbox).acknowledged(self.ack);
+                if frame.ack > self.ack {
+                    self.ack = frame.ack;
+                    lock(&self.outbox).acknowledged(self.ack);
+                }
             }
             Event::Joined(joined) | Event::Resumed(joined) => {
                 self.ticket.clone_from(&joined.ticket);

@@ -42,8 +42,12 @@ impl Region {
         let retired = self.remapped.retired.is_some();
         let margin = if retired { -1 } else { self.scene.spec.handoff_margin_cm };
         for slot in 0..self.bodies.hot.len() as u32 {
+            let body = &self.bodies.hot[slot as usize];
+            if !body.is_real() {
+                continue;
+            }
             let Role::Real(real) = &self.bodies.cold[slot as usize].role else { continue };
-            let pos = self.bodies.hot[slot as usize].pos;
+            let pos = body.pos;
             match real.bound_for {
                 Some(bound) => self.hand_off(slot, bound.region, fx),
                 None if self.rect.outside_by(pos) > margin => {
