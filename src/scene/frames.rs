@@ -81,6 +81,23 @@ pub struct SessionFrame {
     pub own: u32,
 }
 
+/// Frames of some sessions of a batch, and the memory for those of the next one.
+#[derive(Debug, Default)]
+pub struct Subset {
+    batch: FrameBatch,
+    /// Where each piece of the four lists is in it; `u32::MAX`: it is not.
+    places: [Vec<u32>; 4],
+}
+
+impl Subset {
+    /// See [`FrameBatch::subset`].
+    pub fn of(&mut self, all: &FrameBatch, which: &[u32]) -> &FrameBatch {
+        self.batch.clear(all.tick);
+        all.copy_sessions(which, self);
+        &self.batch
+    }
+}
+
 /// All frames of a region and tick.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameBatch {
@@ -123,20 +140,25 @@ impl FrameBatch {
 
     /// The frames of the sessions at these places alone, with only what they tell.
     pub fn subset(&self, which: &[u32]) -> FrameBatch {
-        let mut out = FrameBatch { tick: self.tick, ..FrameBatch::default() };
-        out.moving.reserve(self.moving.len());
-        out.refs.reserve(self.refs.len());
-        out.sessions.reserve(which.len());
+        let mut subset = Subset::default();
+        subset.of(self, which);
+        subset.batch
+    }
+
+    fn copy_sessions(&self, which: &[u32], Subset { batch: out, places }: &mut Subset) {
         let lens = [self.entering.len(), self.moving.len(), self.coursing.len(), self.acting.len()];
-        // Where each piece is in the new batch; `u32::MAX`: it is not.
-        let mut places = lens.map(|len| vec![u32::MAX; len]);
+        for (places, len) in places.iter_mut().zip(lens) {
+            places.clear();
+            places.resize(len, u32::MAX);
+        }
         for s in which.iter().filter_map(|i| self.sessions.get(*i as usize)) {
             let refs_at = out.refs.len() as u32;
-            for (list, (refs, places)) in self.refs_of(s).into_iter().zip(&mut places).enumerate() {
+            let lists = self.refs_of(s).into_iter().zip(&mut *places);
+            for (list, (refs, places)) in lists.enumerate() {
                 for &r in refs {
                     let place = &mut places[r as usize];
                     if *place == u32::MAX {
-                        *place = self.copy_piece(list, r as usize, &mut out);
+                        *place = self.copy_piece(list, r as usize, out);
                     }
                     out.refs.push(*place);
                 }
@@ -148,7 +170,6 @@ impl FrameBatch {
             out.owns.extend(self.own_of(s));
             out.sessions.push(SessionFrame { refs_at, leaves_at, refused_at, own_at, ..*s });
         }
-        out
     }
 
     /// Copies a piece of one of the four lists to the end of the other batch's, and says where it is.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use purview::actor::address::{AwayError, AwayGateway, AwayRegion, Passing};
 use purview::actor::messages::ToRegion;
 use purview::scene::effects::{Input, Notice};
-use purview::scene::frames::FrameBatch;
+use purview::scene::frames::{FrameBatch, Subset};
 use purview::scene::{Epoch, RegionId, SessionId};
 use purview::wire::peer::{self, MoveMsg, PeerMsg, speaker};
 
@@ -158,7 +158,15 @@ impl AwayGateway for Gateway {
         self.check()?;
         let written = written(|out| match which.len() == batch.sessions.len() {
             true => peer::encode_frames(from, batch, out),
-            false => peer::encode_frames(from, &batch.subset(which), out),
+            false => {
+                thread_local! {
+                    static SUBSET: RefCell<Subset> = RefCell::default();
+                }
+                let mut subset = SUBSET.take();
+                let written = peer::encode_frames(from, subset.of(batch, which), out);
+                SUBSET.set(subset);
+                written
+            }
         });
         match written {
             Ok(bytes) => self.push(bytes),
