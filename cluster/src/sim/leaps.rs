@@ -91,3 +91,64 @@ pub(super) fn block_on<T: 'static>(
         done.take().map_or(Poll::Pending, Poll::Ready)
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::oneshot;
+    use tokio::task::{LocalSet, spawn_local};
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Runs a future in a set of tasks; tells what came of it, and how often the runtime parked.
+    fn run<T: 'static>(future: impl Future<Output = T> + 'static) -> (T, u64) {
+        let runtime = runtime().unwrap();
+        let done = block_on(&runtime, async move { LocalSet::new().run_until(future).await });
+        (done, runtime.metrics().worker_park_count(0))
+    }
+
+    #[test]
+    fn time_leaps_from_one_timer_to_the_next_and_each_leap_is_one_park() {
+        let (at, parks) = run(async {
+            let began = Instant::now();
+            let mut at = Vec::new();
+            for ms in [5, 1, 20] {
+                sleep(MS * ms).await;
+                at.push(began.elapsed());
+            }
+            at
+        });
+        assert_eq!(at, [MS * 5, MS * 6, MS * 26]);
+        // What has just been blocked on has woken it.
+        assert!(parks <= 3 + 1, "{parks} parks for 3 leaps");
+    }
+
+    #[test]
+    fn nobody_s_time_leaps_before_all_who_are_woken_have_had_their_turn() {
+        let (at, _) = run(async {
+            let began = Instant::now();
+            let (tell, told) = oneshot::channel();
+            // A task of the runtime's, outside of the set.
+            tokio::spawn(async move {
+                sleep(MS * 5).await;
+                tell.send(()).unwrap();
+            });
+            let later = spawn_local(async move {
+                sleep(MS * 6).await;
+                began.elapsed()
+            });
+            told.await.unwrap();
+            (began.elapsed(), later.await.unwrap())
+        });
+        assert_eq!(at, (MS * 5, MS * 6));
+    }
+
+    #[test]
+    fn what_is_done_at_once_is_done() {
+        assert_eq!(run(async { 7 }).0, 7);
+    }
+}
