@@ -315,4 +315,23 @@ mod tests {
         }
         assert_eq!(frames, [1, 1, 2]);
     }
+
+    #[test]
+    fn of_what_comes_again_only_the_rest_is_taken() {
+        let frame = |first: u64, messages: &[&'static [u8]]| {
+            let mut frame = BytesMut::new();
+            frame.put_u64(first);
+            for message in messages {
+                frame.put_u32(message.len() as u32);
+                frame.put_slice(message);
+            }
+            frame.freeze()
+        };
+        let mut receiving = Receiving::default();
+        let mut take = |frame: Bytes| receiving.take(frame).unwrap().collect::<Vec<_>>();
+        assert_eq!(take(frame(1, &[b"a", b"bc"])), [&b"a"[..], b"bc"]);
+        assert_eq!(take(frame(1, &[b"a", b"bc"])), [&b""[..]; 0]);
+        assert_eq!(take(frame(2, &[b"bc", b"", b"d"])), [&b""[..], b"d"]);
+        assert_eq!(receiving.want(), 5);
+    }
 }
