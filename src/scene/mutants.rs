@@ -92,12 +92,14 @@ pub enum Mutant {
     AheadUnheard,
     /// What a neighbour that is ahead says of thresholds counts for nothing once what it has said before is caught up with.
     ThresholdOutdated,
+    /// What the store tells late of former owners hides where a region's owner is, which has been heard itself.
+    OldNews,
     /// No bug by itself, and not among [`ALL`]: everything is acknowledged late. Nothing may come of it.
     AckedLate,
 }
 
 /// All that are bugs.
-pub const ALL: [Mutant; 42] = [
+pub const ALL: [Mutant; 43] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -140,6 +142,7 @@ pub const ALL: [Mutant; 42] = [
     Mutant::SaidToBoth,
     Mutant::AheadUnheard,
     Mutant::ThresholdOutdated,
+    Mutant::OldNews,
 ];
 
 thread_local! {

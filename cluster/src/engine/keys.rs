@@ -84,7 +84,8 @@ impl Reader {
         let keys = listing.entries.into_iter().map(|entry| (entry.key.clone(), Some(entry)));
         let (change, errors) =
             self.change(Step { revision: listing.revision, keys: keys.collect() });
-        let mut view = View { revision: change.revision, ..View::default() };
+        let (revision, epochs_above) = (change.revision, self.epochs_above);
+        let mut view = View { revision, epochs_above, ..View::default() };
         for what in change.what {
             view.take(what);
         }
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn a_listing_is_read_whatever_newer_releases_add() {
         let mut reader = Reader::new(100);
-        let (view, errors) = reader.view(Listing {
+        let (mut view, errors) = reader.view(Listing {
             revision: 9,
             entries: vec![
                 entry("leader", HOLDER, 4, 4),
@@ -183,11 +184,15 @@ mod tests {
         let key = RegionKey { scene: "a/b".into(), region: 12, planes: 1 };
         let (incarnation, epoch) = (Incarnation(3), Epoch(108));
         let owner = Owner { node: "a".into(), incarnation, epoch, lineage: epoch };
-        assert_eq!(view.owners.into_iter().collect::<Vec<_>>(), [(key, owner)]);
-        assert_eq!(view.leader.map(|leader| leader.revision), Some(Revision(4)));
+        assert_eq!(view.owners.clone().into_iter().collect::<Vec<_>>(), [(key, owner)]);
+        assert_eq!(view.leader.clone().map(|leader| leader.revision), Some(Revision(4)));
         assert_eq!(view.values["plan"], Value { revision: Revision(7), data: "x".into() });
         let step = Step { revision: 10, keys: vec![("nodes/0007".into(), None)] };
-        assert_eq!(reader.change(step).0.what, [What::Gone(Incarnation(3))]);
+        let (change, _) = reader.change(step);
+        assert_eq!(change.what, [What::Gone(Incarnation(3))]);
+        assert!(view.knows_of(Epoch(109)) && !view.knows_of(Epoch(110)), "granted at 10");
+        view.apply(&change);
+        assert!(view.knows_of(Epoch(110)) && !view.knows_of(Epoch(111)));
     }
 
     #[test]

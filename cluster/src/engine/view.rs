@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures::Stream;
+use purview::scene::Epoch;
 
 use super::keys::Reader;
 use super::store::{Follower, Told};
@@ -27,6 +28,8 @@ pub struct Leader {
 pub struct View {
     /// The revision of its last change.
     pub revision: Revision,
+    /// What epochs are counted from: who owns a region since a revision does so under the sum of both.
+    pub epochs_above: u64,
     /// The nodes that are there.
     pub nodes: BTreeMap<Incarnation, NodeInfo>,
     /// The owners of the regions that have one.
@@ -47,6 +50,12 @@ impl View {
         for what in &change.what {
             self.take(what.clone());
         }
+    }
+
+    /// Whether it is as new as the grant of this epoch: it shows that owner, or one since, or that there is none any more. One
+    /// that is older may show an owner before, or none.
+    pub fn knows_of(&self, epoch: Epoch) -> bool {
+        epoch.0 <= self.epochs_above.saturating_add(self.revision.0)
     }
 
     pub(super) fn take(&mut self, what: What) {

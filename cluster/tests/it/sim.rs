@@ -203,6 +203,13 @@ fn between_two_scenes_nobody_is_lost_or_doubled() {
 
 /// Players say how they walk, and not where they are: each is, in the end, where its client takes it to be.
 #[test]
+fn what_a_store_tells_late_of_former_owners_does_not_hide_the_one_that_was_heard() {
+    let faults = "map=3,move=3,crash=2,twice=2,delay";
+    let cap = Options { players: 32, view_cap: Some(4), ..options(810048, faults) };
+    holds(&Options { fauna: true, plane_groups: 2, ..cap });
+}
+
+#[test]
 fn where_moves_are_judged_everybody_is_where_it_believes_to_be() {
     // A client took word of its arrival for a new ruling.
     for seed in [2, 10, 14] {
