@@ -164,6 +164,14 @@ struct Inner {
 }
 
 impl Inner {
+    /// Whether the region that acted for an entity last has another owner by now, and the entity goes on from a checkpoint of
+    /// that one's, or is about to.
+    fn is_to_be_reborn(&self, id: EntityId) -> bool {
+        let acting = self.acting.get(&id);
+        let owner = acting.and_then(|a| Some((a.region_epoch, self.regions.get(&a.region)?)));
+        owner.is_some_and(|(epoch, owner)| owner.epoch > epoch)
+    }
+
     /// Whether the store has not told a process that others have a region that it holds under this epoch.
     fn is_betrayed(&self, now: Duration, process: (Host, u64), one: (RegionId, Epoch)) -> bool {
         let is = |what| self.betrayed.get(&(process, what)).is_some_and(|until| now < *until);
@@ -409,9 +417,7 @@ impl Judge {
     /// about to, in a region that has another owner than the one that acted for it last.
     pub fn is_reborn(&self, id: EntityId, within: Duration) -> bool {
         let (inner, now) = (self.inner(), self.journal.now());
-        let acting = inner.acting.get(&id);
-        let rises = acting.and_then(|a| Some((a.region_epoch, inner.regions.get(&a.region)?)));
-        rises.is_some_and(|(epoch, owner)| owner.epoch > epoch)
+        inner.is_to_be_reborn(id)
             || inner.reborn.get(&id).is_some_and(|at| now.saturating_sub(*at) <= within + LATE)
     }
 

@@ -102,7 +102,7 @@ impl Judge {
         let result = {
             let mut inner = self.inner();
             let reborn = inner.reborn.get(&of).copied().unwrap_or_default();
-            let excused = inner.excused;
+            let (excused, reborn_soon) = (inner.excused, inner.is_to_be_reborn(of));
             let Some(client) = inner.clients.get_mut(&to) else { return };
             let shown = ShownAct { number, at: self.journal.now(), of: TICK * tick.0 as u32 };
             let heard = client.heard.entry(of).or_default();
@@ -114,8 +114,8 @@ impl Judge {
                 let text = format!("{to} sees act {number} of {of} after act {before}");
                 return self.violated(Invariant::ActHeard, vec![to, of], text);
             }
-            // What an owner that died had shown and not acknowledged is done again.
-            let before = before.filter(|before| before.of > reborn + LATE);
+            // What an owner that died had shown and not acknowledged is done again, perhaps by whom the next one hands it to.
+            let before = before.filter(|before| !reborn_soon && before.of > reborn + LATE);
             act_order(before.map(|before| before.number), number)
         };
         let result = result.map_err(|text| format!("{to} sees {of}: {text}"));

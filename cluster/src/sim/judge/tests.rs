@@ -132,6 +132,14 @@ async fn an_act_that_is_shown_twice_is_noticed_unless_its_owner_has_died() {
     dead.entity_acted(Acting { player: player(2, reborn, 0), at, ..acting(reborn, 0, 6, 2) });
     show(&dead, 2);
     assert_eq!(found(&dead), None);
+    // Its region's next owner gives up the region and hands it on at once: it has not acted anew so far.
+    let handed = judge();
+    tokio::time::sleep(LATE * 2).await;
+    show(&handed, 2);
+    let owner = Authority { epoch: Epoch(6), process: (2, 2), tick: Tick(61), at };
+    handed.inner().regions.insert(RegionId(0), owner);
+    show(&handed, 2);
+    assert_eq!(found(&handed), None);
     let judge = judge();
     tokio::time::sleep(LATE * 2).await;
     show(&judge, 2);
