@@ -1,7 +1,6 @@
 //! What the store tells, also while the keeper waits for its answers; and regions that end as soon as it is heard that
 //! somebody else has them.
 
-use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,17 +21,14 @@ pub(super) enum News {
     Over,
 }
 
-/// Most events that are kept while something is done; more wait where they come from.
-const UNTOLD: usize = 256;
-
 /// All that the store has told.
 pub(super) struct Heard {
     watch: Watch,
     /// Shared with whoever acts by it.
     view: Arc<View>,
-    /// What came while something was done, each event to be acted by in its turn, and the view with all of it.
-    untold: VecDeque<Event>,
-    newest: Arc<View>,
+    /// With all that came while something was done, to be acted by at once: who acted by one event after the other, and
+    /// asked the store each time, would be ever later.
+    newest: Option<Arc<View>>,
     /// There will be no more.
     over: bool,
 }
@@ -46,8 +42,7 @@ fn take(view: &mut Arc<View>, event: Event) {
 
 impl Heard {
     pub(super) fn new(watch: Watch) -> Heard {
-        let (view, newest, untold) = Default::default();
-        Heard { watch, view, newest, untold, over: false }
+        Heard { watch, view: Arc::default(), newest: None, over: false }
     }
 
     /// What it has told up to now.
@@ -55,10 +50,10 @@ impl Heard {
         self.view.clone()
     }
 
-    /// Waits for what it tells next, or tells what came while something was done.
+    /// Waits for what it tells next, or tells of all that came while something was done.
     pub(super) async fn next(&mut self) -> News {
-        if let Some(event) = self.untold.pop_front() {
-            take(&mut self.view, event);
+        if let Some(newest) = self.newest.take() {
+            self.view = newest;
             return News::More;
         }
         if self.over {
@@ -89,16 +84,13 @@ impl Heard {
             let told = tokio::select! {
                 biased;
                 () = &mut work => return,
-                told = self.watch.next(), if !self.over && self.untold.len() < UNTOLD => told,
+                told = self.watch.next(), if !self.over => told,
             };
             match told {
                 Some(Ok(event)) => {
-                    if self.untold.is_empty() {
-                        self.newest = self.view.clone();
-                    }
-                    take(&mut self.newest, event.clone());
-                    heed(&self.newest);
-                    self.untold.push_back(event);
+                    let newest = self.newest.get_or_insert_with(|| self.view.clone());
+                    take(newest, event);
+                    heed(newest);
                 }
                 Some(Err(error)) => tracing::warn!(%error, "the store is not followed now"),
                 None => self.over = true,
@@ -193,10 +185,8 @@ mod tests {
         tokio::time::timeout(Duration::from_secs(5), works).await.expect("it is heard meanwhile");
         assert_eq!(*seen.borrow(), [1, 2, 3]);
         assert_eq!(acted_by.values.len(), 0, "the view that was acted by is what it was");
-        for values in 1..=VALUES {
-            assert_eq!(heard.next().await, News::More, "it is to be acted by, too");
-            assert_eq!(heard.view().values.len(), values);
-        }
+        assert_eq!(heard.next().await, News::More, "it is to be acted by, too");
+        assert_eq!(heard.view().values.len(), VALUES, "and by all of it at once");
         assert_eq!(heard.next().now_or_never(), None, "nothing is told twice");
     }
 
