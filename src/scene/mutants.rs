@@ -94,12 +94,14 @@ pub enum Mutant {
     ThresholdOutdated,
     /// What the store tells late of former owners hides where a region's owner is, which has been heard itself.
     OldNews,
+    /// A region that goes on from a checkpoint and asks of somebody where that one is about to come is never answered.
+    AskedEarly,
     /// No bug by itself, and not among [`ALL`]: everything is acknowledged late. Nothing may come of it.
     AckedLate,
 }
 
 /// All that are bugs.
-pub const ALL: [Mutant; 43] = [
+pub const ALL: [Mutant; 44] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -143,6 +145,7 @@ pub const ALL: [Mutant; 43] = [
     Mutant::AheadUnheard,
     Mutant::ThresholdOutdated,
     Mutant::OldNews,
+    Mutant::AskedEarly,
 ];
 
 thread_local! {

@@ -557,6 +557,38 @@ fn a_region_that_goes_on_knows_whom_it_has_handed_on_before_its_checkpoint() {
     );
 }
 
+/// Found by simulation: a region that had gone on without a checkpoint was handed a player once more that had gone on since,
+/// and asked about it where it was about to come: there nobody knew it yet, and its client woke it in both.
+#[test]
+fn who_was_asked_about_before_it_came_is_told_of_when_it_comes() {
+    let (w, ..) = pair_of_players();
+    let handoff = a_handoff(&w, SessionId(5));
+    let (id, third) = (handoff.state.id, RegionId(7));
+    let told = |under: Epoch, waits: u64| {
+        let (mut region, mut fx) = (Region::new(w.scene.clone(), NEXT).unwrap(), Vec::new());
+        let lives = vec![Claim { id, epoch: under, region: third }];
+        let (answer, tick, handed) = (None, Tick(99), Vec::new());
+        let claims = Claims { from: third, answer, tick, lives, handed };
+        region.handle(Input::Claims(Box::new(claims)), &mut fx);
+        assert!(fx.is_empty(), "it knows nothing of it");
+        (100..=100 + waits).for_each(|n| region.tick(Tick(n), &mut Vec::new()));
+        region.handle(Input::Handoff(handoff.clone()), &mut fx);
+        let said = |effect: Effect| match effect {
+            Effect::Forward(to, input) if to == third => match *input {
+                Input::Claims(claims) => Some(claims.lives),
+                _ => None,
+            },
+            _ => None,
+        };
+        fx.into_iter().find_map(said)
+    };
+    let older = Epoch(handoff.epoch.0 - 1);
+    let here = Claim { id, epoch: handoff.epoch, region: NEXT };
+    assert_eq!([told(older, 1), told(older, 90)], [Some(vec![here]), Some(vec![here])]);
+    assert_eq!(told(handoff.epoch.next(), 1), None, "it has gone on there");
+    assert_eq!(told(older, 110), None, "whoever sleeps for so long has left");
+}
+
 /// Found by simulation: a region handed somebody over just as its link was cut, kept a checkpoint, and died. Nobody knew of
 /// it any more.
 #[test]

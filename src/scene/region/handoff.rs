@@ -136,6 +136,8 @@ impl Region {
     fn forget_moved(&mut self) {
         let now = self.tick.0;
         self.moved.retain(|_, m| m.since.0 + MOVED_TICKS > now);
+        let old = |since: &mut Option<Tick>| since.get_or_insert(self.tick).0 + MOVED_TICKS <= now;
+        self.unanswered.retain(|_, (_, since)| !old(since));
     }
 
     fn pack(&mut self, slot: u32) -> Handoff {
@@ -261,6 +263,7 @@ impl Region {
             tracing::info!(region = %self.id, from = %handoff.from, entity = %handoff.state.id, epoch = %handoff.epoch, "a handoff came late");
             return;
         }
+        self.answer_late(&handoff, fx);
         if let Some(session) = handoff.state.session {
             let route = Notice::Route {
                 scene: self.scene.id,

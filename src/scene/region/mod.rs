@@ -61,7 +61,7 @@ pub use self::remap::{Change, MapNews, NotProposed};
 pub use self::restore::RestoreError;
 pub use self::snapshot::{RegionSnapshot, SavedEntity};
 use self::viewer::Viewer;
-use super::border::Handoff;
+use super::border::{Claim, Handoff};
 use super::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Resume, Spawn};
 use super::frames::{FrameBatch, InputRefused, Refusal};
 use super::map::RegionEntry;
@@ -171,6 +171,8 @@ pub struct Region {
     arrivals: Vec<Spawn>,
     incoming: Vec<Handoff>,
     moved: FxHashMap<EntityId, Moved>,
+    /// Whom other regions that go on from checkpoints believe to have and have asked about in vain, and the first tick since.
+    unanswered: FxHashMap<EntityId, (Claim, Option<Tick>)>,
     /// Of regions that have died: since which of their epochs they are believed again.
     fences: FxHashMap<RegionId, Epoch>,
     /// Since which of their epochs others had their owners when this one went on from a checkpoint.
@@ -227,6 +229,7 @@ impl Region {
             arrivals: Vec::new(),
             incoming: Vec::new(),
             moved: FxHashMap::default(),
+            unanswered: FxHashMap::default(),
             fences: FxHashMap::default(),
             owners: FxHashMap::default(),
             escrow: escrow::Escrow::default(),

@@ -120,11 +120,16 @@ impl Region {
             if doubts && self.doubts(claim, fx) {
                 continue;
             }
-            if claim.region != self.id && !self.outdo(claim) {
-                let known = self.claim(claim.id).filter(|known| known.epoch > claim.epoch);
-                better.extend(known.map(|known| (claim.region, known)));
-                // Who asks of a third region's wants to know, too.
-                better.extend(known.filter(|_| doubts).map(|known| (claims.from, known)));
+            if claim.region == self.id {
+                continue;
+            }
+            self.outdo(claim);
+            let known = self.claim(claim.id).filter(|known| known.epoch > claim.epoch);
+            better.extend(known.map(|known| (claim.region, known)));
+            // Who asks of a third region's wants to know, too.
+            better.extend(known.filter(|_| doubts).map(|known| (claims.from, known)));
+            if known.is_none() && claims.answer.is_none() && claim.region == claims.from {
+                self.unanswered.insert(claim.id, (claim, None));
             }
         }
         for (to, claim) in better {
@@ -142,6 +147,20 @@ impl Region {
         if claims.answer.is_none_or(|epoch| epoch == self.epoch) {
             self.take_handed(claims.handed, fx);
         }
+    }
+
+    /// Somebody comes who lives in another region, too, as that one goes on from what was known before: it has asked here of
+    /// them before they had come.
+    pub(in crate::scene::region) fn answer_late(&mut self, came: &Handoff, fx: &mut Vec<Effect>) {
+        let id = came.state.id;
+        let Some((asked, _)) = self.unanswered.remove(&id) else { return };
+        if asked.epoch >= came.epoch || mutants::has(Mutant::AskedEarly) {
+            return;
+        }
+        let (from, answer, tick, handed) = (self.id, None, self.tick, Vec::new());
+        let lives = vec![Claim { id, epoch: came.epoch, region: from }];
+        let claims = Claims { from, answer, tick, lives, handed };
+        fx.push(Effect::Forward(asked.region, Box::new(Input::Claims(Box::new(claims)))));
     }
 
     /// Takes whoever was handed here and is not known: this region goes on from a checkpoint that was made before, or it did
