@@ -29,7 +29,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
@@ -138,7 +138,21 @@ struct Inner {
 #[derive(Debug, Clone)]
 pub struct Links(Arc<Inner>);
 
+/// The same, for what the links know themselves.
+#[derive(Debug, Clone)]
+struct WeakLinks(Weak<Inner>);
+
+impl WeakLinks {
+    fn upgrade(&self) -> Option<Links> {
+        self.0.upgrade().map(Links)
+    }
+}
+
 impl Links {
+    fn downgrade(&self) -> WeakLinks {
+        WeakLinks(Arc::downgrade(&self.0))
+    }
+
     /// Listens on `addr` (port 0: any) and serves peers from tasks of `home`, on which it is to be
     /// called and which must outlive it. Nobody is taken in before [`Links::join`]; with `tls` only who
     /// shows a certificate, and only who does is called.
@@ -217,7 +231,7 @@ impl Links {
             stop: watch::Sender::new(false),
             suspects: switch.suspicion(),
         }));
-        switch.connect(links.clone(), directory);
+        switch.connect(&links, &directory);
         links
     }
 

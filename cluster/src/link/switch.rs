@@ -1,7 +1,7 @@
 //! Where what a peer says goes: to a region or a session of this process.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use actix::dev::SendError;
@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
-use super::{Kind, Links, MOVE};
+use super::{Kind, Links, MOVE, WeakLinks};
 
 /// What was heard from peers.
 #[derive(Debug, Default)]
@@ -55,8 +55,9 @@ const AGAIN: Duration = Duration::from_millis(2);
 /// Takes messages from peers.
 #[derive(Debug, Default)]
 pub struct Switch {
-    links: OnceLock<Links>,
-    directory: OnceLock<Arc<Directory>>,
+    /// Both know of this, too: they would keep each other for good.
+    links: OnceLock<WeakLinks>,
+    directory: OnceLock<Weak<Directory>>,
     /// The newest epoch that was heard of each region.
     epochs: RwLock<FxHashMap<RegionId, Epoch>>,
     /// Where regions have moved of which the store does not tell yet.
@@ -77,16 +78,22 @@ impl Switch {
     }
 
     /// Where messages go from now on; what came before waits.
-    pub(super) fn connect(&self, links: Links, directory: Arc<Directory>) {
+    pub(super) fn connect(&self, links: &Links, directory: &Arc<Directory>) {
+        let (links, directory) = (links.downgrade(), Arc::downgrade(directory));
         let first = self.directory.set(directory).is_ok() && self.links.set(links).is_ok();
         if !first {
             tracing::error!("links were connected twice");
         }
     }
 
+    /// What messages are taken by, as long as the process is there.
+    fn ends(&self) -> Option<(Links, Arc<Directory>)> {
+        self.links.get()?.upgrade().zip(self.directory.get()?.upgrade())
+    }
+
     /// Whether a process is a member of the cluster.
     pub(super) fn knows(&self, process: u64) -> bool {
-        self.links.get().is_some_and(|links| links.knows(process))
+        self.ends().is_some_and(|(links, _)| links.knows(process))
     }
 
     /// A message was not understood.
@@ -121,9 +128,7 @@ impl Switch {
 
     /// Takes one message of a lane; waits while the mailbox that it is for is full.
     pub(super) async fn take(&self, from: u64, lane: Kind, message: PeerMsg) {
-        let (Some(links), Some(directory)) = (self.links.get(), self.directory.get()) else {
-            return;
-        };
+        let Some((links, directory)) = &self.ends() else { return };
         match message {
             PeerMsg::Region { to, epoch, input } => {
                 self.depose(links, directory, speaker(&input).map(|region| (region, epoch)), from);

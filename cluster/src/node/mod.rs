@@ -370,9 +370,13 @@ impl Node {
         let maps = Maps::new(&scenes);
         let orders = Orders { store: store.clone(), maps: maps.clone(), view: views.clone() };
         let asked = hosted.clone();
-        let counted = directory.clone();
+        // Which has these links itself.
+        let counted = Arc::downgrade(&directory);
         links.respond_with(Arc::new(move |question| match question {
-            Question::Lines => std::future::ready(lines::answer(&counted)).boxed(),
+            Question::Lines => {
+                let lines = counted.upgrade().map(|counted| lines::answer(&counted));
+                std::future::ready(lines.unwrap_or_default()).boxed()
+            }
             question => answer(asked.clone(), question).boxed(),
         }));
         let keeper = Keeper::new(

@@ -111,6 +111,27 @@ fn nodes_share_the_regions_and_those_of_one_that_leaves_go_to_the_others() {
 }
 
 #[test]
+fn of_nodes_that_have_stopped_nothing_is_left() {
+    System::new().block_on(async {
+        let outer = runtime();
+        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+        let a = node("a", &store, REGIONS).await;
+        let gateway = node("g", &store, GATEWAY).await;
+        wait_for("all regions", &[&a, &gateway], is_whole).await;
+        let left = [&a, &gateway].map(|node| Arc::downgrade(node.directory()));
+        a.stop().await;
+        gateway.stop().await;
+        let begin = Instant::now();
+        // Their last tasks end by themselves.
+        while left.iter().any(|directory| directory.strong_count() > 0) {
+            assert!(begin.elapsed() < PATIENCE, "their directories are kept for good");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        outer.shutdown_background();
+    });
+}
+
+#[test]
 fn a_node_that_the_store_does_not_hear_stops_before_others_take_over_and_is_none_any_more() {
     System::new().block_on(async {
         let outer = runtime();
