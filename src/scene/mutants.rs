@@ -80,8 +80,6 @@ pub enum Mutant {
     OwnerPassedOver,
     /// An owner that is behind what was heard of the one before is taken for one that says everything twice.
     BehindUnheard,
-    /// Who was about to enter by a checkpoint does so when a region goes on from it.
-    EntersAgain,
     /// A region that goes on from a checkpoint does not know who owns the others.
     OwnersUnknown,
     /// A region that comes to a process in which it has gone on from a checkpoint meanwhile runs there twice.
@@ -92,16 +90,16 @@ pub enum Mutant {
     AheadUnheard,
     /// What a neighbour that is ahead says of thresholds counts for nothing once what it has said before is caught up with.
     ThresholdOutdated,
-    /// What the store tells late of former owners hides where a region's owner is, which has been heard itself.
-    OldNews,
     /// A region that goes on from a checkpoint and asks of somebody where that one is about to come is never answered.
     AskedEarly,
+    /// A region that goes on from a checkpoint answers for whoever has passed on to it that a client has come back.
+    SaidForAnother,
     /// No bug by itself, and not among [`ALL`]: everything is acknowledged late. Nothing may come of it.
     AckedLate,
 }
 
 /// All that are bugs.
-pub const ALL: [Mutant; 44] = [
+pub const ALL: [Mutant; 43] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -138,14 +136,13 @@ pub const ALL: [Mutant; 44] = [
     Mutant::MovedOnce,
     Mutant::OwnerPassedOver,
     Mutant::BehindUnheard,
-    Mutant::EntersAgain,
     Mutant::OwnersUnknown,
     Mutant::RunsTwice,
     Mutant::SaidToBoth,
     Mutant::AheadUnheard,
     Mutant::ThresholdOutdated,
-    Mutant::OldNews,
     Mutant::AskedEarly,
+    Mutant::SaidForAnother,
 ];
 
 thread_local! {

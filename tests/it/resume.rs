@@ -8,9 +8,10 @@ use crate::support::world::World;
 use crate::support::{say_how_to_replay, seeds, seeds_are_given};
 use purview::scene::effects::{Effect, FIRST_SESSION, Input, Notice, Order, Presented, Resume};
 use purview::scene::player::State;
-use purview::scene::region::Recovery;
+use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::{
-    EntityId, Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, SessionId, Visibility,
+    EntityId, Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, SessionId, Tick,
+    Visibility,
 };
 
 /// What has happened in all histories.
@@ -237,13 +238,30 @@ fn a_region_that_knows_nothing_says_so_in_the_name_of_whom_was_asked() {
     let (id, session) = (EntityId(999), SessionId(5));
     let asked = Resume { id, session, acked: Seq(0), asked: NEXT, since_ms: 0 };
     w.regions[0].handle(Input::Resume(asked), &mut Vec::new());
+    let said = |fx: &[Effect]| {
+        fx.iter().find_map(|e| match e {
+            Effect::Notice(session, notice) => Some((*session, notice.clone())),
+            _ => None,
+        })
+    };
     let mut fx = Vec::new();
     w.regions[0].tick(w.tick.next(), &mut fx);
-    let said = fx.iter().find_map(|e| match e {
-        Effect::Notice(session, notice) => Some((*session, notice.clone())),
-        _ => None,
-    });
-    assert_eq!(said, Some((SessionId(5), Notice::Nowhere { asked: NEXT })));
+    assert_eq!(said(&fx), Some((session, Notice::Nowhere { asked: NEXT })));
+    // Found by simulation: whoever had passed it on had died since, and the next owner had the player asleep.
+    let nothing = RegionSnapshot::nothing(w.scene.id, HERE, Epoch(8));
+    let how = Recovery { ask: Vec::new(), grace_ticks: 100, owners: Vec::new() };
+    let mut risen =
+        Region::recover(w.scene.clone(), HERE, Epoch(9), nothing, how, &mut fx).unwrap();
+    risen.tick(Tick(100), &mut fx);
+    for (now, asked) in [(101, NEXT), (102, HERE)] {
+        fx.clear();
+        risen.handle(
+            Input::Resume(Resume { id, session, acked: Seq(0), asked, since_ms: 0 }),
+            &mut fx,
+        );
+        risen.tick(Tick(now), &mut fx);
+        assert_eq!(said(&fx), Some((session, Notice::Nowhere { asked: HERE })), "for itself");
+    }
 }
 
 #[test]

@@ -386,7 +386,7 @@ impl Keeper {
         for (id, found) in now {
             // Else it is the newest owner itself that has been heard, and the store tells of it later: whoever looked for it where
             // the store says by now would look in vain.
-            if view.knows_of(self.links.switch().epoch(id)) || mutants::has(Mutant::OldNews) {
+            if view.knows_of(self.links.switch().epoch(id)) {
                 self.route_one(id, found);
             }
         }

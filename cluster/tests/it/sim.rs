@@ -203,6 +203,11 @@ fn between_two_scenes_nobody_is_lost_or_doubled() {
 
 /// Players say how they walk, and not where they are: each is, in the end, where its client takes it to be.
 #[test]
+fn who_comes_back_after_a_death_is_answered_by_nobody_in_anothers_name() {
+    holds(&Options { players: 60, ..options(262, "crash=4,shelf=3,logins=3,clients=2") });
+}
+
+#[test]
 fn where_regions_are_granted_twice_while_the_map_changes_nobody_waits_for_good() {
     // What the store told late of former owners hid one that had been heard itself.
     // An act that the next owner had shown again, whoever it had handed its player to.

@@ -19,7 +19,7 @@
 //! | sleeps, since the region goes on from a checkpoint | goes on as the checkpoint has it, once every region has said that it knows no better; until then nothing is said |
 //! | was away by the checkpoint from which the region goes on | the same; meanwhile it is there, and away as it was, once that is said |
 //! | was handed on | the question follows it |
-//! | is not known | `Nowhere`; where the region goes on from a checkpoint, nothing until every region has said what it knows |
+//! | is not known | `Nowhere`; where the region goes on from a checkpoint, nothing until every region has said what it knows, and after that for itself alone, not for whoever passed the question on |
 
 use super::{PATIENCE, Region};
 use crate::scene::border::Handoff;
@@ -116,6 +116,11 @@ impl Region {
             Some(owner) => fx.push(Effect::Forward(owner, Box::new(Input::Resume(resume)))),
             // Somebody may yet hand it back who has handed it here after the checkpoint.
             None if !self.have_all_answered() => {}
+            // It may be that an owner before has passed it on who is none any more, and that the next one has the player
+            // asleep: that one answers for itself.
+            None if self.recovering.is_some() && !mutants::has(Mutant::SaidForAnother) => {
+                nowhere(Resume { asked: self.id, ..resume }, fx);
+            }
             None => nowhere(resume, fx),
         }
     }

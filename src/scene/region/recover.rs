@@ -94,7 +94,7 @@ impl Region {
         // Sessions say these again; those who have entered, or were presented, may have gone on since.
         region.inbox.retain(|input| match input {
             Input::Client { .. } | Input::Resume(_) | Input::Present(_) => false,
-            Input::Enter(spawn) => spawn.session.is_none() || mutants::has(Mutant::EntersAgain),
+            Input::Enter(spawn) => spawn.session.is_none(),
             _ => true,
         });
         let knows = !mutants::has(Mutant::OwnersUnknown);
