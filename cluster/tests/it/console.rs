@@ -480,7 +480,13 @@ fn keys_alone_are_enough() {
             ))
             .await
         };
-        key("n").await;
+        // One who walks over a border is in no region's list for a moment.
+        page.until(&format!(
+            "window.purview.playerIds()[0] === {WALKER} && \
+             document.querySelector('[data-testid=map]').dispatchEvent(\
+             new KeyboardEvent('keydown', {{ key: 'n', cancelable: true }})) !== null"
+        ))
+        .await;
         page.until(&format!("window.purview.player?.id === {WALKER}")).await;
         key("n").await;
         page.until(&format!("window.purview.player?.id === {SITTER}")).await;
