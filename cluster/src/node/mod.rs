@@ -13,6 +13,7 @@
 //! What the store says is followed, never assumed: a region runs here from its grant until the grant, or
 //! the lease, is gone; and no tick begins unless the lease's [`crate::engine::Authority`] holds.
 
+mod background;
 pub mod command;
 mod fence;
 mod heard;
@@ -59,6 +60,7 @@ use crate::places::PlaceBook;
 use crate::server::gateway_config;
 use crate::tls::{Tls, TlsError};
 
+use self::background::{Background, on};
 use self::fence::LeaseFence;
 use self::keeper::{Keeper, Stores, Told};
 use self::maps::Maps;
@@ -281,7 +283,7 @@ impl Node {
         checkpoints: Option<Arc<dyn Checkpoints>>,
         ground: Simulated,
     ) -> Result<(Node, Option<Doors>), NodeError> {
-        let background = Background { runtime: None, home: ground.home.clone() };
+        let background = Background::at(ground.home.clone());
         let ground = Ground::Simulated(ground);
         Node::join_on(config, roles, store, checkpoints, (background, ground)).await
     }
@@ -611,41 +613,6 @@ fn arbiters(config: &Config) -> Vec<Arbiter> {
     (0..threads).map(|_| Arbiter::new()).collect()
 }
 
-/// Where a process's tasks run; its runtime, if it has one of its own, may be dropped where tasks run.
-#[derive(Debug)]
-struct Background {
-    runtime: Option<Runtime>,
-    home: Home,
-}
-
-impl Background {
-    fn new() -> std::io::Result<Background> {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        let built = builder.worker_threads(2).thread_name("purview-links").enable_all().build()?;
-        Ok(Background::of(built))
-    }
-
-    fn of(runtime: Runtime) -> Background {
-        let home = runtime.handle().clone().into();
-        Background { runtime: Some(runtime), home }
-    }
-
-    fn spawn<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> tokio::task::JoinHandle<T> {
-        self.home.spawn(work)
-    }
-}
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
 /// What the console needs to tell of the cluster.
 #[derive(Clone)]
 struct Surveyor {
@@ -705,17 +672,6 @@ fn console_state(
         orders: Some(orders),
         cluster: Some(Box::new(move || serde_json::to_value(also.look()).unwrap_or_default())),
         others: Some(others),
-    }
-}
-
-/// Runs something where the store's client and the links live.
-async fn on<T: Send + 'static>(
-    runtime: &Background,
-    work: impl Future<Output = T> + Send + 'static,
-) -> T {
-    match runtime.spawn(work).await {
-        Ok(done) => done,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }
 
