@@ -77,7 +77,7 @@ impl Switch {
         &self.metrics
     }
 
-    /// Where messages go from now on; what came before waits.
+    /// Where messages go from now on; what comes before, or when the process is no more, is dropped.
     pub(super) fn connect(&self, links: &Links, directory: &Arc<Directory>) {
         let (links, directory) = (links.downgrade(), Arc::downgrade(directory));
         let first = self.directory.set(directory).is_ok() && self.links.set(links).is_ok();
@@ -93,7 +93,7 @@ impl Switch {
 
     /// Whether a process is a member of the cluster.
     pub(super) fn knows(&self, process: u64) -> bool {
-        self.ends().is_some_and(|(links, _)| links.knows(process))
+        self.links.get().and_then(WeakLinks::upgrade).is_some_and(|links| links.knows(process))
     }
 
     /// A message was not understood.

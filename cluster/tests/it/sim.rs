@@ -201,7 +201,6 @@ fn between_two_scenes_nobody_is_lost_or_doubled() {
     }
 }
 
-/// Players say how they walk, and not where they are: each is, in the end, where its client takes it to be.
 #[test]
 fn who_comes_back_after_a_death_is_answered_by_nobody_in_anothers_name() {
     holds(&Options { players: 60, ..options(262, "crash=4,shelf=3,logins=3,clients=2") });
@@ -219,6 +218,7 @@ fn where_regions_are_granted_twice_while_the_map_changes_nobody_waits_for_good()
     }
 }
 
+/// Players say how they walk, and not where they are: each is, in the end, where its client takes it to be.
 #[test]
 fn where_moves_are_judged_everybody_is_where_it_believes_to_be() {
     // A client took word of its arrival for a new ruling.
