@@ -18,6 +18,10 @@ use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// After so long a page whose scripts do not run is loaded again, at most so often.
+const LOADS: Duration = Duration::from_secs(10);
+const ATTEMPTS: u32 = 4;
+
 /// What kind of screen the page is shown on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Screen {
@@ -57,7 +61,7 @@ pub fn with_page<F: Future<Output = ()>>(
         let client = driver.session(screen, &profile).await;
         let page = Page { client: client.clone(), screen };
         let run = async {
-            page.client.goto(&url).await.unwrap();
+            page.open(&url).await;
             test(page).await;
         };
         let result = AssertUnwindSafe(run).catch_unwind().await;
@@ -167,6 +171,23 @@ impl Drop for Profile {
 }
 
 impl Page {
+    /// Loads the page with its scripts. A browser gives up what it loads (`ERR_NETWORK_CHANGED`) whenever this machine gets
+    /// a network or loses one, as it does in the tests of partitions: then it is loaded again.
+    async fn open(&self, url: &str) {
+        for _ in 0..ATTEMPTS {
+            // An error is told anew below.
+            let gone_to = self.client.goto(url).await;
+            let begin = Instant::now();
+            while gone_to.is_ok() && begin.elapsed() < LOADS {
+                if self.eval("Boolean(window.purview)").await == json!(true) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(40)).await;
+            }
+        }
+        panic!("{url} is not loaded after {ATTEMPTS} attempts");
+    }
+
     /// The value of a JavaScript expression.
     pub async fn eval(&self, expression: &str) -> Value {
         self.client.execute(&format!("return ({expression})"), Vec::new()).await.unwrap()
