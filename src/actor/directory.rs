@@ -230,10 +230,10 @@ impl Directory {
         self.routes_mut().set(id, address);
     }
 
-    /// The process is gone that had a region: its address is not known any more, unless it is here by now, or about to
-    /// arrive.
-    pub fn lose_region(&self, id: RegionId) {
-        self.routes_mut().lose(id);
+    /// Another process (`None`: whichever) has a region no more: its address is not known any more, unless it is here by now,
+    /// about to arrive, or has been found in yet another process since.
+    pub fn lose_region(&self, id: RegionId, process: Option<u64>) {
+        self.routes_mut().lose(id, process);
     }
 
     /// Sends what was kept for regions that had no room for it. To be called now and then.

@@ -149,10 +149,15 @@ impl Routes {
         }
     }
 
-    /// Whoever had a region is gone: it is nowhere, unless it is here by now, or about to arrive.
-    pub(super) fn lose(&mut self, id: RegionId) {
-        let away = |at: &RegionAddress| matches!(at, RegionAddress::Away(at) if !at.is_waiting());
-        if self.regions.get(&id).is_some_and(away) {
+    /// Another process (`None`: whichever) has a region no more: it is nowhere, unless it is here by now, about to arrive, or in
+    /// yet another one.
+    pub(super) fn lose(&mut self, id: RegionId, process: Option<u64>) {
+        let there = |at: &dyn AwayRegion| process.is_none() || at.process() == process;
+        let lost = |at: &RegionAddress| match at {
+            RegionAddress::Away(at) => !at.is_waiting() && there(&**at),
+            RegionAddress::Here(_) => false,
+        };
+        if self.regions.get(&id).is_some_and(lost) {
             self.regions.remove(&id);
         }
     }

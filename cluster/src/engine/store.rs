@@ -93,6 +93,16 @@ pub enum Told {
     Step(Step),
 }
 
+impl Told {
+    /// Which it brings a follower to.
+    pub fn revision(&self) -> u64 {
+        match self {
+            Told::All(all) => all.revision,
+            Told::Step(step) => step.revision,
+        }
+    }
+}
+
 /// The stream of a follower.
 pub type Follower = mpsc::Receiver<Result<Told, LeaseError>>;
 

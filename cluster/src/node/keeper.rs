@@ -350,9 +350,9 @@ impl Keeper {
             for (region, at) in &mut self.routes {
                 if matches!(at, Whereabouts::At(there, _) if *there == process) {
                     *at = Whereabouts::Nowhere;
-                    // It may have come here meanwhile, and be running: the store does not tell so yet.
-                    self.directory.lose_region(*region);
                 }
+                // It may have come here meanwhile, and be running, or its next owner may have been heard, before the store tells.
+                self.directory.lose_region(*region, Some(process));
             }
             for message in self.links.leave(process) {
                 let PeerMsg::Region { to, input, .. } = message else { continue };
@@ -440,7 +440,7 @@ impl Keeper {
                 self.directory.set_region(id, self.links.region(process, id));
             }
             _ if here.is_some() => self.directory.set_region(id, None),
-            _ => self.directory.lose_region(id),
+            _ => self.directory.lose_region(id, None),
         }
         self.routes.insert(id, at);
         if let Whereabouts::At(..) = at

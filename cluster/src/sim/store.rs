@@ -9,12 +9,12 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use purview::scene::{Epoch, Tick};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use crate::engine::checkpoints::{check_places, check_player, check_state, newest_of_each};
 use crate::engine::embedded::Embedded;
-use crate::engine::store::{FOLLOWER_QUEUE, Follower, Held, Listing, Store, Swap, Swapped};
+use crate::engine::store::{FOLLOWER_QUEUE, Follower, Held, Listing, Store, Swap, Swapped, Told};
 use crate::engine::{
     CheckpointError, Checkpoints, Kept, LeaseError, PlayerPlace, PlayersSaved, RegionKey, Saved,
     Snapshot,
@@ -59,13 +59,15 @@ pub struct LeaseWay {
     chance: Chance,
     /// Of so many requests one is done and its answer lost; 0: none.
     answers_lost: Arc<Mutex<u64>>,
+    /// What followers are told up to, by revision.
+    told_up_to: watch::Sender<u64>,
 }
 
 impl LeaseWay {
     /// Another way to a store.
     pub fn to(store: &Embedded, seed: u64) -> LeaseWay {
-        let answers_lost = Arc::default();
-        LeaseWay { store: store.another(), chance: Chance::new(seed), answers_lost }
+        let (answers_lost, told_up_to) = (Arc::default(), watch::Sender::new(u64::MAX));
+        LeaseWay { store: store.another(), chance: Chance::new(seed), answers_lost, told_up_to }
     }
 
     /// Nothing asked is answered, and leases are not renewed, until it is mended.
@@ -87,6 +89,11 @@ impl LeaseWay {
     /// From now on one answer of so many is lost; 0: none.
     pub fn lose_answers(&self, one_in: u64) {
         *self.answers_lost.lock().unwrap_or_else(PoisonError::into_inner) = one_in;
+    }
+
+    /// Followers hear of what comes after this revision when they may, by a higher one; what is asked is answered all the same.
+    pub fn tell_up_to(&self, revision: u64) {
+        self.told_up_to.send_replace(revision);
     }
 
     async fn ask<T>(
@@ -133,10 +140,16 @@ impl Store for LeaseWay {
         // Its own chance: in which order followers hear that a way is mended is not the seed's.
         let chance = Chance::new(self.chance.rng().seed());
         let mut told = self.store.follow(prefix);
+        let mut up_to = self.told_up_to.subscribe();
         let (tell, late) = mpsc::channel(FOLLOWER_QUEUE);
         tokio::spawn(async move {
             while let Some(news) = told.recv().await {
                 sleep(chance.trip()).await;
+                let revision = news.as_ref().map_or(0, Told::revision);
+                let is_late = revision > *up_to.borrow();
+                if is_late && up_to.wait_for(|up_to| revision <= *up_to).await.is_err() {
+                    return;
+                }
                 if tell.send(news).await.is_err() {
                     return;
                 }

@@ -1,23 +1,27 @@
 //! Several nodes over one lease store, each with its own links and regions: who takes what, and who
 //! takes over.
 
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::System;
 use purview::actor::address::RegionAddress;
+use purview::actor::directory::Lookup;
 use purview::actor::messages::ToRegion;
+
 use purview::scene::effects::{Deed, Input, Order};
 use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId};
 use purview::wire::ErrorCode;
 use purview_client::{Client, ClientError, join_at};
 use purview_cluster::config::Config;
 use purview_cluster::engine::embedded::Embedded;
-use purview_cluster::engine::{Event, Leases, NodeInfo, RegionKey};
+use purview_cluster::engine::{Event, Leases, Membership, NodeInfo, RegionKey, View};
 use purview_cluster::gateway::Tokens;
 use purview_cluster::node::planner::OrderError;
 use purview_cluster::node::remap::MapOrder;
 use purview_cluster::node::{Node, NodeError, Roles, Status};
+use purview_cluster::sim::store::LeaseWay;
 use tokio::runtime::{Builder, Runtime};
 
 /// Nothing here takes this long, unless it never comes.
@@ -223,11 +227,40 @@ fn a_node_that_is_late_with_its_promises_does_not_call_a_change_of_the_map_off()
     });
 }
 
+/// All that the store has.
+async fn view_of(store: &Embedded) -> View {
+    match store.another().watch().next().await {
+        Some(Ok(Event::Snapshot(view))) => view,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn key(region: u32) -> RegionKey {
+    RegionKey { scene: "city".into(), region, planes: 0 }
+}
+
 /// The newest epoch of a region, as the store says.
 async fn epoch_of(store: &Embedded, region: u32) -> Option<Epoch> {
-    let Some(Ok(Event::Snapshot(view))) = store.another().watch().next().await else { return None };
-    let key = RegionKey { scene: "city".into(), region, planes: 0 };
-    view.owners.get(&key).map(|owner| owner.epoch)
+    view_of(store).await.owners.get(&key(region)).map(|owner| owner.epoch)
+}
+
+/// Takes connections, and reads nothing.
+fn silent() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").unwrap()
+}
+
+/// The number of a member that is silent.
+const SILENT: u64 = 77;
+
+/// A member of the cluster that never says anything.
+async fn join_silently(outer: &Runtime, store: &Embedded, silent: &TcpListener) -> Membership {
+    let (name, address, process) =
+        ("silent".into(), silent.local_addr().unwrap().to_string(), SILENT);
+    let (regions, gateway, capacity, protocol) = (false, false, 100, 1);
+    let info = NodeInfo { name, process, address, regions, gateway, capacity, protocol };
+    let store = store.another();
+    let joins = async move { store.join(info, Duration::from_secs(60)).await };
+    outer.spawn(joins).await.unwrap().unwrap()
 }
 
 #[test]
@@ -239,20 +272,10 @@ fn a_member_that_does_not_read_holds_a_move_up_for_three_seconds_and_no_longer()
         wait_for("all regions", &[&a], is_whole).await;
         let b = node("b", &store, REGIONS).await;
         wait_for("half of them", &[&a, &b], |all| is_whole(all) && all[1].here == 4).await;
-        // It takes connections, and reads nothing.
-        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let (address, process) = (silent.local_addr().unwrap().to_string(), 77);
-        let name = "silent".to_owned();
-        let (regions, gateway, capacity, protocol) = (false, false, 100, 1);
-        let info = NodeInfo { name, process, address, regions, gateway, capacity, protocol };
-        let ttl = Duration::from_secs(60);
-        let joined = {
-            let store = store.another();
-            outer.spawn(async move { store.join(info, ttl).await })
-        };
-        let member = joined.await.unwrap().unwrap();
+        let silent = silent();
+        let member = join_silently(&outer, &store, &silent).await;
         wait_for("the third", &[&a, &b], |all| all.iter().all(|s| s.peers == 2)).await;
-        let lane = a.links().region(process, RegionId(0)).unwrap();
+        let lane = a.links().region(SILENT, RegionId(0)).unwrap();
         let word = || {
             let order = Order::Act(Deed::new(vec![0; 1 << 20]));
             ToRegion { input: Input::Logic { id: EntityId(1), order }, client: None }
@@ -335,6 +358,133 @@ fn lines_are_filled_one_after_another_by_whichever_gateway_players_join() {
         knows(&h, [2, 1]).await;
         h.stop().await;
         a.stop().await;
+        outer.shutdown_background();
+    });
+}
+
+/// Where a node believes a region to be: in which other process.
+fn believed(node: &Node, region: u32) -> Option<u64> {
+    match node.directory().look_up(RegionId(region)) {
+        Lookup::At(RegionAddress::Away(at)) => at.process(),
+        _ => None,
+    }
+}
+
+/// The region in the middle, which all others hear.
+const MIDDLE: u32 = 4;
+
+/// Of the nine regions `a` has the middle one, `b`, which leads, one, and `late` the others.
+struct Three {
+    store: Embedded,
+    way_of_a: Arc<Embedded>,
+    a: Node,
+    way_of_b: Arc<LeaseWay>,
+    b: Node,
+    way_of_late: Arc<LeaseWay>,
+    late: Node,
+}
+
+impl Three {
+    /// The node `a` keeps its leases for so long when its way to the store is cut.
+    async fn with_lease_of_a(outer: &Runtime, lease: Duration) -> Three {
+        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+        let by = async |config: Config, way: Arc<dyn Leases>| {
+            Node::join(&config, REGIONS, Tokens::dev(), way, None, runtime()).await.unwrap()
+        };
+        let way_of_b = Arc::new(LeaseWay::to(&store, 1));
+        let b = by(config("b"), way_of_b.clone()).await;
+        wait_for("all regions", &[&b], is_whole).await;
+        let (way_of_a, mut of_a) = (Arc::new(store.another()), config("a"));
+        of_a.cluster.lease = lease;
+        let a = by(of_a, way_of_a.clone()).await;
+        let way_of_late = Arc::new(LeaseWay::to(&store, 2));
+        let late = by(config("late"), way_of_late.clone()).await;
+        let three = Three { store, way_of_a, a, way_of_b, b, way_of_late, late };
+        let all = [&three.a, &three.b, &three.late];
+        wait_for("a third each", &all, |all| is_whole(all) && all.iter().all(|s| s.here == 3))
+            .await;
+        for region in 0..9 {
+            let to = match region {
+                MIDDLE => "a",
+                0 => "b",
+                _ => "late",
+            };
+            three.b.orders().move_region(RegionId(region), to).await.unwrap();
+        }
+        let are_moved = |all: &[Status]| is_whole(all) && all[0].here == 1 && all[1].here == 1;
+        wait_for("the middle one at a, one at b", &all, are_moved).await;
+        assert_eq!(believed(&three.late, MIDDLE), Some(three.a.links().process()));
+        three
+    }
+
+    /// Waits until `late` hears from `b` itself that the middle one is there.
+    async fn b_is_heard(&self) {
+        let (begin, at_b) = (Instant::now(), Some(self.b.links().process()));
+        while believed(&self.late, MIDDLE) != at_b {
+            assert!(begin.elapsed() < PATIENCE, "b is not heard: {:?}", now(&self.late));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Everything is told; all is well; all stop.
+    async fn end(self) {
+        self.way_of_late.tell_up_to(u64::MAX);
+        self.way_of_a.mend();
+        wait_for("what was late", &[&self.b, &self.late], is_whole).await;
+        assert_eq!(believed(&self.late, MIDDLE), Some(self.b.links().process()));
+        for node in [self.a, self.late, self.b] {
+            node.stop().await;
+        }
+    }
+}
+
+#[test]
+fn late_news_that_a_former_owner_is_none_hides_no_owner_that_was_heard_itself() {
+    System::new().block_on(async {
+        let outer = runtime();
+        let three = Three::with_lease_of_a(&outer, Duration::from_secs(20)).await;
+        // It is to go to `b`, which `a` does not hear.
+        three.way_of_a.cut();
+        three.b.orders().move_region(RegionId(MIDDLE), "b").await.unwrap();
+        let begin = Instant::now();
+        while three.b.orders().outstanding() != [RegionId(MIDDLE)] {
+            assert!(begin.elapsed() < PATIENCE, "the order is not heard");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let before = view_of(&three.store).await;
+        for way in [&three.way_of_b, &three.way_of_late] {
+            way.tell_up_to(before.revision.0);
+        }
+        // A store that breaks its word, and then has a new member, which shows how far it is told.
+        three.store.take_away(&key(MIDDLE), before.owners[&key(MIDDLE)].epoch);
+        let silent = silent();
+        let member = join_silently(&outer, &three.store, &silent).await;
+        three.way_of_b.tell_up_to(u64::MAX);
+        three.b_is_heard().await;
+        three.way_of_late.tell_up_to(member.incarnation().0);
+        wait_for("the new member", &[&three.late], |all| all[0].peers == 3).await;
+        assert_eq!(believed(&three.late, MIDDLE), Some(three.b.links().process()));
+        member.leave().await.unwrap();
+        three.end().await;
+        outer.shutdown_background();
+    });
+}
+
+#[test]
+fn late_news_that_a_former_owner_is_gone_hides_no_owner_that_was_heard_itself() {
+    System::new().block_on(async {
+        let outer = runtime();
+        let three = Three::with_lease_of_a(&outer, Duration::from_secs(2)).await;
+        let before = view_of(&three.store).await;
+        three.way_of_late.tell_up_to(before.revision.0);
+        three.way_of_a.cut();
+        three.b_is_heard().await;
+        // Its next owner has it since a later revision than that with which `a` went.
+        let owner = view_of(&three.store).await.owners[&key(MIDDLE)].clone();
+        three.way_of_late.tell_up_to(owner.epoch.0 - 1);
+        wait_for("that a is gone", &[&three.late], |all| all[0].peers == 1).await;
+        assert_eq!(believed(&three.late, MIDDLE), Some(three.b.links().process()));
+        three.end().await;
         outer.shutdown_background();
     });
 }
