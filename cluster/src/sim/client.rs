@@ -69,6 +69,30 @@ pub struct Walker {
     pub size: (i32, i32),
     /// How many scenes there are.
     pub scenes: u32,
+    /// When it speaks; `None`: at a time of its own.
+    pub beats: Option<Beats>,
+}
+
+/// Times at which clients speak together.
+#[derive(Debug, Clone, Copy)]
+pub struct Beats {
+    first: Instant,
+    each: Duration,
+}
+
+impl Beats {
+    /// From some time of the first interval on, which is the seed's: ticks of regions fall anywhere between two.
+    pub fn new(now: Instant, seed: u64, each: Duration) -> Beats {
+        let each = each.max(Duration::from_millis(1));
+        let first = Duration::from_millis(seed % each.as_millis() as u64);
+        Beats { first: now + first, each }
+    }
+
+    /// The next one that is not before.
+    fn at_or_after(&self, at: Instant) -> Instant {
+        let since = at.saturating_duration_since(self.first).as_nanos();
+        self.first + self.each * since.div_ceil(self.each.as_nanos()) as u32
+    }
 }
 
 /// A client's way to gateways.
@@ -284,7 +308,9 @@ impl Walker {
     }
 
     async fn live(&self, life: &mut Life, rng: &mut Rng) -> End {
-        let mut step = Seldom::new(sleep_until(clock::now() + STEP.mul_f64(rng.unit())));
+        let own = clock::now() + STEP.mul_f64(rng.unit());
+        let first = self.beats.map_or(own, |beats| beats.at_or_after(own));
+        let mut step = Seldom::new(sleep_until(first));
         loop {
             let event = tokio::select! {
                 biased;
@@ -524,5 +550,24 @@ impl Walker {
             judge.placed(id, (life.floor, life.pos));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_begins_between_two_beats_speaks_at_the_second() {
+        const BEAT: Duration = Duration::from_millis(50);
+        let now = clock::now();
+        let ms = Duration::from_millis;
+        for (seed, at, speaks) in
+            [(0, 0, 0), (0, 1, 50), (7, 0, 7), (7, 7, 7), (7, 8, 57), (57, 108, 157)]
+        {
+            let beats = Beats::new(now, seed, BEAT);
+            assert_eq!(beats.at_or_after(now + ms(at)), now + ms(speaks), "{seed} {at}");
+        }
+        assert_eq!(STEP.as_millis() % BEAT.as_millis(), 0, "it stays on the beat");
     }
 }

@@ -56,6 +56,10 @@ pub struct SimArgs {
     /// Let beasts roam the scene, as server logic makes them and moves them.
     #[arg(long)]
     pub fauna: bool,
+    /// Let clients speak together, at every so many milliseconds, and not each at a time of its own: more virtual seconds for
+    /// a second of a core.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=200))]
+    pub beat: Option<u64>,
     /// End before this step.
     #[arg(long)]
     pub until: Option<u64>,
@@ -140,6 +144,7 @@ impl SimArgs {
             scenes: self.scenes,
             judged: self.judged,
             fauna: self.fauna,
+            beat: self.beat.map(Duration::from_millis),
             until,
             trace,
             mutant,
@@ -170,6 +175,9 @@ pub fn again(options: &Options) -> String {
     }
     if options.fauna {
         again += " --fauna";
+    }
+    if let Some(beat) = options.beat {
+        again += &format!(" --beat {}", beat.as_millis());
     }
     let numbers = |of: &[u32]| match of {
         [] => "none".to_owned(),

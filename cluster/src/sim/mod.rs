@@ -37,7 +37,7 @@ use tokio::time::sleep;
 use crate::report::thread_cpu;
 use crate::rng::Rng;
 
-use self::client::Walker;
+use self::client::{Beats, Walker};
 use self::cluster::Cluster;
 use self::faults::{Blow, Faults};
 use self::journal::{Step, What};
@@ -77,6 +77,9 @@ pub struct Options {
     pub judged: bool,
     /// Beasts roam the scenes, and things lie about them.
     pub fauna: bool,
+    /// Clients speak together, at every so much of the time, from 1 to 200 ms; `None`: each at a time of its own. Fewer leaps
+    /// of the clock, with more to do after each.
+    pub beat: Option<Duration>,
     /// Ends before this step.
     pub until: Option<u64>,
     /// Prints every step.
@@ -186,12 +189,13 @@ async fn run(options: &Options) -> Result<Outcome, SimError> {
             let text = "the cluster does not come up within 30 s".into();
             judge.violated(Invariant::Quiescence, Vec::new(), text);
         }
+        let beats = options.beat.map(|each| Beats::new(clock::now(), options.seed, each));
         // Half of the runs begin with a mass login.
         let logins = if rng.one_in(2) { 0.5 } else { 10.0 };
         for number in 0..options.players {
             let (gateways, size) = (cluster.gateways(), cluster.size());
             let (ground, scenes) = (cluster.ground().clone(), options.scenes);
-            let walker = Walker { number, ground, gateways, size, scenes };
+            let walker = Walker { number, ground, gateways, size, scenes, beats };
             let begins = Duration::from_secs_f64(logins * rng.unit());
             let seed = rng.seed();
             if options.only.player(number) {

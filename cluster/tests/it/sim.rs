@@ -23,6 +23,7 @@ fn options(seed: u64, faults: &str) -> Options {
         scenes: 1,
         judged: false,
         fauna: false,
+        beat: None,
         until: None,
         trace: false,
         mutant: None,
@@ -61,6 +62,18 @@ fn the_same_seed_is_the_same_run_here_and_in_another_process() {
     assert_eq!(told["steps"], one.steps);
     let other = run(&Options { seed: 12, ..options });
     assert_ne!(other.hash, one.hash);
+}
+
+#[test]
+fn clients_that_speak_together_do_so_as_often_and_are_told_as_much() {
+    let each = holds(&options(1, "none"));
+    let beat = Some(Duration::from_millis(50));
+    let together = holds(&Options { beat, ..options(1, "none") });
+    assert_ne!(each.hash, together.hash);
+    for (one, other) in [(each.inputs, together.inputs), (each.frames, together.frames)] {
+        let differ = one.abs_diff(other) as f64 / one as f64;
+        assert!(differ < 0.05, "{one} and {other}");
+    }
 }
 
 #[test]
@@ -340,7 +353,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Of four of them one is with more players than the cap allows to be shown, one with planes in groups, and one with
-/// beasts; every other one is in two scenes, and in every third moves are judged.
+/// beasts; every other one is in two scenes, in every third moves are judged, and in every other eight clients speak together.
 #[test]
 fn fresh_seeds_find_nothing() {
     let seconds = Duration::from_secs(number("PURVIEW_SIM_SECONDS").unwrap_or(120));
@@ -353,7 +366,8 @@ fn fresh_seeds_find_nothing() {
         let fauna = seed % 4 == 2;
         let (scenes, judged) = (if seed % 8 < 4 { 2 } else { 1 }, seed % 3 == 0);
         let some = Options { players, view_cap, plane_groups, fauna, ..options(seed, "all") };
-        holds(&Options { scenes, judged, ..some });
+        let beat = (seed % 16 >= 8).then_some(Duration::from_millis(50));
+        holds(&Options { scenes, judged, beat, ..some });
         if begin.elapsed() >= seconds {
             println!("{} seeds", seed - first + 1);
             return;
