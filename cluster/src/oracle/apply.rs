@@ -100,9 +100,12 @@ fn leave(player: &mut Player, id: EntityId, entry: &Entry, scope: &mut Scope<'_>
         return;
     }
     let (t, me) = (scope.t, scope.me);
-    let since = t.saturating_sub(slack);
+    let (since, mirror) = (t.saturating_sub(slack), scope.options.mirror_ticks);
+    let known = |track: &Track| !track.was_held_since(since.saturating_sub(mirror));
     let calm = scope.track(id).is_some_and(|(_, other)| {
-        me.was_near(other, (since, t), scope.options.mirror_ticks)
+        me.was_near(other, (since, t), mirror)
+            && known(me)
+            && known(other)
             && !me.was_full_since(since)
             && !other.was_full_since(since)
     });

@@ -20,7 +20,7 @@ pub struct Violations {
     /// contradicts those before it, a client cut off or left without frames.
     pub lost: u64,
     /// A pair parted and met again within 2 s although it was in range throughout and neither list
-    /// was full.
+    /// was full. Where one had no frame it is not known where it was: then the pair is not judged.
     pub flicker_at_handoff: u64,
 }
 

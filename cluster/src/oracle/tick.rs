@@ -299,8 +299,8 @@ impl Oracle {
             let (me, tracks, by_id) = (&self.tracks[slot], &self.tracks, &self.by_id);
             player.parted.retain_mut(|parted| {
                 let other = by_id.get(&parted.id).map(|&s| &tracks[s as usize]);
-                parted.calm &= !me.was_full_since(t)
-                    && other.is_some_and(|o| me.is_near(o) && !o.was_full_since(t));
+                let calm = |track: &Track| !track.was_full_since(t) && !track.is_held(t);
+                parted.calm &= calm(me) && other.is_some_and(|o| me.is_near(o) && calm(o));
                 t - parted.at < self.options.flicker_ticks
             });
         }

@@ -207,6 +207,29 @@ fn one_who_comes_back_at_once_has_flickered() {
 }
 
 #[test]
+fn of_one_who_had_no_frame_it_is_not_known_whether_it_has_flickered() {
+    let findings = |without: u64| {
+        spoilt(|tick, client, frame| {
+            let other = if client == A { ID_B } else { EntityId(1_001) };
+            let x = if client == A { 1_019 + tick as i32 } else { 1_010 };
+            match tick {
+                24 => frame.leaves.push(other),
+                26 => frame.enters.push(entered(other, at(x))),
+                _ => {}
+            }
+            if (24..=26).contains(&tick) {
+                frame.moves.clear();
+            }
+            client != A || tick != without
+        })
+    };
+    for (without, flickers) in [(1_000, 2), (25, 0), (23, 0), (15, 2)] {
+        let findings = findings(without);
+        assert_eq!(findings.violations.flicker_at_handoff, flickers, "{without}: {findings:?}");
+    }
+}
+
+#[test]
 fn a_walk_out_of_range_and_back_is_flicker_within_2_s_and_no_violation() {
     let circle = Visibility::Circle { enter_cm: 300, leave_cm: 500 };
     for (away, flickers) in [(20, 2), (21, 0)] {
