@@ -35,7 +35,7 @@ use purview::scene::{Epoch, Region, RegionId};
 use purview::wire::SnapshotError;
 use purview::wire::peer::{Baggage, Mark, MoveMsg};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use super::maps::Maps;
 use super::residents::Residents;
@@ -292,14 +292,16 @@ impl Mover {
 
     async fn run(self, mut told: UnboundedReceiver<(u64, MoveMsg)>) {
         let mut look = tokio::time::interval(Duration::from_millis(50));
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            let comes = !self.state().arriving.is_empty();
             tokio::select! {
                 biased;
                 told = told.recv() => match told {
                     Some((from, msg)) => self.hear(from, msg).await,
                     None => return,
                 },
-                _ = look.tick() => self.look().await,
+                _ = look.tick(), if comes => self.look().await,
             }
         }
     }
