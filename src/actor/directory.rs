@@ -18,6 +18,7 @@ use super::messages::{Delivery, ToRegion};
 use super::places::Places;
 use super::routes::Routes;
 pub use super::routes::{Lookup, NotSent};
+use super::seldom::next_together;
 use crate::clock;
 use crate::scene::lines::Lines;
 use crate::scene::region::RegionSnapshot;
@@ -505,6 +506,12 @@ impl Directory {
     pub fn begin_of(&self, tick: Tick, tick_ms: u32) -> Instant {
         let at = Duration::from_millis(tick.0 * u64::from(tick_ms));
         self.started + at.saturating_sub(self.before)
+    }
+
+    /// When a session that looks at its deadlines every so often, and does now, is to look again: no later than that, and
+    /// together with others of this process.
+    pub fn next_look(&self, every: Duration) -> Instant {
+        self.started + next_together(clock::since(self.started), every)
     }
 
     fn lines(&self, scene: SceneId) -> Option<MutexGuard<'_, Lines>> {

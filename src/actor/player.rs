@@ -9,7 +9,7 @@ use actix::{
     Actor, ActorContext, ActorFutureExt, ActorStreamExt, AsyncContext, Context, Handler, Message,
     Recipient,
 };
-use actix_rt::time::{Instant, sleep};
+use actix_rt::time::{Instant, sleep_until};
 use bytes::Bytes;
 
 use super::address::{Beside, LostFrames, SessionEntry};
@@ -544,10 +544,10 @@ impl Actor for PlayerActor {
     fn started(&mut self, ctx: &mut Context<Self>) {
         ctx.set_mailbox_capacity(MAILBOX);
         self.register(ctx);
-        let every = self.check_every;
-        let looks = futures::stream::unfold((), move |()| async move {
-            sleep(every).await;
-            Some(((), ()))
+        let (directory, every) = (self.directory.clone(), self.check_every);
+        let looks = futures::stream::unfold(directory, move |directory| async move {
+            sleep_until(directory.next_look(every)).await;
+            Some(((), directory))
         });
         let looks = actix::fut::wrap_stream::<_, Self>(Seldom::new(looks));
         ctx.spawn(looks.map(|(), actor, ctx| actor.look(ctx)).finish());

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use futures::Stream;
 
@@ -43,6 +44,18 @@ impl Wake for Bell {
             task.wake_by_ref();
         }
     }
+}
+
+/// In how many groups those do who do something now and then.
+const GROUPS: u32 = 4;
+
+/// When something that many do every so often, each from some time on, is to be done next, if it is done `now`: no later than
+/// that, and by many at once, so that a process wakes less often. They do it in four groups, of which none keeps
+/// everything else waiting for long. Times are since the same beginning.
+pub fn next_together(now: Duration, every: Duration) -> Duration {
+    let turn = (every / GROUPS).max(Duration::from_millis(1)).as_nanos();
+    let latest = (now + every).as_nanos().max(now.as_nanos() + turn);
+    Duration::from_nanos((latest - latest % turn) as u64)
 }
 
 impl<T> Seldom<T> {
@@ -106,6 +119,7 @@ impl<T: Stream> Stream for Seldom<T> {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::collections::BTreeSet;
     use std::sync::atomic::AtomicUsize;
 
     use futures::channel::mpsc;
@@ -183,6 +197,28 @@ mod tests {
             said.unbounded_send(()).unwrap();
             let woken = counts.each_ref().map(|count| count.0.load(Ordering::Relaxed));
             assert_eq!(woken, [0, round]);
+        }
+    }
+
+    #[test]
+    fn many_who_begin_at_any_time_do_it_at_few_and_none_later_than_it_is_to() {
+        let ms = Duration::from_millis;
+        let every = ms(250);
+        let mut times = BTreeSet::new();
+        for begins in 0..1_000 {
+            let mut now = ms(begins);
+            while now < ms(3_000) {
+                let next = next_together(now, every);
+                assert!(next > now && next <= now + every, "{next:?} after {now:?}");
+                assert!(next + every / 4 > now + every, "{next:?} after {now:?}");
+                // A timer tells milliseconds apart, and may be late.
+                now = ms(next.as_nanos().div_ceil(1_000_000) as u64);
+                times.insert(now);
+            }
+        }
+        assert!(times.len() <= 4 * 14, "{} times in three seconds", times.len());
+        for every in [0, 1, 3] {
+            assert!(next_together(ms(7), ms(every)) > ms(7), "time goes on");
         }
     }
 }
