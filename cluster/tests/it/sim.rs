@@ -262,6 +262,8 @@ fn a_hundred_players_are_no_more_than_a_cluster_can_bear() {
     holds(&Options { players: 100, ..options(320184, "all") });
     // One who slept in a region where it had been long ago woke there, too, when its client came back.
     holds(&Options { players: 100, ..options(320030, "all") });
+    let beat = Some(Duration::from_millis(40));
+    holds(&Options { players: 100, beat, ..options(320030, "all") });
     for (seed, _) in FOUND_WITH_A_HUNDRED {
         holds(&Options { players: 100, ..options(seed, FAULTS_THEN) });
     }
