@@ -26,7 +26,7 @@ use super::process::Ground;
 use super::will::Will;
 
 /// Between two words of a client.
-const STEP: Duration = Duration::from_millis(200);
+pub(super) const STEP: Duration = Duration::from_millis(200);
 
 /// How far it walks in that time, centimetres.
 const STEP_CM: i32 = 240;

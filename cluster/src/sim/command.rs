@@ -6,6 +6,7 @@ use clap::Args;
 use purview::scene::mutants::Mutant;
 use serde_json::json;
 
+use super::client::STEP;
 use super::faults::Faults;
 use super::{Only, Options, Outcome, mutation, shrink, simulate};
 use crate::config::LogSettings;
@@ -58,8 +59,8 @@ pub struct SimArgs {
     pub fauna: bool,
     /// Let clients speak together, at every so many milliseconds, and not each at a time of its own: more virtual seconds for
     /// a second of a core.
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=200))]
-    pub beat: Option<u64>,
+    #[arg(long, value_name = "MS", value_parser = beat)]
+    pub beat: Option<Duration>,
     /// End before this step.
     #[arg(long)]
     pub until: Option<u64>,
@@ -109,6 +110,17 @@ fn numbers(text: &str) -> Result<Numbers, String> {
     text.split(',').map(number).collect::<Result<_, _>>().map(Numbers)
 }
 
+/// What clients' steps are a multiple of, so that they stay on the beat.
+fn beat(text: &str) -> Result<Duration, String> {
+    let step = STEP.as_millis() as u64;
+    let fits = text.parse().ok().filter(|ms| *ms > 0 && step.is_multiple_of(*ms));
+    fits.map(Duration::from_millis).ok_or_else(|| {
+        format!(
+            "{text:?} is no beat: clients speak every {step} ms; write a part of that, such as 50"
+        )
+    })
+}
+
 fn time(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no time: write 90s, 10m or 1h");
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
@@ -144,7 +156,7 @@ impl SimArgs {
             scenes: self.scenes,
             judged: self.judged,
             fauna: self.fauna,
-            beat: self.beat.map(Duration::from_millis),
+            beat: self.beat,
             until,
             trace,
             mutant,
@@ -284,4 +296,19 @@ pub fn in_words(options: &Options, outcome: &Outcome) -> String {
         out += &format!("trace: {} --until {} --trace\n", again(options), violation.step);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beat_is_a_part_of_a_clients_step() {
+        assert_eq!(beat("50"), Ok(Duration::from_millis(50)));
+        assert_eq!(beat("200"), Ok(STEP));
+        for wrong in ["0", "30", "400", "-50", "50ms", ""] {
+            let told = beat(wrong).unwrap_err();
+            assert!(told.contains(wrong) && told.contains("such as 50"), "{told}");
+        }
+    }
 }

@@ -77,7 +77,7 @@ pub struct Options {
     pub judged: bool,
     /// Beasts roam the scenes, and things lie about them.
     pub fauna: bool,
-    /// Clients speak together, at every so much of the time, from 1 to 200 ms; `None`: each at a time of its own. Fewer leaps
+    /// Clients speak together, at every so much of the time, a part of 200 ms; `None`: each at a time of its own. Fewer leaps
     /// of the clock, with more to do after each.
     pub beat: Option<Duration>,
     /// Ends before this step.
