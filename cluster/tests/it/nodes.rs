@@ -9,7 +9,6 @@ use actix::System;
 use purview::actor::address::RegionAddress;
 use purview::actor::directory::Lookup;
 use purview::actor::messages::ToRegion;
-
 use purview::scene::effects::{Deed, Input, Order};
 use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId};
 use purview::wire::ErrorCode;
@@ -419,11 +418,9 @@ impl Three {
 
     /// Waits until `late` hears from `b` itself that the middle one is there.
     async fn b_is_heard(&self) {
-        let (begin, at_b) = (Instant::now(), Some(self.b.links().process()));
-        while believed(&self.late, MIDDLE) != at_b {
-            assert!(begin.elapsed() < PATIENCE, "b is not heard: {:?}", now(&self.late));
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let at_b = Some(self.b.links().process());
+        let is_heard = |_: &[Status]| believed(&self.late, MIDDLE) == at_b;
+        wait_for("b itself", &[&self.late], is_heard).await;
     }
 
     /// Everything is told; all is well; all stop.
@@ -446,11 +443,8 @@ fn late_news_that_a_former_owner_is_none_hides_no_owner_that_was_heard_itself() 
         // It is to go to `b`, which `a` does not hear.
         three.way_of_a.cut();
         three.b.orders().move_region(RegionId(MIDDLE), "b").await.unwrap();
-        let begin = Instant::now();
-        while three.b.orders().outstanding() != [RegionId(MIDDLE)] {
-            assert!(begin.elapsed() < PATIENCE, "the order is not heard");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let is_heard = |_: &[Status]| three.b.orders().outstanding() == [RegionId(MIDDLE)];
+        wait_for("the order", &[&three.b], is_heard).await;
         let before = view_of(&three.store).await;
         for way in [&three.way_of_b, &three.way_of_late] {
             way.tell_up_to(before.revision.0);

@@ -174,8 +174,8 @@ impl Page {
     /// Loads the page with its scripts. A browser gives up what it loads (`ERR_NETWORK_CHANGED`) whenever this machine gets
     /// a network or loses one, as it does in the tests of partitions: then it is loaded again.
     async fn open(&self, url: &str) {
+        let mut last = None;
         for _ in 0..ATTEMPTS {
-            // An error is told anew below.
             let gone_to = self.client.goto(url).await;
             let begin = Instant::now();
             while gone_to.is_ok() && begin.elapsed() < LOADS {
@@ -184,8 +184,9 @@ impl Page {
                 }
                 tokio::time::sleep(Duration::from_millis(40)).await;
             }
+            last = gone_to.err();
         }
-        panic!("{url} is not loaded after {ATTEMPTS} attempts");
+        panic!("{url} is not loaded after {ATTEMPTS} attempts: {last:?}");
     }
 
     /// The value of a JavaScript expression.
