@@ -127,6 +127,8 @@ pub struct PlayerActor {
     last: Option<LastPlace>,
     /// The place that was told last, and when.
     kept: Option<(Instant, LastPlace)>,
+    /// It was the last one: what comes now is another session's to tell.
+    has_kept_last: bool,
     /// The entity under which other processes find the session.
     registered: EntityId,
     /// A frame from another process found no room here.
@@ -160,6 +162,7 @@ impl PlayerActor {
             subject,
             last: None,
             kept: None,
+            has_kept_last: false,
             registered,
             lost,
             config,
@@ -197,6 +200,9 @@ impl PlayerActor {
             }
         }
         self.effects = effects;
+        if self.player.state() == State::Absent {
+            self.keep_place(true);
+        }
     }
 
     /// Does one thing; says what could not be done.
@@ -315,6 +321,10 @@ impl PlayerActor {
     fn keep_place(&mut self, over: bool) {
         let Some(places) = self.directory.places() else { return };
         let due = |(at, _): &(Instant, LastPlace)| clock::now() - *at >= places.every();
+        if self.has_kept_last {
+            return;
+        }
+        self.has_kept_last = over;
         if !over && !self.kept.as_ref().is_none_or(due) {
             return;
         }

@@ -94,12 +94,14 @@ pub enum Mutant {
     AskedEarly,
     /// A region that goes on from a checkpoint answers for whoever has passed on to it that a client has come back.
     SaidForAnother,
+    /// The session of a player whose client is away is over at once.
+    OverAtOnce,
     /// No bug by itself, and not among [`ALL`]: everything is acknowledged late. Nothing may come of it.
     AckedLate,
 }
 
 /// All that are bugs.
-pub const ALL: [Mutant; 43] = [
+pub const ALL: [Mutant; 44] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -143,6 +145,7 @@ pub const ALL: [Mutant; 43] = [
     Mutant::ThresholdOutdated,
     Mutant::AskedEarly,
     Mutant::SaidForAnother,
+    Mutant::OverAtOnce,
 ];
 
 thread_local! {

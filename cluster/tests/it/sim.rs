@@ -219,6 +219,14 @@ fn who_comes_back_after_a_death_is_answered_by_nobody_in_anothers_name() {
     holds(&Options { players: 60, ..options(262, "crash=4,shelf=3,logins=3,clients=2") });
 }
 
+/// Its region had no owner when its client's connection broke, and the next one's checkpoint did not know it.
+#[test]
+fn who_is_away_while_its_region_dies_is_presented_all_the_same() {
+    let faults = "crash=4,gateway=2,delay,shelf=3,clients=2,logins=3";
+    let beat = Some(Duration::from_millis(50));
+    holds(&Options { players: 60, beat, ..options(850326, faults) });
+}
+
 #[test]
 fn where_regions_are_granted_twice_while_the_map_changes_nobody_waits_for_good() {
     // What the store told late of former owners hid one that had been heard itself.

@@ -13,6 +13,7 @@
 //!     |                   |                                |                                 |
 //!     |                   |                                v         left, or patience ends  |
 //!     |                   |                             Parting -----------------------------|
+//!     |                   |        InWorld and client gone: Absent ----- replaced, or linger ends
 //!     '-------------------'--------- client gone or closed ----------------------------------'
 //! ```
 //!
@@ -23,7 +24,7 @@
 //! | Joining, Resuming | ping, leave | `Premature` |
 //! | InWorld | move, walk, jump, act, ping, leave | `Premature` |
 //! | Leaving | ping | `Premature` |
-//! | Parting, Closed | nothing: the client is gone | ignored |
+//! | Absent, Parting, Closed | nothing: the client is gone | ignored |
 //!
 //! **Numbers.** A client's inputs are numbered from 1 without gaps. An input that the session itself
 //! refuses (answer `Refused` with its number) *consumes no number*: the region never saw it, and the
@@ -41,8 +42,10 @@
 //! [`PlayerConfig::resend_ms`]. Inputs wait meanwhile as they do for any acknowledgement.
 //!
 //! **Absence.** When the connection of a client in the world breaks, or the gateway stops, the region is told
-//! that the player is absent: it stays for [`PlayerConfig::linger_ms`]. The session is over at once; inputs that
-//! it was not acknowledged are the client's to send again.
+//! that the player is absent: it stays for [`PlayerConfig::linger_ms`]. So does its session, unless the gateway stops:
+//! a region that dies meanwhile may go on from a checkpoint that does not know the player, and nobody else may know it.
+//! It presents the player as ever, says anew that it is absent, and is over when another session has the player. Inputs
+//! that the client was not acknowledged are its own to send again.
 //!
 //! **Resumption.** A client that comes back has a new session, which asks the regions for its player: those first
 //! where it is most likely, then all others. Each says that it has it, passes the question on, or says that
@@ -50,7 +53,7 @@
 //!
 //! **Places.** Whoever hands the session a place in a line (with a join or a jump to another plane)
 //! hands it over for good: the session gives every place back, kept or not, with
-//! [`PlayerEffect::GiveBack`].
+//! [`PlayerEffect::GiveBack`]. Whoever is absent has none.
 
 mod budget;
 mod flow;
@@ -92,6 +95,8 @@ pub enum State {
     InWorld,
     /// The client asked to leave and waits for the region's word.
     Leaving,
+    /// The client is gone and may come back by another session; the entity stays for a while.
+    Absent,
     /// The client is gone; the region has still to remove the entity.
     Parting,
     /// Over.
@@ -223,9 +228,9 @@ impl Player {
         match input {
             PlayerInput::Said(said) => self.said(now_ms, said, out),
             PlayerInput::Gone => self.part(now_ms, true, out),
-            PlayerInput::Stop => self.close(now_ms, End::GoingAway, "the server stops", out),
+            PlayerInput::Stop => self.stop(now_ms, End::GoingAway, "the server stops", out),
             PlayerInput::Drain => {
-                self.close(now_ms, End::Elsewhere, "this gateway stops: resume elsewhere", out);
+                self.stop(now_ms, End::Elsewhere, "this gateway stops: resume elsewhere", out);
             }
             PlayerInput::Frame { batch, index, queued } => {
                 self.frame(now_ms, batch, index, queued, out);
@@ -245,7 +250,7 @@ impl Player {
     }
 
     fn client_is_here(&self) -> bool {
-        !matches!(self.state, State::Parting | State::Closed)
+        !matches!(self.state, State::Absent | State::Parting | State::Closed)
     }
 
     fn said(&mut self, now_ms: u64, said: Said, out: &mut Vec<PlayerEffect>) {
@@ -415,15 +420,30 @@ impl Player {
         }
     }
 
+    /// The process ends, and its sessions with it.
+    fn stop(&mut self, now_ms: u64, end: End, why: &str, out: &mut Vec<PlayerEffect>) {
+        self.close(now_ms, end, why, out);
+        if self.state == State::Absent {
+            self.tell_absent(now_ms, out);
+            self.finish(out);
+        }
+    }
+
     /// The client is no more; what it leaves behind has to go, or stays for a while if it is `excused`.
     fn part(&mut self, now_ms: u64, excused: bool, out: &mut Vec<PlayerEffect>) {
         match self.state {
-            State::Parting | State::Closed => {}
+            State::Absent | State::Parting | State::Closed => {}
             State::Joining if !self.enter_sent => self.finish(out),
             State::Connected | State::Greeted | State::Resuming => self.finish(out),
             State::InWorld if excused && self.config.linger_ms > 0 => {
-                self.tell_absent(out);
-                self.finish(out);
+                self.state = State::Absent;
+                self.deadline_ms = now_ms.saturating_add(self.config.linger_ms.into());
+                (self.shown, self.leave_sent_ms) = (Vec::new(), None);
+                self.give_places_back(out);
+                if mutants::has(Mutant::OverAtOnce) {
+                    self.tell_absent(now_ms, out);
+                    self.finish(out);
+                }
             }
             State::Joining | State::InWorld | State::Leaving => {
                 self.state = State::Parting;
@@ -438,9 +458,13 @@ impl Player {
             return;
         }
         self.state = State::Closed;
+        self.give_places_back(out);
+        out.push(PlayerEffect::Done);
+    }
+
+    fn give_places_back(&mut self, out: &mut Vec<PlayerEffect>) {
         let places = self.leap.take().map(|(_, place)| place).into_iter().chain(self.place.take());
         out.extend(places.map(|(scene, plane)| PlayerEffect::GiveBack(scene, plane)));
-        out.push(PlayerEffect::Done);
     }
 
     fn timer(&mut self, now_ms: u64, queued: usize, out: &mut Vec<PlayerEffect>) {
@@ -460,7 +484,8 @@ impl Player {
             State::Resuming if patience_ends => {
                 return self.give_up(now_ms, Problem::NotFound, out);
             }
-            State::Parting if patience_ends => return self.finish(out),
+            State::Absent | State::Parting if patience_ends => return self.finish(out),
+            State::Absent => return self.present_again_if_unheard(now_ms),
             State::Parting | State::Closed => return,
             State::Connected
             | State::Greeted

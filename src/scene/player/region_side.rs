@@ -34,7 +34,7 @@ impl Player {
         // presented elsewhere was never applied.
         let known = self.route.and_then(|r| r.epoch);
         let late = known.is_none_or(|epoch| part.epoch < epoch || self.known.is_presented());
-        if !matches!(self.state, State::InWorld | State::Leaving) || late {
+        if !matches!(self.state, State::InWorld | State::Absent | State::Leaving) || late {
             if self.state == State::Resuming {
                 self.overheard = self.overheard.max(Some(part.epoch));
             }
@@ -54,7 +54,11 @@ impl Player {
                 out.push(PlayerEffect::GiveBack(scene, plane));
             }
         }
-        if self.flow.admit(now_ms, queued, part.resync) {
+        if self.state == State::Absent {
+            // It was made before the region had heard, or the region has not.
+            let again = self.config.resend_ms;
+            self.leave_sent_ms.take_if(|sent| now_ms.saturating_sub(*sent) >= again);
+        } else if self.flow.admit(now_ms, queued, part.resync) {
             self.show(batch, part);
             out.push(PlayerEffect::Forward);
         }
@@ -124,7 +128,9 @@ impl Player {
                     self.known.landed();
                     let leapt =
                         self.leap.take_if(|(seq, _)| *seq <= last_applied).map(|(_, place)| place);
-                    self.occupy((scene, plane), leapt, out);
+                    if self.state != State::Absent {
+                        self.occupy((scene, plane), leapt, out);
+                    }
                     let range = self.range;
                     if matches!(self.state, State::InWorld | State::Leaving) {
                         let ack = last_applied;
@@ -208,7 +214,7 @@ impl Player {
                 self.close(now_ms, End::Normal, "left", out);
                 self.finish(out);
             }
-            State::Parting => self.finish(out),
+            State::Absent | State::Parting => self.finish(out),
         }
     }
 
@@ -237,6 +243,7 @@ impl Player {
             | State::Greeted
             | State::Resuming
             | State::InWorld
+            | State::Absent
             | State::Closed => {}
         }
     }
@@ -317,7 +324,7 @@ impl Player {
         match input {
             Input::Enter(_) => self.enter_sent = false,
             Input::Client { seq, .. } => self.next_send = self.next_send.min(*seq),
-            Input::Leave(_) => self.leave_sent_ms = None,
+            Input::Leave(_) | Input::Absent { .. } => self.leave_sent_ms = None,
             Input::Present(_) => self.known.present(),
             other => self.flow.undelivered(other),
         }
@@ -332,7 +339,7 @@ impl Player {
         if self.blocked {
             return;
         }
-        let playing = matches!(self.state, State::InWorld | State::Leaving);
+        let playing = matches!(self.state, State::InWorld | State::Absent | State::Leaving);
         if let Some(epoch) = epoch.filter(|_| playing && self.known.is_to_present(now_ms)) {
             let (who, to) = ((self.id, self.session, self.since_ms), (region, epoch));
             let presented = self.known.presented(who, to, self.range, self.tick);
@@ -362,6 +369,8 @@ impl Player {
                     return;
                 }
             }
+            State::Absent if self.leave_sent_ms.is_some() => return,
+            State::Absent => return self.tell_absent(now_ms, out),
             State::Parting => {}
         }
         let again = self.config.resend_ms;

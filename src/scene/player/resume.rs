@@ -133,12 +133,14 @@ impl Player {
         self.finish(out);
     }
 
-    /// The player stays, without its client. That this is lost does no harm: its region looks for sessions
-    /// that are gone.
-    pub(super) fn tell_absent(&self, out: &mut Vec<PlayerEffect>) {
-        let (id, session, ms) = (self.id, self.session, self.config.linger_ms);
-        if let Some(Route { region, .. }) = self.route {
-            out.push(PlayerEffect::ToRegion(region, Input::Absent { id, session, ms }));
-        }
+    /// The player stays, without its client, for what is left of its time. That this is lost does no harm: its region
+    /// looks for sessions that are gone.
+    pub(super) fn tell_absent(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
+        let Some(Route { region, .. }) = self.route else { return };
+        let left_ms = self.deadline_ms.saturating_sub(now_ms).max(1);
+        let ms = u32::try_from(left_ms).unwrap_or(u32::MAX);
+        self.leave_sent_ms = Some(now_ms);
+        let (id, session) = (self.id, self.session);
+        out.push(PlayerEffect::ToRegion(region, Input::Absent { id, session, ms }));
     }
 }

@@ -101,7 +101,7 @@ fn during(state: &State) -> &'static str {
         State::Greeted => "between hello and join",
         State::Joining | State::Resuming => "before the joined message",
         State::InWorld => "in a scene",
-        State::Leaving | State::Parting | State::Closed => "after leave",
+        State::Leaving | State::Absent | State::Parting | State::Closed => "after leave",
     }
 }
 

@@ -84,25 +84,68 @@ fn a_player_that_nobody_finds_in_time_may_be_asked_for_again() {
     assert_eq!(b.say(back()), [asked_since(6_000, HOME), asked_since(6_000, NEXT)]);
 }
 
+fn back_in_world() -> Bench {
+    let mut b = greeted();
+    b.say(back());
+    b.notice(found(8, 6));
+    b
+}
+
+fn absent(region: RegionId, ms: u32) -> String {
+    let (id, session) = (EntityId(40), SessionId(7));
+    format!("{region}: {:?}", Input::Absent { id, session, ms })
+}
+
 #[test]
 fn a_connection_that_breaks_leaves_an_absent_player_and_one_that_misbehaves_none() {
-    let in_world = || {
-        let mut b = greeted();
-        b.say(back());
-        b.notice(found(8, 6));
+    assert_eq!(back_in_world().input(PlayerInput::Gone), ["give back 1", &absent(NEXT, 10_000)]);
+    let drained = back_in_world().input(PlayerInput::Drain);
+    assert_eq!(drained, ["close Elsewhere", "give back 1", &absent(NEXT, 10_000), "done"]);
+    let rude = back_in_world().say(Said::TooBig(10));
+    assert_eq!(rude, ["close TooBig", "4: leave"]);
+    let replaced = back_in_world().notice(Notice::Replaced);
+    assert_eq!(replaced, ["close Replaced", "give back 1", "done"]);
+}
+
+#[test]
+fn a_session_without_its_client_presents_its_player_and_says_anew_that_it_is_absent() {
+    let mut b = back_in_world();
+    b.input(PlayerInput::Gone);
+    b.frame(&frame(21, 8, 6, &[], &[]));
+    assert_eq!(b.after(1_000), NOTHING);
+    let present = "4: present epoch 8 acked 6 at 5";
+    assert_eq!(b.input(PlayerInput::Owner(NEXT, Epoch(3))), [present]);
+    // Not to one that does not know the player.
+    assert_eq!([b.after(500), b.after(500)], [vec![], vec![present.to_owned()]]);
+    const LIFE: u64 = 2 << 20;
+    assert_eq!(b.notice(route(NEXT, LIFE + 9, 6, true)), [absent(NEXT, 8_000)]);
+    assert_eq!(b.notice(route(HOME, LIFE + 10, 6, false)), [absent(HOME, 8_000)], "handed on");
+    // Nobody has a client to show anything to, or that could say anything.
+    assert_eq!(b.frame(&frame(22, LIFE + 10, 6, &[5], &[])), NOTHING);
+    assert_eq!((b.say(step(7)), b.player.shown()), (Vec::new(), &[][..]));
+    // Frames are still made: it was not heard.
+    b.after(1_000);
+    assert_eq!(b.frame(&frame(23, LIFE + 10, 6, &[], &[])), [absent(HOME, 7_000)]);
+    let lost = Input::Absent { id: EntityId(40), session: SessionId(7), ms: 7_000 };
+    assert_eq!(b.input(PlayerInput::Undelivered(lost)), NOTHING);
+    assert_eq!(b.after(500), [absent(HOME, 6_500)]);
+    assert_eq!(b.player.state(), State::Absent);
+}
+
+#[test]
+fn a_session_without_its_client_is_over_when_its_player_leaves_or_is_anothers_or_its_gateway_stops()
+{
+    let over = ["done"];
+    let absent_one = || {
+        let mut b = back_in_world();
+        b.input(PlayerInput::Gone);
         b
     };
-    let absent = format!(
-        "{NEXT}: {:?}",
-        Input::Absent { id: EntityId(40), session: SessionId(7), ms: 10_000 }
-    );
-    assert_eq!(in_world().input(PlayerInput::Gone), [&*absent, "give back 1", "done"]);
-    let drained = in_world().input(PlayerInput::Drain);
-    assert_eq!(drained, ["close Elsewhere", &*absent, "give back 1", "done"]);
-    let rude = in_world().say(Said::TooBig(10));
-    assert_eq!(rude, ["close TooBig", "4: leave"]);
-    let replaced = in_world().notice(Notice::Replaced);
-    assert_eq!(replaced, ["close Replaced", "give back 1", "done"]);
+    assert_eq!(absent_one().notice(Notice::Replaced), over);
+    assert_eq!(absent_one().notice(left(30)), over);
+    assert_eq!(absent_one().input(PlayerInput::Drain), [&absent(NEXT, 10_000), "done"]);
+    let mut b = absent_one();
+    assert_eq!([b.after(9_999), b.after(1)], [vec![], over.map(String::from).to_vec()]);
 }
 
 #[test]
