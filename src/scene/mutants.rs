@@ -92,10 +92,10 @@ pub enum Mutant {
     ThresholdOutdated,
     /// A region that goes on from a checkpoint and asks of somebody where that one is about to come is never answered.
     AskedEarly,
-    /// A region that goes on from a checkpoint answers for whoever has passed on to it that a client has come back.
-    SaidForAnother,
     /// The session of a player whose client is away is over at once.
     OverAtOnce,
+    /// A region that dies gets back only those who were handed to it, not who was passed on to it by another that has died, too.
+    PassedOnLost,
     /// No bug by itself, and not among [`ALL`]: everything is acknowledged late. Nothing may come of it.
     AckedLate,
 }
@@ -144,8 +144,8 @@ pub const ALL: [Mutant; 44] = [
     Mutant::AheadUnheard,
     Mutant::ThresholdOutdated,
     Mutant::AskedEarly,
-    Mutant::SaidForAnother,
     Mutant::OverAtOnce,
+    Mutant::PassedOnLost,
 ];
 
 thread_local! {

@@ -9,7 +9,7 @@ use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{say_how_to_replay, seeds, seeds_are_given};
 use purview::scene::border::{Claim, Claims, Handoff, Recovered};
-use purview::scene::effects::{Bond, Effect, Input, Notice, Order, Presented, Spawn};
+use purview::scene::effects::{Bond, Effect, Input, Notice, Order, Presented, Resume, Spawn};
 use purview::scene::movement::{Course, Move, Own, ServerMs, Vector};
 use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::spec::{MoveSpec, Moves};
@@ -240,6 +240,27 @@ fn who_moved_between_two_that_die_together_lives_in_one_of_them() {
     assert!(home(&w, beast).is_some());
     assert_eq!(home(&w, id), Some(NEXT), "its session knows where it lived");
     assert_eq!(w.players()[&id].pos, Pos::ground(3_500, 500));
+}
+
+/// Found by simulation: of the three that had it the first one alone lived on, and had seen where it went.
+#[test]
+fn who_was_passed_on_by_one_that_dies_to_another_that_dies_comes_back_from_who_had_it_before() {
+    let (mut w, ..) = pair_of_players();
+    let below = RegionId(3);
+    let beast = w.spawn(Kind(1), Plane(0), Pos::ground(3_100, 3_300), RangeSet::FULL, None);
+    (0..2).for_each(|_| w.step());
+    assert_eq!(home(&w, beast), Some(below));
+    later(&mut w);
+    for (from, to, pos) in [(below, DEAD, (3_100, 3_000)), (DEAD, NEXT, (3_400, 3_000))] {
+        let pos = Pos::ground(pos.0, pos.1);
+        w.truth.get_mut(&beast).unwrap().pos = pos;
+        w.tell(from, Input::Logic { id: beast, order: Order::Move(pos) });
+        (0..3).for_each(|_| w.step());
+        assert_eq!(home(&w, beast), Some(to));
+    }
+    w.kill(NEXT, 5);
+    die(&mut w, DEAD);
+    assert!(home(&w, beast).is_some());
 }
 
 #[test]
@@ -587,6 +608,35 @@ fn who_was_asked_about_before_it_came_is_told_of_when_it_comes() {
     assert_eq!([told(older, 1), told(older, 90)], [Some(vec![here]), Some(vec![here])]);
     assert_eq!(told(handoff.epoch.next(), 1), None, "it has gone on there");
     assert_eq!(told(older, 110), None, "whoever sleeps for so long has left");
+}
+
+/// Found by simulation: what the owner before had passed on was answered in the name of whoever had been asked, who slept
+/// with the player.
+#[test]
+fn who_goes_on_from_a_checkpoint_answers_a_client_that_comes_back_for_itself_alone() {
+    let (w, ..) = pair_of_players();
+    let (id, session, third) = (EntityId(999), SessionId(5), RegionId(7));
+    let ask = |region: &mut Region, ticks: std::ops::Range<u64>| {
+        let mut fx = Vec::new();
+        let (acked, asked, since_ms) = (Seq(0), third, 1);
+        region.handle(Input::Resume(Resume { id, session, acked, asked, since_ms }), &mut fx);
+        ticks.for_each(|n| region.tick(Tick(n), &mut fx));
+        fx.into_iter().find_map(|effect| match effect {
+            Effect::Notice(to, Notice::Nowhere { asked }) if to == session => Some(asked),
+            _ => None,
+        })
+    };
+    let mut fx = Vec::new();
+    let snapshot = w.regions[DEAD.0 as usize].checkpoint().expect("between two ticks");
+    let how = Recovery { ask: vec![NEXT], grace_ticks: 300, owners: Vec::new() };
+    let mut next =
+        Region::recover(w.scene.clone(), DEAD, Epoch(9), snapshot, how, &mut fx).unwrap();
+    assert_eq!(ask(&mut next, 100..110), None, "not before all have said what they know");
+    let (from, answer, tick) = (NEXT, Some(Epoch(9)), Tick(99));
+    let claims = Claims { from, answer, tick, lives: Vec::new(), handed: Vec::new() };
+    next.handle(Input::Claims(Box::new(claims)), &mut fx);
+    assert_eq!(ask(&mut next, 110..150), Some(DEAD));
+    assert_eq!(ask(&mut Region::new(w.scene.clone(), NEXT).unwrap(), 1..2), Some(third));
 }
 
 /// Found by simulation: a region handed somebody over just as its link was cut, kept a checkpoint, and died. Nobody knew of

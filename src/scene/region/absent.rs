@@ -118,9 +118,7 @@ impl Region {
             None if !self.have_all_answered() => {}
             // It may be that an owner before has passed it on who is none any more, and that the next one has the player
             // asleep: that one answers for itself.
-            None if self.recovering.is_some() && !mutants::has(Mutant::SaidForAnother) => {
-                nowhere(Resume { asked: self.id, ..resume }, fx);
-            }
+            None if self.recovering.is_some() => nowhere(Resume { asked: self.id, ..resume }, fx),
             None => nowhere(resume, fx),
         }
     }

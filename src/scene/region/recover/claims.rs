@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashSet;
+
 use super::AGAIN_TICKS;
 use crate::scene::border::{Claim, Claims, Handoff, Recovered};
 use crate::scene::effects::{Effect, Input, Presented};
@@ -94,10 +96,7 @@ impl Region {
                 }
             }
         }
-        // What is known of its own as it was before it died says nothing of whether it has it still.
-        let is_elsewhere = |h: &Handoff| self.knows_newer(h).is_some_and(|at| at != region);
-        let handed = self.escrow.lent().filter(|(_, to, h)| *to == region && !is_elsewhere(h));
-        let handed = handed.map(|(.., handoff)| handoff.clone()).collect();
+        let handed = self.handed_to(region);
         let closed = self.phase == Phase::Closed;
         let tick = if closed { self.tick } else { Tick(self.tick.0.saturating_sub(1)) };
         let claims = Claims { from: self.id, answer: Some(epoch), tick, lives, handed };
@@ -106,6 +105,22 @@ impl Region {
         if !closed {
             self.send_border_again(region, fx);
         }
+    }
+
+    /// Whom a region that goes on from a checkpoint may have had, as they were when they were handed on here: what is known of
+    /// it as it was before it died says nothing of whether it has them still. They may have been handed to another one that
+    /// has passed them on to it, and has died, too.
+    fn handed_to(&self, region: RegionId) -> Vec<Handoff> {
+        let passed_on = !mutants::has(Mutant::PassedOnLost);
+        let mut seen = FxHashSet::default();
+        let newest = self.escrow.lent().rev().filter(|(.., h)| seen.insert(h.state.id));
+        let may_be_there = newest.filter(|(_, to, h)| match self.knows_newer(h) {
+            Some(at) => at == region && (passed_on || *to == region),
+            None => *to == region,
+        });
+        let mut handed: Vec<_> = may_be_there.map(|(.., handoff)| handoff.clone()).collect();
+        handed.reverse();
+        handed
     }
 
     /// What others know better; and whom they have handed here since the checkpoint.
