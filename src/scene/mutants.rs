@@ -92,8 +92,6 @@ pub enum Mutant {
     ThresholdOutdated,
     /// A region that goes on from a checkpoint and asks of somebody where that one is about to come is never answered.
     AskedEarly,
-    /// The session of a player whose client is away is over at once.
-    OverAtOnce,
     /// A region that dies gets back only those who were handed to it, not who was passed on to it by another that has died, too.
     PassedOnLost,
     /// No bug by itself, and not among [`ALL`]: everything is acknowledged late. Nothing may come of it.
@@ -101,7 +99,7 @@ pub enum Mutant {
 }
 
 /// All that are bugs.
-pub const ALL: [Mutant; 44] = [
+pub const ALL: [Mutant; 43] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -144,7 +142,6 @@ pub const ALL: [Mutant; 44] = [
     Mutant::AheadUnheard,
     Mutant::ThresholdOutdated,
     Mutant::AskedEarly,
-    Mutant::OverAtOnce,
     Mutant::PassedOnLost,
 ];
 

@@ -610,6 +610,36 @@ fn who_was_asked_about_before_it_came_is_told_of_when_it_comes() {
     assert_eq!(told(older, 110), None, "whoever sleeps for so long has left");
 }
 
+/// Found by simulation: a client had come back and left, and a region that had died since handed its player over again, as it
+/// had been long ago, under the epoch that it had when it left.
+#[test]
+fn who_has_left_is_not_handed_back_long_after_that() {
+    let (w, ..) = pair_of_players();
+    let came = a_handoff(&w, SessionId(5));
+    let (id, session, epoch) = (came.state.id, SessionId(6), came.epoch.next());
+    let (mut region, mut fx) = (Region::new(w.scene.clone(), NEXT).unwrap(), Vec::new());
+    let go = |region: &mut Region, ticks: std::ops::Range<u64>| {
+        ticks.for_each(|n| region.tick(Tick(n * 11), &mut Vec::new()));
+        region.find(id).is_some_and(|e| !e.ghost)
+    };
+    region.handle(Input::Handoff(came.clone()), &mut fx);
+    assert!(go(&mut region, 10..15));
+    let (acked, asked, since_ms) = (Seq(0), NEXT, 9);
+    region.handle(Input::Resume(Resume { id, session, acked, asked, since_ms }), &mut fx);
+    assert!(go(&mut region, 15..20));
+    region.handle(Input::Leave(id), &mut fx);
+    assert!(!go(&mut region, 20..80), "it has left");
+    let again = |handed: Vec<Handoff>| {
+        let (from, answer, tick, lives) = (DEAD, None, Tick(900), Vec::new());
+        Input::Claims(Box::new(Claims { from, answer, tick, lives, handed }))
+    };
+    region.handle(again(vec![Handoff { epoch, ..*came.clone() }]), &mut fx);
+    assert!(!go(&mut region, 80..90));
+    // One who has come since is another matter.
+    region.handle(again(vec![Handoff { epoch: epoch.next(), ..*came }]), &mut fx);
+    assert!(go(&mut region, 90..100));
+}
+
 /// Found by simulation: what the owner before had passed on was answered in the name of whoever had been asked, who slept
 /// with the player.
 #[test]

@@ -227,6 +227,29 @@ fn who_is_away_while_its_region_dies_is_presented_all_the_same() {
     holds(&Options { players: 60, beat, ..options(850326, faults) });
 }
 
+/// A client had come back and left; a region that had died had its player as it had been before that, and handed it over again.
+#[test]
+fn who_has_left_is_handed_over_by_nobody() {
+    let faults = "crash=6,shelf=2,checkpoint=2,delay,gateway=2,clients=2";
+    let beat = Some(Duration::from_millis(50));
+    holds(&Options { players: 40, fauna: true, beat, ..options(930089, faults) });
+}
+
+/// It had passed through two that died together, and its gateway had died; or clients were away beside that, and their
+/// players woke both where they were handed back and by the checkpoint of where they had been before.
+#[test]
+fn who_has_passed_through_two_that_die_together_comes_back_once() {
+    let sixty = |seed, faults| Options { players: 60, ..options(seed, faults) };
+    holds(&sixty(152, "crash=4,gateway=4,delay,shelf,engine"));
+    for seed in [300, 426] {
+        holds(&sixty(seed, "crash=5,shelf=3,logins=4,clients=8"));
+    }
+    let beat = Some(Duration::from_millis(50));
+    let faults = "crash=6,shelf=3,checkpoint=3,clients=8,logins=3";
+    holds(&Options { beat, ..sixty(719, faults) });
+    holds(&Options { beat, ..sixty(910060, &format!("{faults},gateway")) });
+}
+
 #[test]
 fn where_regions_are_granted_twice_while_the_map_changes_nobody_waits_for_good() {
     // What the store told late of former owners hid one that had been heard itself.

@@ -440,10 +440,6 @@ impl Player {
                 self.deadline_ms = now_ms.saturating_add(self.config.linger_ms.into());
                 (self.shown, self.leave_sent_ms) = (Vec::new(), None);
                 self.give_places_back(out);
-                if mutants::has(Mutant::OverAtOnce) {
-                    self.tell_absent(now_ms, out);
-                    self.finish(out);
-                }
             }
             State::Joining | State::InWorld | State::Leaving => {
                 self.state = State::Parting;

@@ -665,6 +665,8 @@ impl Region {
         let (id, epoch) =
             (self.bodies.hot[slot as usize].id, self.bodies.cold[slot as usize].epoch);
         self.moved.insert(id, Moved { region: self.id, epoch, since: self.tick });
+        // Whoever knows it by an old checkpoint may hand it here long after that is forgotten.
+        self.escrow.note(self.tick, id, epoch);
         self.bodies.remove(slot);
         self.counts.reals -= 1;
         if let Some(session) = viewer.and_then(|v| v.session) {

@@ -109,16 +109,23 @@ impl Region {
 
     /// Whom a region that goes on from a checkpoint may have had, as they were when they were handed on here: what is known of
     /// it as it was before it died says nothing of whether it has them still. They may have been handed to another one that
-    /// has passed them on to it, and has died, too.
+    /// has passed them on to it, and has died, too; they come under a lower epoch then than that one knows them, so that it
+    /// has them if its checkpoint does, and than whoever else has handed them on later.
     fn handed_to(&self, region: RegionId) -> Vec<Handoff> {
-        let passed_on = !mutants::has(Mutant::PassedOnLost);
         let mut seen = FxHashSet::default();
         let newest = self.escrow.lent().rev().filter(|(.., h)| seen.insert(h.state.id));
-        let may_be_there = newest.filter(|(_, to, h)| match self.knows_newer(h) {
-            Some(at) => at == region && (passed_on || *to == region),
-            None => *to == region,
+        let may_be_there = newest.filter_map(|(_, to, handoff)| {
+            let epoch = match self.claim(handoff.state.id).filter(|c| c.epoch > handoff.epoch) {
+                Some(claim) if claim.region != region => return None,
+                _ if *to == region => handoff.epoch,
+                Some(_) if !mutants::has(Mutant::PassedOnLost) => {
+                    Epoch(handoff.epoch.0.saturating_sub(1))
+                }
+                _ => return None,
+            };
+            Some(Handoff { epoch, ..handoff.clone() })
         });
-        let mut handed: Vec<_> = may_be_there.map(|(.., handoff)| handoff.clone()).collect();
+        let mut handed: Vec<_> = may_be_there.collect();
         handed.reverse();
         handed
     }
