@@ -4,12 +4,13 @@ use std::future::Future;
 use std::io::{BufRead, BufReader};
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use fantoccini::actions::{
     Actions, InputSource, KeyAction, KeyActions, MouseActions, PointerAction, TouchActions,
 };
+use fantoccini::error::NewSessionError;
 use fantoccini::key::Key;
 use fantoccini::{Client, ClientBuilder};
 use futures::FutureExt;
@@ -18,9 +19,11 @@ use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// After so long a page whose scripts do not run is loaded again, at most so often.
+/// After so long a page whose scripts do not run is loaded again.
 const LOADS: Duration = Duration::from_secs(10);
+/// So often a page is loaded, and a browser is started, before the test fails.
 const ATTEMPTS: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// What kind of screen the page is shown on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +59,7 @@ pub fn with_page<F: Future<Output = ()>>(
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let driver = Driver::start();
-        let profile = Profile::new();
-        let client = driver.session(screen, &profile).await;
+        let (driver, profile, client) = Driver::with_browser(screen).await;
         let page = Page { client: client.clone(), screen };
         let run = async {
             page.open(&url).await;
@@ -88,28 +89,53 @@ struct Driver {
 }
 
 impl Driver {
-    fn start() -> Driver {
-        let mut child = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let port = lines
-            .by_ref()
-            .map_while(Result::ok)
-            .find_map(|line| {
-                let (_, port) = line.split_once("started successfully on port ")?;
-                Some(port.trim_end_matches('.').to_owned())
-            })
-            .expect("chromedriver did not start");
-        // What else it says is read and dropped, so that it never waits for a reader.
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-        Driver { child, url: format!("http://127.0.0.1:{port}") }
+    /// A driver, and the browser it drives with what that keeps. Asked for any free port,
+    /// chromedriver takes one that is free under IPv4, and ends if somebody else has the same one
+    /// under IPv6 (`IPv6 port not available`): then it is started again.
+    async fn with_browser(screen: Screen) -> (Driver, Profile, Client) {
+        let mut last = String::new();
+        for _ in 0..ATTEMPTS {
+            let profile = Profile::new();
+            match Driver::start() {
+                Ok(driver) => match driver.session(screen, &profile).await {
+                    Ok(client) => return (driver, profile, client),
+                    Err(error) => last = error.to_string(),
+                },
+                Err(said) => last = said,
+            }
+            println!("the browser did not start: {last}");
+            tokio::time::sleep(PAUSE).await;
+        }
+        panic!("no browser after {ATTEMPTS} attempts: {last}");
     }
 
-    async fn session(&self, screen: Screen, profile: &Profile) -> Client {
+    /// Starts chromedriver; the error is all that it said instead of starting.
+    fn start() -> Result<Driver, String> {
+        let (out, told) = std::io::pipe().unwrap();
+        let mut child = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(told.try_clone().unwrap())
+            .stderr(told)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(out).lines().map_while(Result::ok);
+        let mut said = String::new();
+        let port = lines.by_ref().find_map(|line| {
+            said += &line;
+            said.push('\n');
+            let (_, port) = line.split_once("started successfully on port ")?;
+            Some(port.trim_end_matches('.').to_owned())
+        });
+        let Some(port) = port else {
+            let ended = child.wait().unwrap();
+            return Err(format!("chromedriver ended ({ended}):\n{said}"));
+        };
+        // What else it says is read and dropped, so that it never waits for a reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        Ok(Driver { child, url: format!("http://127.0.0.1:{port}") })
+    }
+
+    async fn session(&self, screen: Screen, profile: &Profile) -> Result<Client, NewSessionError> {
         let (width, height, touch) = match screen {
             Screen::Desktop => (1280, 800, false),
             Screen::Phone => (390, 844, true),
@@ -135,11 +161,7 @@ impl Driver {
         let Value::Object(capabilities) = json!({ "goog:chromeOptions": options }) else {
             unreachable!("an object is an object")
         };
-        ClientBuilder::new(HttpConnector::new())
-            .capabilities(capabilities)
-            .connect(&self.url)
-            .await
-            .unwrap()
+        ClientBuilder::new(HttpConnector::new()).capabilities(capabilities).connect(&self.url).await
     }
 }
 
