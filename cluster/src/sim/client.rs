@@ -328,6 +328,10 @@ impl Walker {
                 Some(Ok(event)) => self.hear(life, event),
                 Some(Err(error)) => Err(End::Lost(error)),
             };
+            // It may have come back to be refused before its next step.
+            if !life.away && matches!(done, Err(End::Lost(_))) {
+                life.broke = clock::now();
+            }
             let away = life.player.is_coming_back();
             if std::mem::replace(&mut life.away, away) != away {
                 if away {

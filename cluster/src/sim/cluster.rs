@@ -102,8 +102,7 @@ impl Cluster {
         };
         let (options, processes, lives) = (options.clone(), RefCell::default(), Cell::new(0));
         let cluster = Cluster { ground, options, rng: RefCell::new(rng), processes, lives };
-        let all: Vec<Host> = cluster.nodes().into_iter().chain(cluster.gateways()).collect();
-        all.into_iter().for_each(|host| cluster.begin(host));
+        cluster.all().into_iter().for_each(|host| cluster.begin(host));
         Ok(cluster)
     }
 
@@ -117,9 +116,18 @@ impl Cluster {
         (1..=self.options.nodes).collect()
     }
 
-    /// The hosts of its gateways.
+    /// The hosts of its gateways; where there are none besides the nodes, each node is one, too.
     pub fn gateways(&self) -> Vec<Host> {
-        (0..self.options.gateways).map(|i| GATEWAYS + i).collect()
+        match self.options.gateways {
+            0 => self.nodes(),
+            some => (0..some).map(|i| GATEWAYS + i).collect(),
+        }
+    }
+
+    /// The hosts of all its processes.
+    pub fn all(&self) -> Vec<Host> {
+        let gateways = self.gateways().into_iter().filter(|host| *host >= GATEWAYS);
+        self.nodes().into_iter().chain(gateways).collect()
     }
 
     /// The scenes as the first process knows them that is up.
@@ -174,8 +182,8 @@ impl Cluster {
 
     fn begin(&self, host: Host) {
         self.lives.set(self.lives.get() + 1);
-        let is_gateway = host >= GATEWAYS;
-        let roles = Roles { regions: !is_gateway, gateway: is_gateway };
+        let regions = host < GATEWAYS;
+        let roles = Roles { regions, gateway: !regions || self.options.gateways == 0 };
         let skewed = self.options.faults.0.contains(&Fault::Skew);
         let mut rng = self.rng.borrow_mut();
         let ahead = Duration::from_millis((rng.unit() * 60.0) as u64) * u32::from(skewed);

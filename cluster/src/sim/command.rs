@@ -30,8 +30,8 @@ pub struct SimArgs {
     /// Nodes.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=90))]
     pub nodes: u32,
-    /// Gateways.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=90))]
+    /// Gateways; with 0 each node is one, too, as with `purview node --gateway`.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=90))]
     pub gateways: u32,
     /// Clients.
     #[arg(long, default_value_t = 100)]

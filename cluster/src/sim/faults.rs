@@ -170,8 +170,7 @@ pub(super) struct Blow {
 impl Blow {
     /// Draws what of a kind is to be done.
     pub(super) fn draw(fault: Fault, cluster: &Cluster, mut rng: Rng) -> Blow {
-        let (nodes, gateways) = (cluster.nodes(), cluster.gateways());
-        let all: Vec<_> = nodes.iter().chain(&gateways).copied().collect();
+        let (nodes, gateways, all) = (cluster.nodes(), cluster.gateways(), cluster.all());
         let node = choose(&mut rng, &nodes).unwrap_or_default();
         let gateway = choose(&mut rng, &gateways).unwrap_or_default();
         let other = choose(&mut rng, &all).unwrap_or_default();
@@ -208,7 +207,7 @@ impl Cluster {
     /// to the same.
     pub(super) async fn inflict(&self, blow: Blow) {
         let Blow { fault, node, gateway, other, lasts, lost, first, mut rng } = blow;
-        let all: Vec<_> = self.nodes().into_iter().chain(self.gateways()).collect();
+        let all = self.all();
         let net = &self.ground().net;
         match fault {
             Fault::Crash => self.crash(node, lasts, lost).await,

@@ -59,7 +59,7 @@ pub struct Options {
     pub lasts: Duration,
     /// Nodes.
     pub nodes: u32,
-    /// Gateways.
+    /// Gateways; where there are none, each node is one, too.
     pub gateways: u32,
     /// Clients.
     pub players: u32,
