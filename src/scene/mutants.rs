@@ -94,12 +94,14 @@ pub enum Mutant {
     AskedEarly,
     /// A region that dies gets back only those who were handed to it, not who was passed on to it by another that has died, too.
     PassedOnLost,
+    /// Who is handed over again after a death stays where that was to, though an owner that is none any more may have gone on with it.
+    KeptByOlder,
     /// No bug by itself, and not among [`ALL`]: everything is acknowledged late. Nothing may come of it.
     AckedLate,
 }
 
 /// All that are bugs.
-pub const ALL: [Mutant; 43] = [
+pub const ALL: [Mutant; 44] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -143,6 +145,7 @@ pub const ALL: [Mutant; 43] = [
     Mutant::ThresholdOutdated,
     Mutant::AskedEarly,
     Mutant::PassedOnLost,
+    Mutant::KeptByOlder,
 ];
 
 thread_local! {

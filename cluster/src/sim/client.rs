@@ -146,7 +146,26 @@ struct Life {
     leaves: bool,
     /// When it has joined, and when its connection broke last.
     joined: Instant,
-    broke: Instant,
+    broke: Option<Instant>,
+    /// What it was told to be applied, and when it was told so last, or had not said more.
+    acked: Seq,
+    heard: Instant,
+}
+
+impl Life {
+    /// Notes whether it is heard. A connection may hold, and nobody know any more what it says.
+    fn note_heard(&mut self) {
+        let acked = self.view.ack();
+        let answered = acked > self.acked || self.player.next_seq() == acked.next();
+        if answered && !self.away {
+            (self.acked, self.heard) = (acked, clock::now());
+        }
+    }
+
+    /// Since when nobody may know it any more, if its connection broke.
+    fn unheard(&self) -> Option<Instant> {
+        self.broke.map(|broke| broke.min(self.heard))
+    }
 }
 
 /// Where a jump leads to; `None`: it stays in that scene, or on that plane.
@@ -215,22 +234,30 @@ impl Walker {
             {
                 "it has left".to_owned()
             }
-            // Of one who has just joined nobody else knows when its gateway and its region die together.
-            End::Lost(_) if life.broke < life.joined + self.unknown(life) => {
-                "it was not known yet".to_owned()
-            }
-            // No gateway was there for it; a region that goes on from a checkpoint waits no longer in all.
-            End::Lost(_) if life.broke.elapsed() > AWAY => "it was away for too long".to_owned(),
-            End::Lost(_) if judge.may_be_forgotten(life.broke.elapsed()) => {
-                "nothing was left that knew it".to_owned()
-            }
-            End::Lost(error) => {
-                let text = format!("{id} has lost its player: {error}");
-                judge.violated(Invariant::ClientStays, vec![id], text.clone());
-                text
-            }
+            End::Lost(error) => match life.unheard().and_then(|since| self.excuse(life, since)) {
+                Some(excuse) => excuse.to_owned(),
+                None => {
+                    let text = format!("{id} has lost its player: {error}");
+                    judge.violated(Invariant::ClientStays, vec![id], text.clone());
+                    text
+                }
+            },
         };
         journal.note(What::Gone(id, text));
+    }
+
+    /// Why it may be that nobody knows it any more who was not heard since then.
+    fn excuse(&self, life: &Life, since: Instant) -> Option<&'static str> {
+        // Of one who has just joined nobody else knows when its gateway and its region die together.
+        if since < life.joined + self.unknown(life) {
+            return Some("it was not known yet");
+        }
+        // No gateway was there for it; a region that goes on from a checkpoint waits no longer in all.
+        if since.elapsed() > AWAY {
+            return Some("it was away for too long");
+        }
+        let judge = &self.ground.judge;
+        judge.may_be_forgotten(since.elapsed()).then_some("nothing was left that knew it")
     }
 
     /// For how long it may be that nobody else knows of it since it has joined.
@@ -288,7 +315,7 @@ impl Walker {
         let feet = Feet::new(self.clock(), &joined);
         let (view, floor, pos) = (View::of(&joined), floor_of(&joined), joined.pos);
         let now = clock::now();
-        let (away, leaves, joined, broke) = (false, false, now, now + UNKNOWN);
+        let (acked, heard, joined) = (joined.ack, now, now);
         Some(Life {
             player,
             id,
@@ -300,10 +327,12 @@ impl Walker {
             acts: 0,
             moved: Seq(0),
             jumping: None,
-            away,
-            leaves,
+            away: false,
+            leaves: false,
             joined,
-            broke,
+            broke: None,
+            acked,
+            heard,
         })
     }
 
@@ -312,6 +341,7 @@ impl Walker {
         let first = self.beats.map_or(own, |beats| beats.at_or_after(own));
         let mut step = Seldom::new(sleep_until(first));
         loop {
+            life.note_heard();
             let event = tokio::select! {
                 biased;
                 event = life.player.next() => Some(event),
@@ -329,13 +359,13 @@ impl Walker {
                 Some(Err(error)) => Err(End::Lost(error)),
             };
             // It may have come back to be refused before its next step.
-            if !life.away && matches!(done, Err(End::Lost(_))) {
-                life.broke = clock::now();
+            if !life.away && matches!(done, Err(End::Lost(ClientError::Refused(_)))) {
+                life.broke = Some(clock::now());
             }
             let away = life.player.is_coming_back();
             if std::mem::replace(&mut life.away, away) != away {
                 if away {
-                    life.broke = clock::now();
+                    life.broke = Some(clock::now());
                 }
                 self.ground.judge.away(life.id, away);
             }
@@ -540,7 +570,8 @@ impl Walker {
         life.jumping = life.jumping.filter(|(jump, _)| *jump > joined.ack);
         // Its region died while no session knew where it was: it stands where the checkpoint has it, or where what it has
         // said since takes it from there.
-        let reborn = judge.is_reborn(id, life.broke.elapsed());
+        let since = life.unheard().unwrap_or(life.heard);
+        let reborn = judge.is_reborn(id, since.elapsed());
         // A jump that is said again may go to a plane or a scene, or stay on what it has.
         let here = floor_of(joined);
         let floor = life.jumping.map_or(here, |(_, leap)| leap.from(here));

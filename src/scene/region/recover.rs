@@ -62,6 +62,8 @@ pub struct Recovering {
     all: Vec<RegionId>,
     /// The first tick that was due.
     since: Option<Tick>,
+    /// When the last of its players was handed back.
+    back: Tick,
     grace_ticks: u64,
     dormant: FxHashMap<EntityId, Handoff>,
     /// Whom the owner before has handed over of late, and to whom, until all have said whether they know better.
@@ -105,6 +107,7 @@ impl Region {
             asked: asked.clone(),
             all: asked.clone(),
             since: None,
+            back: Tick(0),
             grace_ticks: how.grace_ticks,
             dormant: FxHashMap::default(),
             again: Vec::new(),
@@ -140,6 +143,7 @@ impl Region {
             fx.push(Effect::Notice(session, Notice::Present { region, owner, epoch }));
         }
         recovering.dormant.insert(id, state);
+        recovering.back = self.tick;
         self.counts.dormant = recovering.dormant.len() as u64;
     }
 
@@ -173,6 +177,7 @@ impl Region {
             asked: Vec::new(),
             all: Vec::new(),
             since: Some(since),
+            back: Tick(0),
             grace_ticks: ESCORT_TICKS,
             dormant: dormant.into_iter().map(|h| (h.state.id, h)).collect(),
             again: Vec::new(),
@@ -267,7 +272,8 @@ impl Region {
     /// Players whom nobody has presented within the grace have left.
     pub(super) fn give_up_dormant(&mut self) {
         let Some(recovering) = &mut self.recovering else { return };
-        let since = recovering.since.unwrap_or(self.tick);
+        // Whoever was handed back last has all of its time, too.
+        let since = recovering.since.unwrap_or(self.tick).max(recovering.back);
         if self.tick.0 < since.0 + recovering.grace_ticks {
             return;
         }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::AGAIN_TICKS;
 use crate::scene::border::{Claim, Claims, Handoff, Recovered};
@@ -167,7 +167,11 @@ impl Region {
             }
         }
         if claims.answer.is_none_or(|epoch| epoch == self.epoch) {
-            self.take_handed(claims.handed, fx);
+            let handed = match claims.answer {
+                Some(_) => claims.handed,
+                None => self.give_back(claims.from, claims.handed, fx),
+            };
+            self.take_handed(handed, fx);
         }
     }
 
@@ -185,6 +189,44 @@ impl Region {
         fx.push(Effect::Forward(asked.region, Box::new(Input::Claims(Box::new(claims)))));
     }
 
+    /// Whoever is handed over again and is not known here goes on where it was, if that is of a later lineage: an owner
+    /// between may have gone on with it and died without a trace, above whose epochs that lineage alone is for certain.
+    /// Those are left whom that one could not keep, or who are known.
+    fn give_back(
+        &self,
+        to: RegionId,
+        mut handed: Vec<Handoff>,
+        fx: &mut Vec<Effect>,
+    ) -> Vec<Handoff> {
+        let is_later = self.fences.get(&to).is_some_and(|theirs| *theirs > self.lineage);
+        if !is_later || mutants::has(Mutant::KeptByOlder) {
+            return handed;
+        }
+        let came = self.escrow.who_has_come();
+        let group_of = |region| self.scene.map.get(region).map(|r| r.group);
+        // From another ground than its own it would not go on to here by itself.
+        let can_be_there = |h: &Handoff| {
+            self.is_of_this_scene(h) && (!h.jumped || group_of(to) == group_of(self.id))
+        };
+        let goes_on_there = |h: &mut Handoff| can_be_there(h) && !self.is_known(h, &came);
+        let back: Vec<_> = handed.extract_if(.., goes_on_there).collect();
+        if !back.is_empty() {
+            let (from, tick) = (self.id, self.tick);
+            let claims = Claims { from, answer: None, tick, lives: Vec::new(), handed: back };
+            fx.push(Effect::Forward(to, Box::new(Input::Claims(Box::new(claims)))));
+        }
+        handed
+    }
+
+    /// Whether a handoff is known, or something newer.
+    fn is_known(&self, handoff: &Handoff, came: &FxHashMap<EntityId, Epoch>) -> bool {
+        let id = handoff.state.id;
+        let newer = self.claim(id).is_some_and(|c| {
+            c.epoch > handoff.epoch || (c.epoch == handoff.epoch && c.region == self.id)
+        });
+        newer || came.get(&id).is_some_and(|under| *under >= handoff.epoch)
+    }
+
     /// Takes whoever was handed here and is not known: this region goes on from a checkpoint that was made before, or it did
     /// not hear of it before whoever handed them here has died.
     fn take_handed(&mut self, handed: Vec<Handoff>, fx: &mut Vec<Effect>) {
@@ -195,11 +237,7 @@ impl Region {
         let mut back = Vec::new();
         for handoff in handed {
             let id = handoff.state.id;
-            let newer = self.claim(id).is_some_and(|c| {
-                c.epoch > handoff.epoch || (c.epoch == handoff.epoch && c.region == self.id)
-            });
-            let is_known = newer || came.get(&id).is_some_and(|under| *under >= handoff.epoch);
-            if is_known || !self.bodies.has_kind(handoff.state.kind) {
+            if self.is_known(&handoff, &came) || !self.bodies.has_kind(handoff.state.kind) {
                 continue;
             }
             if self.recovering.is_some() {
