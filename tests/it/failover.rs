@@ -18,6 +18,8 @@ use purview::scene::{
     Visibility,
 };
 
+mod back;
+
 /// What has happened in all histories, so that it is seen that something has.
 #[derive(Debug, Default)]
 struct Sum {

@@ -349,6 +349,40 @@ fn planes_in_groups_have_regions_of_their_own() {
     }
 }
 
+/// Seeds that have found something where each node is a gateway, too, so that its sessions die with its regions.
+const FOUND_WITHOUT_GATEWAYS: [(u64, &str); 4] = [
+    (
+        980042,
+        "one who is handed over again goes on under a lower epoch than an owner has given that died alone",
+    ),
+    (
+        980267,
+        "one who is handed over again just before a region's time for its players is over is lost",
+    ),
+    (980203, "of one who has just joined its process alone knows, which is stopped"),
+    (980112, "checkpoints are lost, and then all that knows a player is cut off"),
+];
+
+/// The same with all faults that there are.
+const FOUND_WITHOUT_GATEWAYS_SINCE: [(u64, &str); 2] = [
+    (970474, "a client comes back to a process whose regions the store has granted to others"),
+    (1041, "one who has just joined where that is so is refused as soon as it has come back"),
+];
+
+#[test]
+fn nodes_may_be_gateways_too() {
+    let beat = Some(Duration::from_millis(50));
+    let faults = "crash=5,stop=2,cut-off=2,delay,shelf=2,checkpoint=2,clients=6,logins=3";
+    for (seed, _) in FOUND_WITHOUT_GATEWAYS {
+        holds(&Options { gateways: 0, players: 40, beat, ..options(seed, faults) });
+    }
+    for (seed, _) in FOUND_WITHOUT_GATEWAYS_SINCE {
+        holds(&Options { gateways: 0, ..options(seed, "all") });
+    }
+    let quiet = holds(&Options { gateways: 0, ..options(1, "none") });
+    assert!(quiet.rests >= 1 && quiet.frames > 5_000 && quiet.inputs > 2_000, "{quiet:?}");
+}
+
 /// More are near than the cap allows: the views are the stable ones.
 #[test]
 fn with_a_cap_views_are_stable_at_rest() {
@@ -386,7 +420,8 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Of four of them one is with more players than the cap allows to be shown, one with planes in groups, and one with
-/// beasts; every other one is in two scenes, in every third moves are judged, and in every other eight clients speak together.
+/// beasts; every other one is in two scenes, in every third moves are judged, in every other eight clients speak together, and
+/// in every fifth each node is a gateway, too.
 #[test]
 fn fresh_seeds_find_nothing() {
     let seconds = Duration::from_secs(number("PURVIEW_SIM_SECONDS").unwrap_or(120));
@@ -400,7 +435,8 @@ fn fresh_seeds_find_nothing() {
         let (scenes, judged) = (if seed % 8 < 4 { 2 } else { 1 }, seed % 3 == 0);
         let some = Options { players, view_cap, plane_groups, fauna, ..options(seed, "all") };
         let beat = (seed % 16 >= 8).then_some(Duration::from_millis(50));
-        holds(&Options { scenes, judged, beat, ..some });
+        let gateways = if seed % 5 == 0 { 0 } else { some.gateways };
+        holds(&Options { scenes, judged, beat, gateways, ..some });
         if begin.elapsed() >= seconds {
             println!("{} seeds", seed - first + 1);
             return;

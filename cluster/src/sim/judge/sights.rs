@@ -54,12 +54,17 @@ impl Judge {
         let now = self.journal.now();
         let mut inner = self.inner();
         inner.frames += 1;
-        let Inner { clients, trails, moved, excused, .. } = &mut *inner;
+        let Inner { clients, trails, moved, excused, acting, betrayed, .. } = &mut *inner;
         let Some(client) = clients.get_mut(&to) else { return (0, None) };
-        client.acked = client.acked.max(frame.ack);
+        // By one whose regions the store has granted to others, and which knows nobody any more who could say so.
+        let deposed = acting.get(&to).is_some_and(|acts| acts.player.epoch > frame.epoch);
+        let deposed = deposed && !betrayed.is_empty();
+        if !deposed {
+            client.acked = client.acked.max(frame.ack);
+        }
         // Where it lives now others may be heard of later than where it came from, while links are cut.
         let came = || moved.get(&to).is_some_and(|at| now.saturating_sub(*at) < EXCUSE);
-        let anew = now < *excused && came();
+        let anew = deposed || (now < *excused && came());
         if frame.resync {
             client.begins_anew();
         }

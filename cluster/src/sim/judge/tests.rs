@@ -167,6 +167,34 @@ fn an_older_place_and_one_that_never_was_are_noticed() {
     assert_eq!(found(&astray), Some(Invariant::PlaceOrder));
 }
 
+/// Found by simulation: its client came back to a process whose regions the store had granted to others without a word.
+#[test]
+fn an_older_place_that_one_shows_who_is_none_any_more_is_none_of_the_others_doing() {
+    let walked = || {
+        let judge = judge();
+        for x in 0..3 {
+            judge.inner().trails.note(EntityId(2), Epoch(1), Pos::ground(x, 0));
+        }
+        judge.shown(EntityId(1), &frame(2), [(EntityId(2), Pos::ground(2, 0))]);
+        judge.inner().acting.get_mut(&EntityId(1)).unwrap().player.epoch = Epoch(2);
+        judge
+    };
+    let back = |judge: &Judge| {
+        let old = Frame { ack: Seq(9), ..frame(2) };
+        judge.shown(EntityId(1), &old, [(EntityId(2), Pos::ground(0, 0))]);
+        found(judge)
+    };
+    assert_eq!(back(&walked()), Some(Invariant::PlaceOrder));
+    let betrayed = walked();
+    betrayed.betrayed((1, 1));
+    assert_eq!(back(&betrayed), None);
+    assert_eq!(
+        betrayed.inner().clients[&EntityId(1)].acked,
+        Seq(0),
+        "what it acknowledges is lost with it"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_act_that_is_not_shown_is_noticed_unless_a_fault_has_cost_it() {
     let acted = |number: u64| {
