@@ -96,12 +96,14 @@ pub enum Mutant {
     PassedOnLost,
     /// Who is handed over again after a death stays where that was to, though an owner that is none any more may have gone on with it.
     KeptByOlder,
+    /// A process that its peers hold for no member any more believes the store alone.
+    Disowned,
     /// No bug by itself, and not among [`ALL`]: everything is acknowledged late. Nothing may come of it.
     AckedLate,
 }
 
 /// All that are bugs.
-pub const ALL: [Mutant; 44] = [
+pub const ALL: [Mutant; 45] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
     Mutant::SameEpoch,
@@ -146,6 +148,7 @@ pub const ALL: [Mutant; 44] = [
     Mutant::AskedEarly,
     Mutant::PassedOnLost,
     Mutant::KeptByOlder,
+    Mutant::Disowned,
 ];
 
 thread_local! {

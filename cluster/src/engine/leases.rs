@@ -202,6 +202,8 @@ pub enum Loss {
     Left,
     /// The store says that there is no such lease: its time ran out, or somebody ended it.
     Gone,
+    /// The others say that this is no member any more, whatever the store says: it has granted to others what was held here.
+    Disowned,
 }
 
 /// A node's lease. Clones share it; when the last is dropped it is renewed no more and runs out.
@@ -212,6 +214,7 @@ pub struct Membership {
     pub(super) ttl: Duration,
     pub(super) authority: Authority,
     pub(super) lost: watch::Receiver<Option<Loss>>,
+    pub(super) disowned: watch::Sender<bool>,
     pub(super) lease: Arc<dyn Lease>,
 }
 
@@ -239,14 +242,25 @@ impl Membership {
     /// Waits until the lease is gone for good. An outage of the store is no loss: while it lasts
     /// only the [`Authority`] ends, and comes back if the lease outlived it.
     pub async fn lost(&self) -> Loss {
-        let mut lost = self.lost.clone();
-        let loss = lost.wait_for(Option::is_some).await.ok().and_then(|loss| *loss);
-        loss.unwrap_or(Loss::Gone)
+        let (mut lost, mut disowned) = (self.lost.clone(), self.disowned.subscribe());
+        tokio::select! {
+            biased;
+            loss = lost.wait_for(Option::is_some) => loss.ok().and_then(|loss| *loss).unwrap_or(Loss::Gone),
+            // Its sender is here.
+            _ = disowned.wait_for(|disowned| *disowned) => Loss::Disowned,
+        }
     }
 
     /// Whether and why the lease is gone for good.
     pub fn loss(&self) -> Option<Loss> {
-        *self.lost.borrow()
+        let loss = *self.lost.borrow();
+        loss.or(self.disowned.borrow().then_some(Loss::Disowned))
+    }
+
+    /// The others say that this is no member any more: nothing is held here from now on, whatever the store says.
+    pub fn disown(&self) {
+        self.authority.end();
+        self.disowned.send_replace(true);
     }
 
     /// Ends the lease: everything that the node owned is free at once. Leaving twice is as good.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use purview::scene::Epoch;
+use tokio::sync::watch;
 
 use super::keys::{self, Holder};
 use super::leases::{Claim, Grant, Leadership, Leases, Membership, Put, Refusal, Released};
@@ -159,6 +160,7 @@ async fn join<S: Store>(
         ttl: held.ttl,
         authority: held.authority,
         lost: held.lost,
+        disowned: watch::Sender::new(false),
         lease: held.lease,
     })
 }

@@ -22,7 +22,7 @@ use tower_service::Service;
 
 use super::accept::Connection;
 use super::codec::Plain;
-use super::hello::{Hello, Welcome};
+use super::hello::{Hello, STRANGER, Welcome};
 use super::lane::{FRAME_BYTES, LaneFull, Sending};
 use super::road::{Call, Frames, Heard, Road};
 use super::serve::METHOD;
@@ -66,9 +66,20 @@ pub(super) struct Lane {
     connected: AtomicBool,
     /// Since its connection was lost the peer's machine has said that nobody listens there.
     refused: AtomicBool,
-    /// Told when that is so.
-    suspects: Arc<Notify>,
+    /// The peer, which had let this process in, says that it is no member any more.
+    disowned: AtomicBool,
+    /// Told when one of both is so.
+    told: Told,
     pub(super) metrics: LaneMetrics,
+}
+
+/// Who is told of what peers' machines, and peers, say of who is there.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    /// A peer's machine says that nobody listens there any more.
+    pub(super) suspects: Arc<Notify>,
+    /// A peer says that this process is no member any more.
+    pub(super) disowned: Arc<Notify>,
 }
 
 impl Lane {
@@ -77,7 +88,7 @@ impl Lane {
         self.hello.to
     }
 
-    pub(super) fn new(hello: Hello, suspects: Arc<Notify>) -> Lane {
+    pub(super) fn new(hello: Hello, told: Told) -> Lane {
         Lane {
             hello,
             sending: Mutex::default(),
@@ -85,7 +96,8 @@ impl Lane {
             ended: AtomicBool::new(false),
             connected: AtomicBool::new(false),
             refused: AtomicBool::new(false),
-            suspects,
+            disowned: AtomicBool::new(false),
+            told,
             metrics: LaneMetrics::default(),
         }
     }
@@ -128,6 +140,11 @@ impl Lane {
         self.refused.load(Relaxed)
     }
 
+    /// Whether the peer had let this process in, and says by now that it is no member.
+    pub(super) fn is_disowned(&self) -> bool {
+        self.disowned.load(Relaxed)
+    }
+
     /// Bytes that are not acknowledged.
     pub(super) fn waiting_bytes(&self) -> usize {
         self.sending().bytes()
@@ -151,10 +168,7 @@ impl Lane {
                     if was_open {
                         (wait, told) = (AGAIN.0, None);
                     }
-                    if error.nobody_listens() && self.metrics.connections.load(Relaxed) > 0 {
-                        self.refused.store(true, Relaxed);
-                        self.suspects.notify_one();
-                    }
+                    self.heed(&error);
                     let (to, text) = (self.hello.to, error.to_string());
                     // What does not pass by itself is told once, and again when it changes.
                     match error.stays() && told.as_ref() != Some(&text) {
@@ -173,6 +187,22 @@ impl Lane {
                 () = tokio::time::sleep(wait) => wait = (wait * 2).min(AGAIN.1),
                 () = self.ended() => {}
             }
+        }
+    }
+
+    /// Notes what an error says of who is there, and who was. A peer that has not heard yet that this process is a member
+    /// says the same as one that has heard that it is none any more: only who had let it in before counts.
+    fn heed(&self, error: &DialError) {
+        if self.metrics.connections.load(Relaxed) == 0 {
+            return;
+        }
+        if error.nobody_listens() {
+            self.refused.store(true, Relaxed);
+            self.told.suspects.notify_one();
+        }
+        if error.says_stranger() {
+            self.disowned.store(true, Relaxed);
+            self.told.disowned.notify_one();
         }
     }
 
@@ -196,6 +226,7 @@ impl Lane {
         self.metrics.version.store(welcome.version.into(), Relaxed);
         self.connected.store(true, Relaxed);
         self.refused.store(false, Relaxed);
+        self.disowned.store(false, Relaxed);
         let ended = self.pump(frames, acknowledgements).await;
         self.connected.store(false, Relaxed);
         Err(Lost { was_open: true, error: ended.into() })
@@ -273,6 +304,11 @@ impl DialError {
                 matches!(status.code(), Code::FailedPrecondition | Code::InvalidArgument)
             }
         }
+    }
+
+    /// Whether the peer does not know this process as a member.
+    fn says_stranger(&self) -> bool {
+        matches!(self, DialError::Said(status) if status.code() == STRANGER)
     }
 
     /// Whether the machine answers, and nobody listens there.

@@ -119,13 +119,16 @@ pub enum Refused {
     Stranger(u64),
 }
 
+/// What a caller is told that is no member.
+pub(super) const STRANGER: Code = Code::PermissionDenied;
+
 impl From<Refused> for Status {
     fn from(why: Refused) -> Status {
         let code = match why {
             Refused::Incomplete(_) => Code::InvalidArgument,
             Refused::Cluster { .. } | Refused::Version { .. } => Code::FailedPrecondition,
             Refused::Process { .. } => Code::NotFound,
-            Refused::Stranger(_) => Code::PermissionDenied,
+            Refused::Stranger(_) => STRANGER,
         };
         Status::new(code, why.to_string())
     }

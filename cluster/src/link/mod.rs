@@ -53,7 +53,7 @@ pub use self::switch::{Elsewhere, Switch, SwitchMetrics, bequeathed, follows};
 use self::accept::callers;
 use self::away::{Gateway, Remote, encoded};
 pub(crate) use self::dial::DialError;
-use self::dial::Lane;
+use self::dial::{Lane, Told};
 use self::enquiry::Enquiries;
 use self::road::Road;
 pub(crate) use self::road::{Call, Dial, Frames, Heard, Offer};
@@ -131,7 +131,7 @@ struct Inner {
     enquiries: Enquiries,
     stop: watch::Sender<bool>,
     /// Told when a member may be dead.
-    suspects: Arc<Notify>,
+    told: Told,
 }
 
 /// The links of a process to all others. Cheap to clone.
@@ -229,7 +229,7 @@ impl Links {
             road,
             enquiries: Enquiries::default(),
             stop: watch::Sender::new(false),
-            suspects: switch.suspicion(),
+            told: Told { suspects: switch.suspicion(), disowned: Arc::default() },
         }));
         switch.connect(&links, &directory);
         links
@@ -275,7 +275,7 @@ impl Links {
                     to: process,
                     kind,
                 };
-                let lane = Arc::new(Lane::new(hello, self.0.suspects.clone()));
+                let lane = Arc::new(Lane::new(hello, self.0.told.clone()));
                 let road = self.0.road.clone();
                 self.0.home.spawn(lane.clone().carry(address.to_owned(), road));
                 lane
@@ -316,6 +316,21 @@ impl Links {
         let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
         let refused = |peer: &Peer| peer.lanes.iter().any(|lane| lane.is_refused());
         peers.iter().filter(|(_, peer)| refused(peer)).map(|(process, _)| *process).collect()
+    }
+
+    /// Told when a member says that this process is none any more.
+    pub fn disowned(&self) -> Arc<Notify> {
+        self.0.told.disowned.clone()
+    }
+
+    /// Whether this process is a member no more as far as the others are concerned: none of them talks with it, and of those
+    /// that had let it in one says so at least. A single one may be wrong while others talk with it.
+    pub fn is_disowned(&self) -> bool {
+        let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
+        let disowns = |peer: &Arc<Peer>| peer.lanes.iter().any(|lane| lane.is_disowned());
+        // A connection on which nothing is said does not end by that.
+        let talks = |peer: &Arc<Peer>| peer.lanes.iter().any(|lane| lane.is_connected());
+        peers.values().any(disowns) && peers.values().all(|peer| disowns(peer) || !talks(peer))
     }
 
     /// Tells all others that a member may be dead.

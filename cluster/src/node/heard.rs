@@ -4,10 +4,12 @@
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use purview::scene::mutants::{self, Mutant};
+
 use super::maps::Maps;
 use super::mover::Mover;
 use super::residents::Residents;
-use crate::engine::{Event, Incarnation, View, Watch};
+use crate::engine::{Event, Membership, View, Watch};
 use crate::link::Links;
 
 /// What came of listening.
@@ -101,7 +103,7 @@ impl Heard {
 
 /// Ends regions here that are others' by now.
 pub(super) struct Deposer {
-    pub(super) me: Incarnation,
+    pub(super) me: Membership,
     pub(super) links: Links,
     pub(super) maps: Maps,
     pub(super) mover: Mover,
@@ -113,12 +115,24 @@ impl Deposer {
         self.residents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends regions as soon as their next owners are heard, however long the store takes to tell the same.
+    /// Ends regions as soon as their next owners are heard, and all that is here once the others say that it is no member,
+    /// however long the store takes to tell the same.
     pub(super) async fn run(self) {
-        let deposed = self.links.switch().deposed();
+        let (deposed, disowned) = (self.links.switch().deposed(), self.links.disowned());
         loop {
-            deposed.notified().await;
-            self.end_deposed();
+            tokio::select! {
+                biased;
+                () = deposed.notified() => self.end_deposed(),
+                () = disowned.notified() => self.heed_others(),
+            }
+        }
+    }
+
+    /// The others know whether this is a member, though the store, which has broken its word, may not say so.
+    fn heed_others(&self) {
+        if self.links.is_disowned() && self.me.loss().is_none() && !mutants::has(Mutant::Disowned) {
+            tracing::error!("the others say that this process is no member any more: it ends");
+            self.me.disown();
         }
     }
 
@@ -140,7 +154,7 @@ impl Deposer {
         let ids = self.residents().ids();
         for id in ids {
             let owner = self.maps.key(id).and_then(|key| view.owners.get(&key));
-            if let Some(owner) = owner.filter(|owner| owner.incarnation != self.me) {
+            if let Some(owner) = owner.filter(|owner| owner.incarnation != self.me.incarnation()) {
                 self.links.switch().set_epoch(id, owner.epoch);
             }
         }

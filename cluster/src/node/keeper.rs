@@ -157,7 +157,7 @@ impl Keeper {
 
     fn deposer(&self) -> Deposer {
         Deposer {
-            me: self.me.incarnation(),
+            me: self.me.clone(),
             links: self.links.clone(),
             maps: self.maps.clone(),
             mover: self.mover.clone(),

@@ -386,3 +386,40 @@ fn where_a_former_owner_has_found_a_player_is_not_believed() {
         background.shutdown_background();
     });
 }
+
+/// Found by simulation: a process whose regions a faulty store had granted to others, without a word to it, went on alone, and
+/// its clients with it.
+#[test]
+fn who_was_let_in_by_others_of_whom_none_knows_it_any_more_is_no_member() {
+    System::new().block_on(async {
+        let background = runtime();
+        let here = side("c", 1, &background).await;
+        let (one, two) = (side("c", 2, &background).await, side("c", 3, &background).await);
+        let meets = |a: &Side, b: &Side| a.links.join(b.links.process(), &b.address.to_string());
+        let says_to = |b: &Side| {
+            let region = here.links.region(b.links.process(), RegionId(0)).expect("a member");
+            assert!(region.try_send(word(1)).is_ok());
+        };
+        let told = here.links.disowned();
+        meets(&here, &one);
+        // One that has not heard of it yet says the same.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!((connections(&here), here.links.is_disowned()), (0, false));
+        meets(&here, &two);
+        [&one, &two].into_iter().for_each(|side| meets(side, &here));
+        wait_for("both let it in", || connections(&here) == 2).await;
+        assert!(!here.links.is_disowned());
+        one.links.leave(1);
+        // What is said next ends the connection; on the other lane to the same process nothing is said.
+        says_to(&one);
+        tokio::time::timeout(PATIENCE, told.notified()).await.expect("it is told");
+        assert!(!here.links.is_disowned(), "one alone may be wrong: the other one talks with it");
+        two.links.leave(1);
+        says_to(&two);
+        wait_for("nobody talks with it", || here.links.is_disowned()).await;
+        meets(&one, &here);
+        wait_for("one lets it in again", || !here.links.is_disowned()).await;
+        [here, one, two].iter().for_each(|side| side.links.stop());
+        background.shutdown_background();
+    });
+}

@@ -15,7 +15,7 @@ use purview::wire::ErrorCode;
 use purview_client::{Client, ClientError, join_at};
 use purview_cluster::config::Config;
 use purview_cluster::engine::embedded::Embedded;
-use purview_cluster::engine::{Event, Leases, Membership, NodeInfo, RegionKey, View};
+use purview_cluster::engine::{Event, Leases, Loss, Membership, NodeInfo, RegionKey, View};
 use purview_cluster::gateway::Tokens;
 use purview_cluster::node::planner::OrderError;
 use purview_cluster::node::remap::MapOrder;
@@ -478,6 +478,21 @@ fn late_news_that_a_former_owner_is_gone_hides_no_owner_that_was_heard_itself() 
         three.way_of_late.tell_up_to(owner.epoch.0 - 1);
         wait_for("that a is gone", &[&three.late], |all| all[0].peers == 1).await;
         assert_eq!(believed(&three.late, MIDDLE), Some(three.b.links().process()));
+        three.end().await;
+        outer.shutdown_background();
+    });
+}
+
+/// Also where its lease would hold for longer than anybody waits here.
+#[test]
+fn a_process_that_the_others_hold_for_no_member_any_more_ends_whatever_the_store_says() {
+    System::new().block_on(async {
+        let outer = runtime();
+        let three = Three::with_lease_of_a(&outer, PATIENCE * 10).await;
+        three.way_of_a.betray();
+        let lost = tokio::time::timeout(PATIENCE, three.a.lost()).await.expect("it is told");
+        assert!(matches!(lost, NodeError::Lost(Loss::Disowned)), "{lost}");
+        three.b_is_heard().await;
         three.end().await;
         outer.shutdown_background();
     });

@@ -369,6 +369,15 @@ const FOUND_WITHOUT_GATEWAYS_SINCE: [(u64, &str); 2] = [
     (1041, "one who has just joined where that is so is refused as soon as it has come back"),
 ];
 
+/// The same in two scenes, where moves are judged.
+const FOUND_WITHOUT_GATEWAYS_JUDGED: [(u64, &str); 2] = [
+    (
+        1020136,
+        "a process that all others hold for no member any more acts on, and for its clients alone",
+    ),
+    (1020008, "the same"),
+];
+
 #[test]
 fn nodes_may_be_gateways_too() {
     let beat = Some(Duration::from_millis(50));
@@ -378,6 +387,9 @@ fn nodes_may_be_gateways_too() {
     }
     for (seed, _) in FOUND_WITHOUT_GATEWAYS_SINCE {
         holds(&Options { gateways: 0, ..options(seed, "all") });
+    }
+    for (seed, _) in FOUND_WITHOUT_GATEWAYS_JUDGED {
+        holds(&Options { gateways: 0, scenes: 2, judged: true, ..options(seed, "all") });
     }
     let quiet = holds(&Options { gateways: 0, ..options(1, "none") });
     assert!(quiet.rests >= 1 && quiet.frames > 5_000 && quiet.inputs > 2_000, "{quiet:?}");
