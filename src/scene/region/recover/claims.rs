@@ -204,10 +204,11 @@ impl Region {
         }
         let came = self.escrow.who_has_come();
         let group_of = |region| self.scene.map.get(region).map(|r| r.group);
-        // From another ground than its own it would not go on to here by itself.
-        let can_be_there = |h: &Handoff| {
-            self.is_of_this_scene(h) && (!h.jumped || group_of(to) == group_of(self.id))
-        };
+        // A region that a change of the map has given up keeps nobody; and from another ground than its own who has jumped
+        // would not go on to here by itself.
+        let near = group_of(to).is_some_and(|group| Some(group) == group_of(self.id));
+        let can_be_there =
+            |h: &Handoff| self.is_of_this_scene(h) && group_of(to).is_some() && (!h.jumped || near);
         let goes_on_there = |h: &mut Handoff| can_be_there(h) && !self.is_known(h, &came);
         let back: Vec<_> = handed.extract_if(.., goes_on_there).collect();
         if !back.is_empty() {
