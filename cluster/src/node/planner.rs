@@ -101,16 +101,19 @@ pub(super) fn is_drained(view: &View, who: Incarnation) -> bool {
     read::<BTreeSet<u64>>(view.values.get(DRAINS)).contains(&who.0)
 }
 
-/// The nodes that may own regions.
+/// The nodes that may own regions: those that are not to be drained, or all where there are no others.
 fn sites(view: &View) -> Vec<Site<u64>> {
     let drained: BTreeSet<u64> = read(view.values.get(DRAINS));
-    let takes = view.nodes.iter().filter(|(i, node)| node.regions && !drained.contains(&i.0));
+    let owns = || view.nodes.iter().filter(|(_, node)| node.regions);
+    let stays = owns().any(|(i, _)| !drained.contains(&i.0));
+    let takes = owns().filter(|(i, _)| !stays || !drained.contains(&i.0));
     takes.map(|(i, node)| Site { node: i.0, capacity: node.capacity }).collect()
 }
 
-/// Whether anybody but `who` could own regions.
+/// Whether anybody but `who` could own regions who is not to be drained, too.
 pub(super) fn has_others(view: &View, who: Incarnation) -> bool {
-    sites(view).iter().any(|site| site.node != who.0)
+    let mut others = view.nodes.iter().filter(|(i, node)| node.regions && **i != who);
+    others.any(|(i, _)| !is_drained(view, *i))
 }
 
 async fn put<T: Serialize>(

@@ -378,6 +378,21 @@ const FOUND_WITHOUT_GATEWAYS_JUDGED: [(u64, &str); 2] = [
     (1020008, "the same"),
 ];
 
+/// Seeds that have found something with two nodes of which one is to be drained while the other one dies.
+const FOUND_WITH_THE_LAST_ONE_DRAINED: [(u64, &str); 2] = [
+    (1180098, "who is to be drained takes nothing of the last other one that has died"),
+    (1180420, "the same"),
+];
+
+#[test]
+fn the_last_node_takes_what_has_no_owner_though_it_is_to_be_drained() {
+    let faults = "crash=4,gateway=3,stop=2,cut-off=2,move=2,drain=2,twice,clients=3,shelf";
+    for (seed, _) in FOUND_WITH_THE_LAST_ONE_DRAINED {
+        let two = Options { nodes: 2, gateways: 1, ..options(seed, faults) };
+        holds(&Options { judged: true, ..two });
+    }
+}
+
 #[test]
 fn nodes_may_be_gateways_too() {
     let beat = Some(Duration::from_millis(50));
