@@ -1,27 +1,30 @@
 //! The clients of a simulated cluster: the client library as games use it, which walks, acts, jumps, leaves and comes
 //! back, and tells the judge what it is shown.
 
-use std::sync::{Arc, Mutex, PoisonError};
+mod life;
+mod line;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use futures::{FutureExt, SinkExt, StreamExt};
 use purview::actor::seldom::Seldom;
 use purview::clock;
 use purview::scene::movement::{ClientMs, ServerMs};
-use purview::scene::{EntityId, Kind, Plane, Pos, SceneId, Seq};
+use purview::scene::{Kind, Plane, Pos, SceneId, Seq};
 use purview::wire::ErrorCode;
 use purview::wire::client::Joined;
 use purview_client::Walker as Feet;
-use purview_client::{ClientError, Event, Messages, Network, Player, Retry, View, join_at};
+use purview_client::{ClientError, Event, Player, Retry, View, join_at};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::rng::Rng;
 
+use self::life::{End, Leap, Life, floor_of};
+use self::line::Line;
 use super::cluster::SCENES;
 use super::journal::What;
-use super::judge::{Floor, Invariant};
-use super::net::{Host, Receiver, Sender, Unheard};
+use super::judge::Invariant;
+use super::net::Host;
 use super::process::Ground;
 use super::will::Will;
 
@@ -44,14 +47,6 @@ const RETRY: Retry = Retry {
     attempt: Duration::from_secs(6),
     patience: Duration::from_secs(60),
 };
-
-/// After a checkpoint interval and a little more others know of a player, not counting the time for which nobody
-/// acts since the store is away.
-const UNKNOWN: Duration = Duration::from_secs(9);
-
-/// For how long a client may be away: players stay for 30 s (`gateway.linger`), some of which may be over when its connection
-/// breaks.
-const AWAY: Duration = Duration::from_secs(25);
 
 /// Who is to be with others jumps there from farther than this, and walks about nearer, centimetres.
 const CROWD_CM: i32 = 1_200;
@@ -95,106 +90,6 @@ impl Beats {
     }
 }
 
-/// A client's way to gateways.
-struct Line {
-    ground: Ground,
-    number: u32,
-    rng: Mutex<Rng>,
-}
-
-impl Network for Line {
-    fn open(&self, url: &str) -> BoxFuture<'static, std::io::Result<Messages>> {
-        let (ground, number) = (self.ground.clone(), self.number);
-        let host = url.strip_prefix("sim://").and_then(|host| host.parse::<Host>().ok());
-        async move {
-            let refused = || std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-            let host = host.ok_or_else(refused)?;
-            let (sender, receiver) =
-                ground.net.visit(CLIENTS + number, host).await.ok_or_else(refused)?;
-            Ok(messages(sender, receiver, ground, number))
-        }
-        .boxed()
-    }
-
-    fn random(&self) -> u32 {
-        (self.rng.lock().unwrap_or_else(PoisonError::into_inner).unit() * 1e6) as u32
-    }
-}
-
-fn messages(sender: Sender, receiver: Receiver, ground: Ground, number: u32) -> Messages {
-    let out = sender.sink_map_err(|Unheard| std::io::ErrorKind::BrokenPipe.into());
-    let come = receiver.inspect(move |message| ground.journal.heard(number, message));
-    Messages { out: Box::pin(out), come: come.boxed() }
-}
-
-/// A player of a client, while it has one.
-struct Life {
-    player: Player,
-    id: EntityId,
-    view: View,
-    /// How it walks, where moves are judged.
-    feet: Option<Feet>,
-    floor: Floor,
-    pos: Pos,
-    goal: Pos,
-    acts: u64,
-    /// The last input that put it somewhere.
-    moved: Seq,
-    /// A jump of which it was not told yet that it has arrived.
-    jumping: Option<(Seq, Leap)>,
-    away: bool,
-    leaves: bool,
-    /// When it has joined, and when its connection broke last.
-    joined: Instant,
-    broke: Option<Instant>,
-    /// What it was told to be applied, and when it was told so last, or had not said more.
-    acked: Seq,
-    heard: Instant,
-}
-
-impl Life {
-    /// Notes whether it is heard. A connection may hold, and nobody know any more what it says.
-    fn note_heard(&mut self) {
-        let acked = self.view.ack();
-        let answered = acked > self.acked || self.player.next_seq() == acked.next();
-        if answered && !self.away {
-            (self.acked, self.heard) = (acked, clock::now());
-        }
-    }
-
-    /// Since when nobody may know it any more, if its connection broke.
-    fn unheard(&self) -> Option<Instant> {
-        self.broke.map(|broke| broke.min(self.heard))
-    }
-}
-
-/// Where a jump leads to; `None`: it stays in that scene, or on that plane.
-#[derive(Debug, Clone, Copy, Default)]
-struct Leap {
-    scene: Option<SceneId>,
-    plane: Option<Plane>,
-}
-
-impl Leap {
-    fn from(self, at: Floor) -> Floor {
-        let (scene, plane) = (self.scene.unwrap_or(at.scene), self.plane.unwrap_or(at.plane));
-        Floor { scene, plane }
-    }
-}
-
-/// Where a server says that a player is.
-fn floor_of(joined: &Joined) -> Floor {
-    let scene = SCENES.iter().position(|name| *name == joined.scene).unwrap_or(SCENES.len());
-    Floor { scene: SceneId(scene as u16), plane: joined.plane }
-}
-
-/// Why a client has its player no more.
-enum End {
-    Left,
-    Lost(ClientError),
-    Broken,
-}
-
 impl Walker {
     /// Plays until the simulation ends.
     pub async fn play(self, seed: u64, begins: Duration) {
@@ -234,7 +129,7 @@ impl Walker {
             {
                 "it has left".to_owned()
             }
-            End::Lost(error) => match life.unheard().and_then(|since| self.excuse(life, since)) {
+            End::Lost(error) => match life.unheard().and_then(|since| life.excuse(judge, since)) {
                 Some(excuse) => excuse.to_owned(),
                 None => {
                     let text = format!("{id} has lost its player: {error}");
@@ -244,25 +139,6 @@ impl Walker {
             },
         };
         journal.note(What::Gone(id, text));
-    }
-
-    /// Why it may be that nobody knows it any more who was not heard since then.
-    fn excuse(&self, life: &Life, since: Instant) -> Option<&'static str> {
-        // Of one who has just joined nobody else knows when its gateway and its region die together.
-        if since < life.joined + self.unknown(life) {
-            return Some("it was not known yet");
-        }
-        // No gateway was there for it; a region that goes on from a checkpoint waits no longer in all.
-        if since.elapsed() > AWAY {
-            return Some("it was away for too long");
-        }
-        let judge = &self.ground.judge;
-        judge.may_be_forgotten(since.elapsed()).then_some("nothing was left that knew it")
-    }
-
-    /// For how long it may be that nobody else knows of it since it has joined.
-    fn unknown(&self, life: &Life) -> Duration {
-        UNKNOWN + self.ground.judge.unkept_since(life.joined.elapsed())
     }
 
     fn place(&self, rng: &mut Rng) -> Pos {
@@ -296,11 +172,7 @@ impl Walker {
 
     /// Joins; `None` when nobody lets it in now.
     async fn begin(&self, rng: &mut Rng) -> Option<Life> {
-        let line = Line {
-            ground: self.ground.clone(),
-            number: self.number,
-            rng: Mutex::new(Rng::new(rng.seed())),
-        };
+        let line = Line::new(self.ground.clone(), self.number, rng.seed());
         let mut urls: Vec<String> =
             self.gateways.iter().map(|host| format!("sim://{host}")).collect();
         let first = (rng.unit() * urls.len() as f64) as usize;
