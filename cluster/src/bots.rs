@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use purview::scene::terrain::Ground;
 use purview::scene::{Plane, Pos};
 use purview::wire::client::{Join, Joined};
+use purview_client::Trust;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -57,7 +58,7 @@ pub struct BotsArgs {
     /// File, overrides and log level of the server that the trial of cheats is held on.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// The server: ws://host:port/ or tcp://host:port; only the trial of cheats can do without
+    /// The server: ws://, wss://, tcp:// or tls://host:port; only the trial of cheats can do without
     #[arg(long, value_name = "URL")]
     pub connect: Option<String>,
     /// How many bots; default: 100, in the trial of cheats 20 honest ones beside the others
@@ -84,6 +85,9 @@ pub struct BotsArgs {
     /// A file with the token that lets bots in
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// A file (PEM) with the authorities that are believed of wss:// and tls://; default: those of the machine
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
     /// End standard output with the report as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -113,6 +117,8 @@ pub struct BotsOptions {
     pub oracle: Options,
     /// The scene's map, where it is known.
     pub map: Option<Arc<Ground>>,
+    /// Which authorities they believe of `wss://` and `tls://`.
+    pub trust: Trust,
 }
 
 impl BotsArgs {
@@ -129,6 +135,7 @@ impl BotsArgs {
             scene: self.scene_name.clone().unwrap_or_else(|| "meadow".into()),
             oracle: Options::default(),
             map: None,
+            trust: Trust::default(),
         }
     }
 }
@@ -166,7 +173,8 @@ pub async fn bots(
     options: BotsOptions,
     progress: Progress,
 ) -> std::io::Result<Report> {
-    let server = Server { url: url.into(), token: token.into(), map: options.map.clone() };
+    let (map, trust) = (options.map.clone(), options.trust.clone());
+    let server = Server { url: url.into(), token: token.into(), trust, map };
     let (crowd, judge) = gather(server, options.oracle)?;
     let until = crowd.start() + options.length;
     let doors = Arc::new(Semaphore::new(JOINING_MAX));

@@ -9,12 +9,12 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use purview::scene::SceneSpec;
 use purview::scene::spec::{LayerSpec, Moves, Rates};
-use purview_client::Client;
+use purview_client::{Client, Trust};
 
 use crate::admin;
 use crate::bench::scene::{BenchSceneArgs, bench_scene};
 use crate::bench::views::{BenchViewsArgs, bench_views};
-use crate::bots::{BotsArgs, bots};
+use crate::bots::{BotsArgs, BotsOptions, bots};
 use crate::cheat::{Field, TrialOptions, trial};
 use crate::cli::Engine;
 use crate::config::Config;
@@ -36,10 +36,16 @@ fn token(file: Option<&Path>) -> anyhow::Result<String> {
     }
 }
 
+/// The authorities that a file names, or those of the machine.
+fn trust(ca: Option<&Path>) -> anyhow::Result<Trust> {
+    Ok(ca.map(Trust::file).transpose()?.unwrap_or_default())
+}
+
 /// Asks at the door of a server elsewhere, so that a wrong address or token is one clear error and
 /// not one of every client.
-async fn knock(url: &str, token: &str) -> anyhow::Result<()> {
-    let door = tokio::time::timeout(Duration::from_secs(10), Client::connect(url, token)).await;
+async fn knock(url: &str, token: &str, trust: &Trust) -> anyhow::Result<()> {
+    let door = Client::connect_trusting(trust, url, token);
+    let door = tokio::time::timeout(Duration::from_secs(10), door).await;
     match door {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(e)) => Err(e).with_context(|| format!("{url} does not let clients in")),
@@ -135,12 +141,13 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
     }
     crate::logs::init(&config.log)?;
     let mut options = args.options();
+    options.trust = trust(args.ca.as_deref())?;
     let mut server = None;
     let mut cluster = None;
     let (url, token) = match &args.connect {
         Some(url) => {
             let token = token(args.token_file.as_deref())?;
-            runtime()?.block_on(knock(url, &token))?;
+            runtime()?.block_on(knock(url, &token, &options.trust))?;
             (url.clone(), token)
         }
         None if args.engine == Engine::Etcd => {
@@ -170,8 +177,9 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
 /// The token cannot be read or the system gives no threads.
 pub fn run_bots(args: &BotsArgs, url: &str) -> anyhow::Result<u8> {
     let token = token(args.token_file.as_deref())?;
-    runtime()?.block_on(knock(url, &token))?;
-    let report = runtime()?.block_on(bots(url, &token, args.options(), Progress::Stderr))?;
+    let options = BotsOptions { trust: trust(args.ca.as_deref())?, ..args.options() };
+    runtime()?.block_on(knock(url, &token, &options.trust))?;
+    let report = runtime()?.block_on(bots(url, &token, options, Progress::Stderr))?;
     finish(report, args.admin.as_deref(), args.json)
 }
 
@@ -196,7 +204,7 @@ pub fn run_trial(args: &BotsArgs) -> anyhow::Result<u8> {
     let (url, token) = match &args.connect {
         Some(url) => {
             let token = token(args.token_file.as_deref())?;
-            runtime()?.block_on(knock(url, &token))?;
+            runtime()?.block_on(knock(url, &token, &Trust::platform()))?;
             (url.clone(), token)
         }
         None => {

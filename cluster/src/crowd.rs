@@ -13,7 +13,7 @@ use purview::scene::movement::Tiles;
 use purview::scene::terrain::Ground;
 use purview::scene::{Plane, Pos, Seq, Tile};
 use purview::wire::client::{Join, Joined};
-use purview_client::{ClientError, Clock, Event as Told, Player, Retry, Walker};
+use purview_client::{ClientError, Clock, Event as Told, Player, Retry, Trust, Walker};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
@@ -64,8 +64,10 @@ pub enum Progress {
 /// Where the clients go, and how to say who they are.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// `ws://host:port/` or `tcp://host:port`.
+    /// `ws://host:port/` or `tcp://host:port`, or `wss://...` or `tls://...`.
     pub url: String,
+    /// Which authorities they believe of the latter.
+    pub trust: Trust,
     /// The token that lets them in.
     pub token: String,
     /// The map of the scene that they join, where it is known here: they stop at its walls. Those of other clients
@@ -288,12 +290,13 @@ impl Crowd {
     }
 
     async fn enter(&self, client: ClientId, join: Join) -> Result<(Player, Joined), ClientError> {
-        let Server { url, token, .. } = &self.shared.server;
+        let Server { url, token, trust, .. } = &self.shared.server;
         let late = || ClientError::Io(std::io::ErrorKind::TimedOut.into());
         let until = Instant::now() + PATIENCE;
         self.tell(Event::Joining(client)).await;
         let urls = std::slice::from_ref(url);
-        let entered = timeout_at(until, Player::join(urls, token, join, RETRY)).await;
+        let joining = Player::join_trusting(trust.clone(), urls, token, join, RETRY);
+        let entered = timeout_at(until, joining).await;
         let (player, joined) = entered.map_err(|_| late())??;
         let welcome = player.welcome();
         self.shared.tick_ms.store(welcome.tick_ms.into(), Ordering::Relaxed);

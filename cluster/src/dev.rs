@@ -10,6 +10,8 @@ use purview::scene::spec::{MoveSpec, Moves};
 use purview::scene::terrain::Ground;
 use purview::scene::{Scene, SceneSpec};
 
+use purview_client::Trust;
+
 use crate::bots::{BotsOptions, Pattern, bots};
 use crate::cli::{CommonArgs, Engine};
 use crate::commands::start_cluster;
@@ -160,6 +162,7 @@ fn bots_options(args: &DevArgs, first: &Scene) -> BotsOptions {
         scene: first.spec.name.clone(),
         oracle: Options::default(),
         map: first.terrain.clone().map(|terrain| Arc::new(Ground::new(terrain))),
+        trust: Trust::default(),
     }
 }
 
@@ -207,11 +210,11 @@ fn greet(reach: &Reach, token: &str, args: &DevArgs) -> std::io::Result<()> {
         writeln!(out, "console    http://{addr}/")?;
         writeln!(out, "metrics    http://{addr}/metrics")?;
     }
-    if let Some(addr) = reach.ws {
-        writeln!(out, "WebSocket  ws://{addr}/")?;
+    if let Some(url) = reach.ws_url() {
+        writeln!(out, "WebSocket  {url}")?;
     }
-    if let Some(addr) = reach.tcp {
-        writeln!(out, "TCP        tcp://{addr}")?;
+    if let Some(url) = reach.tcp_url() {
+        writeln!(out, "TCP        {url}")?;
     }
     writeln!(out, "token      {token}")?;
     let regions = reach.regions.len();

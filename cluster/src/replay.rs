@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use purview::scene::Plane;
 use purview::wire::client::Join;
+use purview_client::Trust;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -31,7 +32,7 @@ pub struct ReplayArgs {
     pub common: CommonArgs,
     /// The recording: CSV, plain or gzip'd, with the header t_s,id,x_m,z_m (also plane, kind)
     pub trace: PathBuf,
-    /// The server: ws://host:port/ or tcp://host:port; without it, one is started
+    /// The server: ws://, wss://, tcp:// or tls://host:port; without it, one is started
     #[arg(long, value_name = "URL")]
     pub connect: Option<String>,
     /// The scene to join
@@ -55,6 +56,9 @@ pub struct ReplayArgs {
     /// Nodes of that server, with --engine etcd
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub nodes: u16,
+    /// A file (PEM) with the authorities that are believed of wss:// and tls://; default: those of the machine
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
     /// End standard output with the report as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -90,6 +94,8 @@ pub struct ReplayOptions {
     pub agents: Option<usize>,
     /// What the oracle tolerates.
     pub oracle: Options,
+    /// Which authorities are believed of `wss://` and `tls://`.
+    pub trust: Trust,
 }
 
 impl ReplayArgs {
@@ -101,6 +107,7 @@ impl ReplayArgs {
             scale: self.scale,
             agents: self.agents,
             oracle: Options::default(),
+            trust: Trust::default(),
         }
     }
 }
@@ -118,7 +125,8 @@ pub async fn replay(
     options: ReplayOptions,
     progress: Progress,
 ) -> std::io::Result<Report> {
-    let server = Server { url: url.into(), token: token.into(), map: None };
+    let (url, token, trust) = (url.into(), token.into(), options.trust.clone());
+    let server = Server { url, token, trust, map: None };
     let (crowd, judge) = gather(server, options.oracle)?;
     let count = options.agents.unwrap_or(usize::MAX).min(trace.agents.len());
     let play = async {

@@ -56,6 +56,8 @@ pub struct Reach {
     pub ws: Option<SocketAddr>,
     /// TCP clients.
     pub tcp: Option<SocketAddr>,
+    /// Whether both connect by TLS.
+    pub secure: bool,
     /// Console, metrics and health.
     pub console: Option<SocketAddr>,
     /// The regions.
@@ -71,8 +73,19 @@ pub struct Reach {
 impl Reach {
     /// The URL for clients: WebSocket, else TCP.
     pub fn url(&self) -> Option<String> {
-        let ws = self.ws.map(|addr| format!("ws://{addr}/"));
-        ws.or_else(|| self.tcp.map(|addr| format!("tcp://{addr}")))
+        self.ws_url().or_else(|| self.tcp_url())
+    }
+
+    /// The URL for WebSocket clients.
+    pub fn ws_url(&self) -> Option<String> {
+        let scheme = if self.secure { "wss" } else { "ws" };
+        self.ws.map(|addr| format!("{scheme}://{addr}/"))
+    }
+
+    /// The URL for clients over TCP.
+    pub fn tcp_url(&self) -> Option<String> {
+        let scheme = if self.secure { "tls" } else { "tcp" };
+        self.tcp.map(|addr| format!("{scheme}://{addr}"))
     }
 
     /// How the regions have kept up since the start.
@@ -128,6 +141,7 @@ pub(crate) fn gateway_config(s: &GatewaySettings) -> GatewayConfig {
         slow_close: s.slow_close,
         linger: s.linger,
         max_sessions: s.max_sessions as u64,
+        tls: s.tls.clone(),
         ..GatewayConfig::default()
     }
 }
@@ -178,6 +192,7 @@ impl Server {
         let reach = Reach {
             ws: gateway.ws_addr(),
             tcp: gateway.tcp_addr(),
+            secure: gateway.is_secure(),
             console: console.as_ref().map(Console::addr),
             regions,
             hosted,

@@ -1,18 +1,21 @@
 //! Who may talk to whom, by certificates: mutual TLS between processes and towards etcd and PostgreSQL.
 //!
-//! What the configuration names is read once, at the start. Both ends of a connection show a certificate of the
+//! What the configuration names is read at the start, and again when it changes. Both ends of a connection show a certificate of the
 //! same authority, and that of the called one names the host that was called. Whoever does not, or speaks
 //! plain, is refused with an [`Untrusted`] before anything is said.
 //!
 //! One stack for all: rustls with ring, which tonic and the client of etcd bring.
 
 pub mod make;
+mod reload;
+pub mod server;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use etcd_client::{Certificate, Identity, TlsOptions};
+use reload::Reloading;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -28,7 +31,7 @@ const HTTP2: &[u8] = b"h2";
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
-    #[error("cluster.tls.{key} = {path:?}: cannot be read: {source}")]
+    #[error("{key} = {path:?}: cannot be read: {source}")]
     Unreadable {
         /// The key of the configuration.
         key: &'static str,
@@ -38,7 +41,7 @@ pub enum TlsError {
         source: std::io::Error,
     },
     /// A file does not hold what it should.
-    #[error("cluster.tls.{key} = {path:?}: {cause}; want {want}, as `purview certs` makes them")]
+    #[error("{key} = {path:?}: {cause}; want {want}, as `purview certs` makes them")]
     Unfit {
         /// The key of the configuration.
         key: &'static str,
@@ -49,6 +52,12 @@ pub enum TlsError {
         /// What should stand there.
         want: &'static str,
     },
+    /// The system gives no thread that follows changes of the files.
+    #[error("cannot start the thread that follows changes of certificates: {0}")]
+    Thread(std::io::Error),
+    /// Not as many files were read as there are.
+    #[error("certificates were not read to the end")]
+    Ended,
 }
 
 /// Why the other end of a connection is not talked to. Nothing was said to it, and nothing heard.
@@ -117,7 +126,7 @@ impl Untrusted {
 
 /// The certificate of this process and the authority that it trusts. Cheap to clone.
 #[derive(Clone)]
-pub struct Tls(Arc<Inner>);
+pub struct Tls(Arc<Reloading<Inner>>);
 
 struct Inner {
     serve: Arc<ServerConfig>,
@@ -139,8 +148,8 @@ struct Files {
     roots: RootCertStore,
 }
 
-fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
-    std::fs::read(path).map_err(|source| TlsError::Unreadable { key, path: path.into(), source })
+fn unfit(key: &'static str, path: &Path, cause: String, want: &'static str) -> TlsError {
+    TlsError::Unfit { key, path: path.into(), cause, want }
 }
 
 /// The certificates of a file, at least one.
@@ -149,69 +158,83 @@ fn certificates(
     path: &Path,
     text: &[u8],
 ) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let unfit = |cause| {
-        let (path, want) = (path.into(), "one or more certificates (PEM)");
-        TlsError::Unfit { key, path, cause, want }
-    };
+    let unfit = |cause| unfit(key, path, cause, "one or more certificates (PEM)");
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
     let all = all.map_err(|e| unfit(e.to_string()))?;
     if all.is_empty() { Err(unfit("there is none".into())) } else { Ok(all) }
 }
 
+fn private_key(
+    key: &'static str,
+    path: &Path,
+    text: &[u8],
+) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_slice(text)
+        .map_err(|e| unfit(key, path, e.to_string(), "a private key (PEM)"))
+}
+
+/// The keys of the configuration that name the files of processes.
+const CERTIFICATE: &str = "cluster.tls.certificate";
+const KEY: &str = "cluster.tls.key";
+const AUTHORITY: &str = "cluster.tls.authority";
+
 impl Tls {
-    /// Reads what the configuration names.
+    /// Reads what the configuration names, and follows its changes.
     ///
     /// # Errors
     /// [`TlsError`]: a file cannot be read, is no certificate or key, or the key is another
     /// certificate's.
     pub fn load(settings: &TlsSettings) -> Result<Tls, TlsError> {
+        let settings = settings.clone();
+        let files = vec![
+            (CERTIFICATE, settings.certificate.clone()),
+            (KEY, settings.key.clone()),
+            (AUTHORITY, settings.authority.clone()),
+        ];
+        let make = move |contents: &[Vec<u8>]| Inner::new(&settings, contents);
+        Ok(Tls(Reloading::start(files, make)?))
+    }
+
+    /// For peers that call: only those with a certificate are let in.
+    pub(crate) fn serve(&self) -> Arc<ServerConfig> {
+        self.0.current().serve.clone()
+    }
+
+    /// For calling peers.
+    pub(crate) fn call(&self) -> Arc<ClientConfig> {
+        self.0.current().call.clone()
+    }
+
+    /// For calling a database.
+    pub(crate) fn database(&self) -> Arc<ClientConfig> {
+        self.0.current().database.clone()
+    }
+
+    /// For calling etcd.
+    pub(crate) fn etcd(&self) -> TlsOptions {
+        self.0.current().etcd.clone()
+    }
+}
+
+impl Inner {
+    fn new(settings: &TlsSettings, contents: &[Vec<u8>]) -> Result<Inner, TlsError> {
         let TlsSettings { certificate, key, authority } = settings;
-        let [chain_text, key_text, roots_text] =
-            [("certificate", certificate), ("key", key), ("authority", authority)]
-                .map(|(name, path)| read(name, path));
-        let (chain_text, key_text, roots_text) = (chain_text?, key_text?, roots_text?);
-        let unfit = |key, path: &Path, cause: String, want| TlsError::Unfit {
-            key,
-            path: path.into(),
-            cause,
-            want,
-        };
-        let private = PrivateKeyDer::from_pem_slice(&key_text)
-            .map_err(|e| unfit("key", key, e.to_string(), "a private key (PEM)"))?;
+        let [chain_text, key_text, roots_text] = contents else { return Err(TlsError::Ended) };
+        let private = private_key(KEY, key, key_text)?;
         let mut roots = RootCertStore::empty();
-        for root in certificates("authority", authority, &roots_text)? {
+        for root in certificates(AUTHORITY, authority, roots_text)? {
             let want = "the certificates of authorities (PEM)";
-            roots.add(root).map_err(|e| unfit("authority", authority, e.to_string(), want))?;
+            roots.add(root).map_err(|e| unfit(AUTHORITY, authority, e.to_string(), want))?;
         }
-        let chain = certificates("certificate", certificate, &chain_text)?;
+        let chain = certificates(CERTIFICATE, certificate, chain_text)?;
         let identity = Identity::from_pem(chain_text, key_text);
         let etcd =
             TlsOptions::new().ca_certificate(Certificate::from_pem(roots_text)).identity(identity);
         let files = Files { chain, key: private, roots };
         // The key is not the certificate's, or neither is of a kind that is known here.
         let (serve, call, database) = configs(&files)
-            .map_err(|e| unfit("key", key, e.to_string(), "the key of cluster.tls.certificate"))?;
-        Ok(Tls(Arc::new(Inner { serve, call, database, etcd })))
-    }
-
-    /// For peers that call: only those with a certificate are let in.
-    pub(crate) fn serve(&self) -> &Arc<ServerConfig> {
-        &self.0.serve
-    }
-
-    /// For calling peers.
-    pub(crate) fn call(&self) -> &Arc<ClientConfig> {
-        &self.0.call
-    }
-
-    /// For calling a database.
-    pub(crate) fn database(&self) -> &Arc<ClientConfig> {
-        &self.0.database
-    }
-
-    /// For calling etcd.
-    pub(crate) fn etcd(&self) -> &TlsOptions {
-        &self.0.etcd
+            .map_err(|e| unfit(KEY, key, e.to_string(), "the key of cluster.tls.certificate"))?;
+        Ok(Inner { serve, call, database, etcd })
     }
 }
 

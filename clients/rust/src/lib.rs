@@ -41,6 +41,7 @@ mod numbers;
 mod player;
 mod session;
 mod transport;
+mod trust;
 mod view;
 mod walker;
 
@@ -48,6 +49,7 @@ pub use clock::Clock;
 pub use player::{Player, Retry};
 pub use session::{Client, Event, Receiver, Sender, join_at};
 pub use transport::{Messages, Network, Out};
+pub use trust::{Trust, TrustError};
 pub use view::{Seen, View, ViewError};
 pub use walker::Walker;
 
@@ -57,12 +59,17 @@ use purview::wire::client::Refused;
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The URL is not one of the two kinds that a server speaks.
-    #[error("cannot connect to {url:?}: want ws://host:port/ or tcp://host:port")]
+    /// The URL is not one of the kinds that a server speaks.
+    #[error(
+        "cannot connect to {url:?}: want ws://host:port/, wss://host:port/, tcp://host:port or tls://host:port"
+    )]
     BadUrl {
         /// What was given.
         url: String,
     },
+    /// There is nothing to judge the server's certificate by.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
     /// The network failed; the session is over.
     #[error("network: {0}")]
     Io(#[from] std::io::Error),

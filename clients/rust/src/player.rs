@@ -29,6 +29,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::numbers::Numbers;
 use crate::transport::Network;
+use crate::trust::Trust;
 use crate::walker::form_of;
 use crate::{Client, ClientError, Event, Receiver, Sender, Walker};
 
@@ -109,7 +110,7 @@ enum Line {
 
 /// A player in a scene, over one connection after another.
 pub struct Player {
-    network: Option<Arc<dyn Network>>,
+    carrier: Carrier,
     urls: Arc<[String]>,
     /// Which address the present connection goes to.
     at: usize,
@@ -135,7 +136,21 @@ impl Player {
         join: Join,
         retry: Retry,
     ) -> Result<(Player, Joined), ClientError> {
-        Player::join_over(None, urls, token, join, retry).await
+        Player::join_trusting(Trust::platform(), urls, token, join, retry).await
+    }
+
+    /// The same with other authorities for `wss://` and `tls://` than those of the machine.
+    ///
+    /// # Errors
+    /// As [`Player::join`].
+    pub async fn join_trusting(
+        trust: Trust,
+        urls: &[String],
+        token: &str,
+        join: Join,
+        retry: Retry,
+    ) -> Result<(Player, Joined), ClientError> {
+        Player::join_over(Carrier::Machine(trust), urls, token, join, retry).await
     }
 
     /// The same by another network than the machine's.
@@ -149,11 +164,11 @@ impl Player {
         join: Join,
         retry: Retry,
     ) -> Result<(Player, Joined), ClientError> {
-        Player::join_over(Some(network), urls, token, join, retry).await
+        Player::join_over(Carrier::Given(network), urls, token, join, retry).await
     }
 
     async fn join_over(
-        network: Option<Arc<dyn Network>>,
+        carrier: Carrier,
         urls: &[String],
         token: &str,
         join: Join,
@@ -161,7 +176,7 @@ impl Player {
     ) -> Result<(Player, Joined), ClientError> {
         let mut failed = ClientError::BadUrl { url: String::new() };
         for (at, url) in urls.iter().enumerate() {
-            let mut client = match connect(network.as_deref(), url, token).await {
+            let mut client = match connect(&carrier, url, token).await {
                 Ok(client) => client,
                 Err(error) => {
                     failed = error;
@@ -171,7 +186,7 @@ impl Player {
             let joined = client.join(join).await?;
             let welcome = client.welcome().clone();
             let player = Player {
-                network,
+                carrier,
                 urls: urls.into(),
                 at,
                 retry,
@@ -436,7 +451,7 @@ impl Player {
             return;
         };
         let way = Way {
-            network: self.network.clone(),
+            carrier: self.carrier.clone(),
             urls: self.urls.clone(),
             at: self.at + 1,
             retry: self.retry,
@@ -467,20 +482,24 @@ impl Player {
 }
 
 /// Connects and says hello.
-async fn connect(
-    network: Option<&dyn Network>,
-    url: &str,
-    token: &str,
-) -> Result<Client, ClientError> {
-    match network {
-        Some(network) => Client::connect_by(network, url, token).await,
-        None => Client::connect(url, token).await,
+async fn connect(carrier: &Carrier, url: &str, token: &str) -> Result<Client, ClientError> {
+    match carrier {
+        Carrier::Given(network) => Client::connect_by(&**network, url, token).await,
+        Carrier::Machine(trust) => Client::connect_trusting(trust, url, token).await,
     }
+}
+
+/// What connections are made by.
+#[derive(Clone)]
+enum Carrier {
+    /// The machine's network.
+    Machine(Trust),
+    Given(Arc<dyn Network>),
 }
 
 /// What is needed to come back.
 struct Way {
-    network: Option<Arc<dyn Network>>,
+    carrier: Carrier,
     urls: Arc<[String]>,
     at: usize,
     retry: Retry,
@@ -492,7 +511,7 @@ struct Way {
 impl Way {
     async fn come_back(self) -> Result<Back, ClientError> {
         let until = Instant::now() + self.retry.patience;
-        let jitter = Jitter::new(self.network.clone());
+        let jitter = Jitter::new(&self.carrier);
         let mut pause = self.retry.first;
         // Many who lost the same gateway do not all knock at the same door at the same time.
         sleep(jitter.below(pause)).await;
@@ -513,7 +532,7 @@ impl Way {
 
     async fn attempt(&self, at: usize) -> Result<Back, ClientError> {
         let url = self.urls.get(at).map(String::as_str).unwrap_or_default();
-        let mut client = connect(self.network.as_deref(), url, &self.token).await?;
+        let mut client = connect(&self.carrier, url, &self.token).await?;
         let joined = client.resume(&self.token, self.ack).await?;
         {
             let mut outbox = lock(&self.outbox);
@@ -553,9 +572,10 @@ fn is_final(error: &ClientError) -> bool {
         ClientError::Closed { code, .. } => {
             matches!(code, Some(CloseCode::Token | CloseCode::Version | CloseCode::Replaced))
         }
-        ClientError::BadUrl { .. } | ClientError::Decode(_) | ClientError::Unexpected { .. } => {
-            true
-        }
+        ClientError::BadUrl { .. }
+        | ClientError::Trust(_)
+        | ClientError::Decode(_)
+        | ClientError::Unexpected { .. } => true,
         ClientError::Io(_) | ClientError::WebSocket(_) | ClientError::Behind(_) => false,
     }
 }
@@ -567,8 +587,11 @@ enum Jitter {
 }
 
 impl Jitter {
-    fn new(network: Option<Arc<dyn Network>>) -> Jitter {
-        network.map_or_else(|| Jitter::Own(RandomState::new()), Jitter::Given)
+    fn new(carrier: &Carrier) -> Jitter {
+        match carrier {
+            Carrier::Machine(_) => Jitter::Own(RandomState::new()),
+            Carrier::Given(network) => Jitter::Given(network.clone()),
+        }
     }
 
     /// A time below `most`.

@@ -18,10 +18,10 @@ use purview::wire::client::{
 };
 use purview::wire::{CloseCode, ErrorCode, Frame, PROTOCOL_VERSION};
 
-use crate::ClientError;
 use crate::numbers::Numbers;
 use crate::transport::{self, Incoming, Messages, Network, Reader, Writer};
 use crate::walker::{Walker, form_of};
+use crate::{ClientError, Trust};
 
 /// What a server tells a client that has been welcomed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,13 +76,26 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to `ws://host:port/` or `tcp://host:port` and says hello with `token`.
+    /// Connects to `ws://host:port/` or `tcp://host:port`, or to `wss://host:port/` or `tls://host:port` with
+    /// [`Trust::platform`], and says hello with `token`.
     ///
     /// # Errors
     /// A bad URL, a failed connection, or a server that does not welcome the client (its reason is
     /// in [`ClientError::Closed`]).
     pub async fn connect(url: &str, token: &str) -> Result<Client, ClientError> {
-        let (writer, reader) = transport::open(url).await?;
+        Client::connect_trusting(&Trust::platform(), url, token).await
+    }
+
+    /// The same with other authorities for `wss://` and `tls://` than those of the machine.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub async fn connect_trusting(
+        trust: &Trust,
+        url: &str,
+        token: &str,
+    ) -> Result<Client, ClientError> {
+        let (writer, reader) = transport::open(url, trust).await?;
         Client::welcomed(writer, reader, token).await
     }
 

@@ -9,14 +9,20 @@ use futures::future::BoxFuture;
 use futures::stream::{BoxStream, SplitSink, SplitStream};
 use futures::{Sink, SinkExt, StreamExt};
 use purview::wire::{CloseCode, DecodeError, MAX_SERVER_FRAME};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_util::either::Either;
 
-use crate::ClientError;
+use crate::{ClientError, Trust};
+
+/// A connection, plain or encrypted.
+type Socket = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// What comes in.
 pub(crate) enum Incoming {
@@ -48,47 +54,56 @@ pub trait Network: Send + Sync {
 
 pub(crate) enum Reader {
     Messages(BoxStream<'static, Bytes>),
-    Ws(SplitStream<WebSocketStream<TcpStream>>),
-    Tcp { half: OwnedReadHalf, buf: BytesMut },
+    Ws(SplitStream<WebSocketStream<Socket>>),
+    Tcp { half: ReadHalf<Socket>, buf: BytesMut },
 }
 
 pub(crate) enum Writer {
     /// `None` once it has failed: whoever made it need not expect to be used after that.
     Messages(Option<Out>),
-    Ws(SplitSink<WebSocketStream<TcpStream>, Message>),
-    Tcp(OwnedWriteHalf),
+    Ws(SplitSink<WebSocketStream<Socket>, Message>),
+    Tcp(WriteHalf<Socket>),
 }
 
-/// Opens a connection to `ws://host:port/...` or `tcp://host:port`.
-pub(crate) async fn open(url: &str) -> Result<(Writer, Reader), ClientError> {
+/// Opens a connection to `ws://host:port/...` or `tcp://host:port`; to `wss://...` or `tls://...` with a server
+/// that `trust` believes.
+pub(crate) async fn open(url: &str, trust: &Trust) -> Result<(Writer, Reader), ClientError> {
     let bad = || ClientError::BadUrl { url: url.into() };
     let (scheme, rest) = url.split_once("://").ok_or_else(bad)?;
-    let host = rest.split(['/', '?']).next().unwrap_or(rest);
-    if !host.contains(':') {
-        return Err(bad());
-    }
-    match scheme {
-        "tcp" => {
-            let (read, write) = connect(host).await?.into_split();
-            Ok((Writer::Tcp(write), Reader::Tcp { half: read, buf: BytesMut::new() }))
+    let (is_web, is_secure) = match scheme {
+        "ws" => (true, false),
+        "wss" => (true, true),
+        "tcp" => (false, false),
+        "tls" => (false, true),
+        _ => return Err(bad()),
+    };
+    let address = rest.split(['/', '?']).next().unwrap_or(rest);
+    let (host, _port) = address.rsplit_once(':').ok_or_else(bad)?;
+    let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let stream = match is_secure {
+        false => Either::Left(connect(address).await?),
+        true => {
+            let name = ServerName::try_from(name).map_err(|_| bad())?;
+            let connector = TlsConnector::from(trust.config()?);
+            let stream = connect(address).await?;
+            Either::Right(Box::new(connector.connect(name, stream).await?))
         }
-        "ws" => {
-            let config = WebSocketConfig::default()
-                .max_message_size(Some(MAX_SERVER_FRAME))
-                .max_frame_size(Some(MAX_SERVER_FRAME))
-                .read_buffer_size(16 * 1024);
-            let stream = connect(host).await?;
-            let (ws, _) =
-                tokio_tungstenite::client_async_with_config(url, stream, Some(config)).await?;
-            let (write, read) = ws.split();
-            Ok((Writer::Ws(write), Reader::Ws(read)))
-        }
-        _ => Err(bad()),
+    };
+    if !is_web {
+        let (read, write) = tokio::io::split(stream);
+        return Ok((Writer::Tcp(write), Reader::Tcp { half: read, buf: BytesMut::new() }));
     }
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MAX_SERVER_FRAME))
+        .max_frame_size(Some(MAX_SERVER_FRAME))
+        .read_buffer_size(16 * 1024);
+    let (ws, _) = tokio_tungstenite::client_async_with_config(url, stream, Some(config)).await?;
+    let (write, read) = ws.split();
+    Ok((Writer::Ws(write), Reader::Ws(read)))
 }
 
-async fn connect(host: &str) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(host).await?;
+async fn connect(address: &str) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
     // One small message per input: waiting to fill a segment would only add delay.
     stream.set_nodelay(true)?;
     Ok(stream)
@@ -152,7 +167,7 @@ fn ended() -> Incoming {
 }
 
 fn poll_ws(
-    ws: &mut SplitStream<WebSocketStream<TcpStream>>,
+    ws: &mut SplitStream<WebSocketStream<Socket>>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Incoming, ClientError>> {
     loop {
@@ -180,7 +195,7 @@ fn poll_ws(
 }
 
 fn poll_tcp(
-    half: &mut OwnedReadHalf,
+    half: &mut ReadHalf<Socket>,
     buf: &mut BytesMut,
     cx: &mut Context<'_>,
 ) -> Poll<Result<Incoming, ClientError>> {

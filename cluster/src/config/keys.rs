@@ -118,6 +118,14 @@ keys! {
     CAPACITY: "capacity", Form::Count(1, 1_000_000),
         "How much this node carries, against the others: one of 200 gets twice as much as one of 100.";
 
+    LISTENER_TLS: "tls", Form::Text("a section with `certificate` and `key`"),
+        "The certificate that is shown to whoever connects. Without it, plain.";
+    LISTENER_CERTIFICATE: "certificate",
+        Form::Text("the path of a file (PEM), from this file's folder"),
+        "The certificate, with those between it and its authority. It is read again when it changes.";
+    LISTENER_KEY: "key", Form::Text("the path of a file (PEM), from this file's folder"),
+        "The private key of that certificate. It is read again when it changes.";
+
     TLS: "tls", Form::Text("a section, [cluster.tls]"),
         "Certificates: with them peers, etcd and PostgreSQL are talked to by mutual TLS alone. Without it, plain.";
     CERTIFICATE: "certificate", Form::Text("the path of a file (PEM), from this file's folder"),

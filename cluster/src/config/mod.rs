@@ -38,8 +38,8 @@ use crate::terrain::{self, MapSpec};
 
 pub use error::{ConfigError, ConfigErrors};
 pub use settings::{
-    ClusterSettings, ConsoleSettings, GatewaySettings, LogFormat, LogSettings, Secret, SecretError,
-    ServerSettings, TlsSettings, TokenSettings,
+    CertificateSettings, ClusterSettings, ConsoleSettings, GatewaySettings, LogFormat, LogSettings,
+    Secret, SecretError, ServerSettings, TlsSettings, TokenSettings,
 };
 pub use tree::{Origin, Override, OverrideError};
 
@@ -227,7 +227,7 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     let mut s = Section::new("", Some(root));
     let tick_ms = s.quantity(&keys::TICK, d.tick_ms.into()) as u32;
     let server = settings::server(&mut s, folder);
-    let gateway = settings::gateway(&mut s);
+    let gateway = settings::gateway(&mut s, folder);
     let console = settings::console(&mut s, folder);
     let cluster = settings::cluster(&mut s, folder);
     let token = settings::token(&mut s, folder);

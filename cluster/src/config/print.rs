@@ -8,7 +8,7 @@ use purview::scene::{RangeSet, SceneSpec, Visibility};
 
 use super::keys::{self, Key};
 use super::units::Quantity;
-use super::{ClusterSettings, Config, GatewaySettings, LogFormat};
+use super::{CertificateSettings, ClusterSettings, Config, GatewaySettings, LogFormat};
 use crate::terrain::{DoorSpec, MapSpec, Shade};
 
 /// The text of `config`.
@@ -39,6 +39,7 @@ pub(super) fn print(config: &Config) -> String {
             out.0.push_str("# token_file = \"console.token\"\n");
         }
     }
+    listener_tls(&mut out, "[console.tls]", config.console.tls.as_ref());
     cluster(&mut out, &config.cluster, &d.cluster);
     out.section("[token]");
     match &config.token.secret_file {
@@ -99,6 +100,15 @@ fn gateway(out: &mut Page, g: &GatewaySettings, d: &GatewaySettings) {
     out.key(&keys::SLOW_CLOSE, &time(g.slow_close), &time(d.slow_close));
     out.key(&keys::LINGER, &time(g.linger), &time(d.linger));
     out.key(&keys::MAX_SESSIONS, &g.max_sessions, &d.max_sessions);
+    listener_tls(out, "[gateway.tls]", g.tls.as_ref());
+}
+
+fn listener_tls(out: &mut Page, header: &str, tls: Option<&CertificateSettings>) {
+    let Some(tls) = tls else { return out.about(&keys::LISTENER_TLS, &"none") };
+    out.section(header);
+    let path = |file: &std::path::Path| text(&file.to_string_lossy());
+    out.key(&keys::LISTENER_CERTIFICATE, &path(&tls.certificate), &"none");
+    out.key(&keys::LISTENER_KEY, &path(&tls.key), &"none");
 }
 
 fn scene(out: &mut Page, s: &SceneSpec, d: &SceneSpec, tick_ms: u32) {

@@ -51,6 +51,8 @@ pub struct GatewaySettings {
     pub linger: Duration,
     /// Sessions at once.
     pub max_sessions: usize,
+    /// The certificate that clients are shown; `None`: they are talked to plain.
+    pub tls: Option<CertificateSettings>,
 }
 
 impl Default for GatewaySettings {
@@ -66,6 +68,7 @@ impl Default for GatewaySettings {
             slow_close: Duration::from_secs(10),
             linger: Duration::from_secs(10),
             max_sessions: 20_000,
+            tls: None,
         }
     }
 }
@@ -77,11 +80,13 @@ pub struct ConsoleSettings {
     pub listen: Option<SocketAddr>,
     /// File with the token that the API asks for; `None`: none on loopback, elsewhere one for each run.
     pub token_file: Option<PathBuf>,
+    /// The certificate that it shows; `None`: it is served plain.
+    pub tls: Option<CertificateSettings>,
 }
 
 impl Default for ConsoleSettings {
     fn default() -> Self {
-        ConsoleSettings { listen: Some(local(7780)), token_file: None }
+        ConsoleSettings { listen: Some(local(7780)), token_file: None, tls: None }
     }
 }
 
@@ -110,6 +115,15 @@ pub struct ClusterSettings {
     pub capacity: u32,
     /// Certificates for peers, etcd and PostgreSQL; `None`: all are talked to plain.
     pub tls: Option<TlsSettings>,
+}
+
+/// Where the certificate of a listener is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateSettings {
+    /// The certificate, with those between it and its authority.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 /// Where the certificates are.
@@ -251,7 +265,7 @@ pub(super) fn server(root: &mut Section<'_>, folder: &Path) -> ServerSettings {
     settings
 }
 
-pub(super) fn gateway(root: &mut Section<'_>) -> GatewaySettings {
+pub(super) fn gateway(root: &mut Section<'_>, folder: &Path) -> GatewaySettings {
     let mut s = root.section("gateway");
     let d = GatewaySettings::default();
     let settings = GatewaySettings {
@@ -265,6 +279,7 @@ pub(super) fn gateway(root: &mut Section<'_>) -> GatewaySettings {
         slow_close: time(&mut s, &keys::SLOW_CLOSE, d.slow_close),
         linger: time(&mut s, &keys::LINGER, d.linger),
         max_sessions: s.count(&keys::MAX_SESSIONS, d.max_sessions as i64) as usize,
+        tls: listener_tls(&mut s, folder),
     };
     root.close(s);
     settings
@@ -279,8 +294,9 @@ pub(super) fn console(root: &mut Section<'_>, folder: &Path) -> ConsoleSettings 
          console.token_file",
     );
     let token_file = s.path(&keys::TOKEN_FILE, folder);
+    let tls = listener_tls(&mut s, folder);
     root.close(s);
-    ConsoleSettings { listen, token_file }
+    ConsoleSettings { listen, token_file, tls }
 }
 
 pub(super) fn cluster(root: &mut Section<'_>, folder: &Path) -> ClusterSettings {
@@ -304,19 +320,38 @@ pub(super) fn cluster(root: &mut Section<'_>, folder: &Path) -> ClusterSettings 
     settings
 }
 
+/// The certificate of a listener: all of it or none of it.
+fn listener_tls(parent: &mut Section<'_>, folder: &Path) -> Option<CertificateSettings> {
+    let mut s = parent.section(keys::LISTENER_TLS.name);
+    let all = [&keys::LISTENER_CERTIFICATE, &keys::LISTENER_KEY];
+    let [certificate, key] = together(&mut s, folder, all, "certificate and key stand together");
+    parent.close(s);
+    Some(CertificateSettings { certificate: certificate?, key: key? })
+}
+
 /// The certificates: all of it or none of it.
 fn tls(cluster: &mut Section<'_>, folder: &Path) -> Option<TlsSettings> {
     let mut s = cluster.section(keys::TLS.name);
     let all = [&keys::CERTIFICATE, &keys::PRIVATE_KEY, &keys::AUTHORITY];
+    let rule = "certificate, key and authority stand together";
+    let [certificate, key, authority] = together(&mut s, folder, all, rule);
+    cluster.close(s);
+    Some(TlsSettings { certificate: certificate?, key: key?, authority: authority? })
+}
+
+/// Paths of which all are given or none.
+fn together<const N: usize>(
+    s: &mut Section<'_>,
+    folder: &Path,
+    all: [&Key; N],
+    rule: &str,
+) -> [Option<PathBuf>; N] {
     let paths = all.map(|key| s.path(key, folder));
     let any = paths.iter().any(Option::is_some);
     for (key, _) in all.iter().zip(&paths).filter(|(_, path)| any && path.is_none()) {
-        let rule = "is missing; certificate, key and authority stand together";
-        s.missing(key, rule);
+        s.missing(key, &format!("is missing; {rule}"));
     }
-    cluster.close(s);
-    let [certificate, key, authority] = paths;
-    Some(TlsSettings { certificate: certificate?, key: key?, authority: authority? })
+    paths
 }
 
 /// With certificates nothing is said plain, and without them nothing can be said else.

@@ -141,7 +141,8 @@ pub fn token_at(url: &str) -> Option<String> {
 
 /// Where a console is that is called on this machine's loopback.
 pub fn on_loopback(url: &str) -> Option<SocketAddr> {
-    let host = url.strip_prefix("http://")?.split('/').next()?.replace("localhost:", "127.0.0.1:");
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"))?;
+    let host = rest.split('/').next()?.replace("localhost:", "127.0.0.1:");
     host.parse().ok().filter(|addr: &SocketAddr| addr.ip().is_loopback())
 }
 

@@ -7,10 +7,12 @@ mod people;
 mod why;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use bytes::Bytes;
 use clap::{Args, Subcommand};
+use purview_client::{Trust, TrustError};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::CommonArgs;
@@ -61,6 +63,9 @@ pub struct ConsoleArgs {
     /// something everywhere. Default: that of the configuration's `console.token_file`, or of a run on this machine.
     #[arg(long, value_name = "TOKEN", env = http::TOKEN_VAR, hide_env_values = true)]
     pub token: Option<String>,
+    /// A file (PEM) with the authorities that are believed of https://; default: those of the machine.
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
     /// File, overrides and log level.
     #[command(flatten)]
     pub common: CommonArgs,
@@ -80,6 +85,9 @@ pub enum CtlError {
     /// The configuration leaves the port to the system.
     #[error("console.listen is {0}: the port is any free one; say which with --console")]
     AnyPort(SocketAddr),
+    /// There is nothing to judge the console's certificate by.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
     /// There is no answer.
     #[error("{0}; is the server up, and is this its console? --console URL names another")]
     NoAnswer(HttpError),
@@ -120,10 +128,12 @@ impl ConsoleArgs {
         if let Some(url) = &self.console {
             return Ok(url.clone());
         }
-        match self.common.load()?.console.listen {
+        let console = self.common.load()?.console;
+        let scheme = if console.tls.is_some() { "https" } else { "http" };
+        match console.listen {
             None => Err(CtlError::Off),
             Some(addr) if addr.port() == 0 => Err(CtlError::AnyPort(addr)),
-            Some(addr) => Ok(format!("http://{}", from_here(addr))),
+            Some(addr) => Ok(format!("{scheme}://{}", from_here(addr))),
         }
     }
 
@@ -137,13 +147,18 @@ impl ConsoleArgs {
         self.token.clone().or_else(of_file)
     }
 
+    fn caller(&self) -> Result<http::Caller, CtlError> {
+        let trust = self.ca.as_deref().map(Trust::file).transpose()?.unwrap_or_default();
+        Ok(http::Caller { token: self.token(), trust })
+    }
+
     /// What the console answers to `GET` of `path`.
     ///
     /// # Errors
     /// [`CtlError`]; also when the console answers with an error.
     pub async fn get(&self, path: &str) -> Result<Told, CtlError> {
         let url = self.url()?;
-        let answer = http::get_as(&url, path, self.token().as_deref()).await;
+        let answer = self.caller()?.get(&url, path).await;
         told(url, answer)
     }
 
@@ -155,7 +170,7 @@ impl ConsoleArgs {
         let url = self.url()?;
         // Orders are plain data.
         let body = serde_json::to_vec(order).unwrap_or_default();
-        let answer = http::post_as(&url, path, body.into(), self.token().as_deref()).await;
+        let answer = self.caller()?.post(&url, path, body.into()).await;
         told(url, answer)
     }
 }
@@ -163,6 +178,7 @@ impl ConsoleArgs {
 fn told(url: String, answer: Result<Answer, HttpError>) -> Result<Told, CtlError> {
     let Answer { status, body } = answer.map_err(|e| match e {
         HttpError::BadUrl(_) => CtlError::BadUrl(e),
+        HttpError::Trust(e) => CtlError::Trust(e),
         HttpError::NoAnswer { .. } | HttpError::Silent { .. } => CtlError::NoAnswer(e),
     })?;
     if (200..300).contains(&status) {
@@ -236,7 +252,7 @@ mod tests {
     fn url(listen: &str) -> Result<String, CtlError> {
         let set = vec![format!("console.listen={listen}").parse().unwrap()];
         let common = CommonArgs { set, ..CommonArgs::default() };
-        ConsoleArgs { console: None, token: None, common }.url()
+        ConsoleArgs { console: None, token: None, ca: None, common }.url()
     }
 
     #[test]
@@ -245,6 +261,15 @@ mod tests {
         assert_eq!(url("10.0.0.7:80").unwrap(), "http://10.0.0.7:80");
         assert_eq!(url("0.0.0.0:7780").unwrap(), "http://127.0.0.1:7780");
         assert_eq!(url("[::]:7780").unwrap(), "http://[::1]:7780");
+    }
+
+    #[test]
+    fn a_console_with_a_certificate_is_called_by_tls() {
+        let set = ["console.listen=10.0.0.7:80", "console.tls.certificate=a", "console.tls.key=b"];
+        let set = set.map(|set| set.parse().unwrap()).into();
+        let common = CommonArgs { set, ..CommonArgs::default() };
+        let args = ConsoleArgs { console: None, token: None, ca: None, common };
+        assert_eq!(args.url().unwrap(), "https://10.0.0.7:80");
     }
 
     #[test]
@@ -257,7 +282,8 @@ mod tests {
     #[test]
     fn a_console_that_is_named_needs_no_configuration() {
         let common = CommonArgs { file: Some("/no/such.toml".into()), ..CommonArgs::default() };
-        let args = ConsoleArgs { console: Some("http://h:1".into()), token: None, common };
+        let args =
+            ConsoleArgs { console: Some("http://h:1".into()), token: None, ca: None, common };
         assert_eq!(args.url().unwrap(), "http://h:1");
     }
 }

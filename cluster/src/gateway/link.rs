@@ -13,10 +13,10 @@ use purview::actor::sink::{ClientOut, ClientQueue};
 use purview::wire::client::Closing;
 use purview::wire::{CloseCode, ServerMsg};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::metrics::GatewayMetrics;
+use super::socket::Socket;
 
 /// Most messages that are written before they are flushed.
 const MAX_BATCH: u64 = 64;
@@ -246,7 +246,7 @@ pub(super) async fn last_word(
 
 /// Lets the client read its last messages before the socket goes: closing a socket with unread data
 /// resets the connection, and a reset takes away what the client has not read.
-pub(super) async fn linger(mut socket: TcpStream, patience: Duration) {
+pub(super) async fn linger(mut socket: Socket, patience: Duration) {
     let drain = async {
         socket.shutdown().await?;
         let mut unread = [0; 1_024];

@@ -6,6 +6,7 @@
 
 mod link;
 mod metrics;
+mod socket;
 mod tcp;
 pub mod token;
 mod ws;
@@ -23,6 +24,7 @@ use purview::scene::player::PlayerConfig;
 use purview::wire::CloseCode;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
 pub use self::metrics::GatewayMetrics;
 pub use self::token::Tokens;
@@ -30,6 +32,9 @@ pub use self::token::Tokens;
 pub(crate) use self::link::{Broken, Heard, Inbound, Outbound};
 use self::link::{Link, last_word, linger};
 use self::metrics::Open;
+use crate::config::CertificateSettings;
+use crate::tls::server::ServerTls;
+use crate::tls::{self, TlsError};
 
 /// Connections beyond the cap that are told so; still more are dropped without a word.
 const TURNED_AWAY_AT_ONCE: u64 = 64;
@@ -65,6 +70,8 @@ pub struct GatewayConfig {
     /// The kernel's send buffer per connection, in bytes. What lies there can no longer be
     /// replaced by newer state, so a small one keeps slow clients up to date.
     pub send_buffer: u32,
+    /// The certificate that clients are shown; `None`: they are talked to plain.
+    pub tls: Option<CertificateSettings>,
 }
 
 impl Default for GatewayConfig {
@@ -83,6 +90,7 @@ impl Default for GatewayConfig {
             close_grace: Duration::from_secs(2),
             check_every: Duration::from_millis(250),
             send_buffer: 64 * 1_024,
+            tls: None,
         }
     }
 }
@@ -114,6 +122,9 @@ pub enum GatewayError {
         /// What went wrong.
         source: std::io::Error,
     },
+    /// The certificate that clients would be shown cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// There is no arbiter to run sessions on.
     #[error("a gateway needs an arbiter to run its sessions on")]
     NoArbiter,
@@ -124,6 +135,7 @@ pub enum GatewayError {
 pub struct Gateway {
     ws_addr: Option<SocketAddr>,
     tcp_addr: Option<SocketAddr>,
+    secure: bool,
     metrics: Arc<GatewayMetrics>,
     stop: watch::Sender<bool>,
     patience: Duration,
@@ -138,6 +150,7 @@ enum Carrier {
 /// What all connections share.
 struct Shared {
     config: GatewayConfig,
+    tls: Option<ServerTls>,
     directory: Arc<Directory>,
     tokens: TokenCheck,
     passes: Arc<dyn Passes>,
@@ -168,6 +181,8 @@ impl Gateway {
             })
             .transpose()
         };
+        let tls = config.tls.as_ref().map(|files| ServerTls::load(tls::server::GATEWAY, files));
+        let tls = tls.transpose()?;
         let ws = bind(config.ws_addr)?;
         let tcp = bind(config.tcp_addr)?;
         let (stop, stopping) = watch::channel(false);
@@ -175,6 +190,7 @@ impl Gateway {
         let gateway = Gateway {
             ws_addr: ws.as_ref().map(|(addr, _)| *addr),
             tcp_addr: tcp.as_ref().map(|(addr, _)| *addr),
+            secure: tls.is_some(),
             metrics: Arc::clone(&metrics),
             stop,
             patience: config.close_grace * 2 + Duration::from_secs(1),
@@ -184,11 +200,20 @@ impl Gateway {
             tokens.verify(token).map(|claims| claims.sub).map_err(|e| e.to_string())
         });
         let next_arbiter = AtomicUsize::new(0);
-        let shared =
-            Arc::new(Shared { config, directory, tokens, passes, metrics, arbiters, next_arbiter });
+        let shared = Arc::new(Shared {
+            config,
+            tls,
+            directory,
+            tokens,
+            passes,
+            metrics,
+            arbiters,
+            next_arbiter,
+        });
         for (listener, carrier) in [(ws, Carrier::WebSocket), (tcp, Carrier::Tcp)] {
             if let Some((addr, listener)) = listener {
-                tracing::info!(%addr, ?carrier, "clients may connect");
+                let secure = shared.tls.is_some();
+                tracing::info!(%addr, ?carrier, secure, "clients may connect");
                 actix::spawn(accept(Arc::clone(&shared), listener, carrier, stopping.clone()));
             }
         }
@@ -208,6 +233,7 @@ impl Gateway {
         let (arbiters, next_arbiter) = (Vec::new(), AtomicUsize::new(0));
         let shared = Shared {
             config,
+            tls: None,
             directory,
             tokens,
             passes,
@@ -215,7 +241,8 @@ impl Gateway {
             arbiters,
             next_arbiter,
         };
-        let gateway = Gateway { ws_addr: None, tcp_addr: None, metrics, stop, patience };
+        let gateway =
+            Gateway { ws_addr: None, tcp_addr: None, secure: false, metrics, stop, patience };
         let stops = Arc::new(Mutex::new(Stops::default()));
         (gateway, Doors { shared: Arc::new(shared), stopping, stops })
     }
@@ -228,6 +255,11 @@ impl Gateway {
     /// Where TCP clients connect.
     pub fn tcp_addr(&self) -> Option<SocketAddr> {
         self.tcp_addr
+    }
+
+    /// Whether clients connect by `wss://` and `tls://`.
+    pub fn is_secure(&self) -> bool {
+        self.secure
     }
 
     /// What it counts.
@@ -367,13 +399,13 @@ impl Shared {
     ) -> std::io::Result<()> {
         let socket = TcpStream::from_std(socket)?;
         let full = before >= self.config.max_sessions;
+        // What comes before hello shares one limit of time.
+        let until = Instant::now() + self.config.handshake_timeout;
+        let socket = timeout_at(until, socket::secure(socket, self.tls.as_ref())).await??;
         let (said, socket) = match carrier {
             Carrier::WebSocket => {
-                let patience = self.config.handshake_timeout;
                 let (mut inbound, mut outbound) =
-                    tokio::time::timeout(patience, ws::accept(socket))
-                        .await?
-                        .map_err(std::io::Error::other)?;
+                    timeout_at(until, ws::accept(socket)).await?.map_err(std::io::Error::other)?;
                 let said = self.serve(&mut inbound, &mut outbound, full, stop).await;
                 (said, ws::socket(inbound, outbound))
             }

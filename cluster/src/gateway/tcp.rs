@@ -3,30 +3,29 @@
 use bytes::{Bytes, BytesMut};
 use purview::wire::framing::{self, Framer, FramingError};
 use purview::wire::{CloseCode, MAX_CLIENT_FRAME, MAX_SERVER_FRAME};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 
 use super::link::{Broken, Heard, Inbound, Outbound};
+use super::socket::Socket;
 
 /// Bytes that are gathered before they are written.
 const WRITE_BUFFER: usize = 16 * 1_024;
 
 pub(super) struct TcpIn {
-    socket: OwnedReadHalf,
+    socket: ReadHalf<Socket>,
     framer: Framer,
     /// Bytes that were read and not yet cut.
     unread: BytesMut,
 }
 
 pub(super) struct TcpOut {
-    socket: OwnedWriteHalf,
+    socket: WriteHalf<Socket>,
     unwritten: Vec<u8>,
 }
 
 /// The two halves of a connection.
-pub(super) fn split(socket: TcpStream) -> (TcpIn, TcpOut) {
-    let (read, write) = socket.into_split();
+pub(super) fn split(socket: Socket) -> (TcpIn, TcpOut) {
+    let (read, write) = tokio::io::split(socket);
     let framer = Framer::new(MAX_CLIENT_FRAME);
     (
         TcpIn { socket: read, framer, unread: BytesMut::new() },
@@ -35,8 +34,9 @@ pub(super) fn split(socket: TcpStream) -> (TcpIn, TcpOut) {
 }
 
 /// The socket below.
-pub(super) fn socket(inbound: TcpIn, outbound: TcpOut) -> Option<TcpStream> {
-    inbound.socket.reunite(outbound.socket).ok()
+pub(super) fn socket(inbound: TcpIn, outbound: TcpOut) -> Option<Socket> {
+    let is_whole = inbound.socket.is_pair_of(&outbound.socket);
+    is_whole.then(|| inbound.socket.unsplit(outbound.socket))
 }
 
 impl TcpIn {
@@ -94,7 +94,10 @@ impl Outbound for TcpOut {
     }
 
     async fn flush(&mut self) -> Result<(), Broken> {
-        let written = self.socket.write_all(&self.unwritten).await;
+        let mut written = self.socket.write_all(&self.unwritten).await;
+        if written.is_ok() {
+            written = self.socket.flush().await;
+        }
         self.unwritten.clear();
         // One big frame must not cost its memory for the rest of the session.
         self.unwritten.shrink_to(WRITE_BUFFER);

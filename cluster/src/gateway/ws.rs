@@ -4,23 +4,23 @@ use bytes::Bytes;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use purview::wire::{CloseCode, MAX_CLIENT_FRAME};
-use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, accept_async_with_config};
 
 use super::link::{Broken, Heard, Inbound, Outbound};
+use super::socket::Socket;
 
 /// Longest reason in a close frame, in bytes (RFC 6455: 125 with the code).
 const MAX_REASON: usize = 123;
 
-pub(super) struct WsIn(SplitStream<WebSocketStream<TcpStream>>);
+pub(super) struct WsIn(SplitStream<WebSocketStream<Socket>>);
 
-pub(super) struct WsOut(SplitSink<WebSocketStream<TcpStream>, Message>);
+pub(super) struct WsOut(SplitSink<WebSocketStream<Socket>, Message>);
 
 /// Shakes hands.
-pub(super) async fn accept(socket: TcpStream) -> Result<(WsIn, WsOut), Error> {
+pub(super) async fn accept(socket: Socket) -> Result<(WsIn, WsOut), Error> {
     // The library's own buffers are sized for few big streams; ours are many and small.
     let config = WebSocketConfig::default()
         .read_buffer_size(MAX_CLIENT_FRAME)
@@ -33,7 +33,7 @@ pub(super) async fn accept(socket: TcpStream) -> Result<(WsIn, WsOut), Error> {
 }
 
 /// The socket below.
-pub(super) fn socket(inn: WsIn, out: WsOut) -> Option<TcpStream> {
+pub(super) fn socket(inn: WsIn, out: WsOut) -> Option<Socket> {
     out.0.reunite(inn.0).ok().map(WebSocketStream::into_inner)
 }
 

@@ -50,13 +50,13 @@ impl Connection {
         let Some(tls) = tls else { return Ok(Connection::Plain(stream)) };
         let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(bare).map_err(|_| Untrusted::Name(host.into()))?;
-        let called = TlsConnector::from(tls.call().clone()).connect(name, stream).await;
+        let called = TlsConnector::from(tls.call()).connect(name, stream).await;
         called.map(|s| Connection::Secure(Box::new(s.into()))).map_err(|e| (&e).into())
     }
 
     /// Lets a caller in.
     async fn answer(stream: TcpStream, tls: Tls) -> Result<Connection, Untrusted> {
-        let answered = TlsAcceptor::from(tls.serve().clone()).accept(stream);
+        let answered = TlsAcceptor::from(tls.serve()).accept(stream);
         let answered = tokio::time::timeout(HANDSHAKE, answered).await;
         let answered = answered.map_err(|_| Untrusted::Slow)?;
         answered.map(|s| Connection::Secure(Box::new(s.into()))).map_err(|e| (&e).into())

@@ -208,7 +208,7 @@ async fn etcd(
 ) -> Result<Etcd, NodeError> {
     let endpoints = config.cluster.etcd.split(',').map(|e| e.trim().to_owned()).collect();
     let mut options = EtcdOptions::new(endpoints, config.cluster.name.clone());
-    options.tls = tls.map(|tls| tls.etcd().clone());
+    options.tls = tls.map(Tls::etcd);
     if let Some(checkpoints) = checkpoints {
         // An etcd that lost everything must grant higher epochs than checkpoints have.
         options.epochs_above = checkpoints.highest_epoch().await?;

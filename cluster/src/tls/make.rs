@@ -269,10 +269,14 @@ mod tests {
         let key_of = |error| match error {
             TlsError::Unreadable { key, .. } => (key, "unreadable"),
             TlsError::Unfit { key, .. } => (key, "unfit"),
+            other => panic!("{other}"),
         };
-        assert_eq!(key_of(wrong("none.pem", "node.key")), ("certificate", "unreadable"));
-        assert_eq!(key_of(wrong("node.key", "node.key")), ("certificate", "unfit"));
-        assert_eq!(key_of(wrong("node.pem", "ca.pem")), ("key", "unfit"));
-        assert_eq!(key_of(wrong("node.pem", "gateway.key")), ("key", "unfit"));
+        assert_eq!(
+            key_of(wrong("none.pem", "node.key")),
+            ("cluster.tls.certificate", "unreadable")
+        );
+        assert_eq!(key_of(wrong("node.key", "node.key")), ("cluster.tls.certificate", "unfit"));
+        assert_eq!(key_of(wrong("node.pem", "ca.pem")), ("cluster.tls.key", "unfit"));
+        assert_eq!(key_of(wrong("node.pem", "gateway.key")), ("cluster.tls.key", "unfit"));
     }
 }

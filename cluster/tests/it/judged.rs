@@ -234,6 +234,7 @@ async fn replayed(hidden: Option<u64>) -> Report {
         scale: 1.0,
         agents: None,
         oracle: Options::default(),
+        trust: purview_client::Trust::default(),
     };
     replay(&url, "", trace(), options, Progress::Quiet).await.unwrap()
 }
@@ -269,6 +270,7 @@ async fn bots_of_every_pattern_are_judged() {
             scene: "meadow".into(),
             oracle: Options::default(),
             map: None,
+            trust: purview_client::Trust::default(),
         };
         // This server has one plane only, and stays on it whatever a jump says.
         let report = bots(&url, "", options, Progress::Quiet).await.unwrap();
@@ -291,6 +293,7 @@ async fn a_server_that_is_not_there_lets_nobody_in() {
         scale: 1.0,
         agents: Some(2),
         oracle: Options::default(),
+        trust: purview_client::Trust::default(),
     };
     let report = replay(&url, "", trace(), options, Progress::Quiet).await.unwrap();
     assert_eq!((report.players, report.not_joined, report.exit_code()), (0, 2, 1));

@@ -112,6 +112,32 @@ fn peers_with_certificates_of_one_authority_hear_each_other() {
 }
 
 #[test]
+fn peers_take_up_new_certificates_and_keep_their_connections() {
+    let (runtime, old, new) = (runtime(), Authority::new(&HERE), Authority::new(&HERE));
+    let (a, at_a) = side(1, &runtime, Some(old.tls("node")));
+    let (b, at_b) = side(2, &runtime, Some(old.tls("gateway")));
+    acquaint(&runtime, [(&a, at_a), (&b, at_b)]);
+    wait_for("all lanes", || connected(&a) == 2 && connected(&b) == 2);
+    for name in ["ca.pem", "node.pem", "node.key", "gateway.pem", "gateway.key"] {
+        std::fs::copy(new.file(name), old.file(name)).unwrap();
+    }
+    // It is let in, and lets in, as soon as both have read their files again.
+    let (c, at_c) = side(3, &runtime, Some(new.tls("node")));
+    for known in [(&a, at_a), (&b, at_b)] {
+        acquaint(&runtime, [known, (&c, at_c)]);
+    }
+    wait_for("a new peer", || [&a, &b, &c].iter().all(|links| connected(links) == 4));
+    for (links, peer) in [(&a, 2), (&b, 1)] {
+        links.each_lane(|process, kind, metrics, _, _| {
+            let connections = metrics.connections.load(std::sync::atomic::Ordering::Relaxed);
+            assert!(process != peer || connections == 1, "{kind:?}: {connections}");
+        });
+    }
+    [a, b, c].iter().for_each(Links::stop);
+    runtime.shutdown_background();
+}
+
+#[test]
 fn a_peer_of_another_authority_or_without_a_certificate_is_heard_by_nobody() {
     let (runtime, ours, theirs) = (runtime(), Authority::new(&HERE), Authority::new(&HERE));
     // The last one's certificate is for who answers, not for who calls.

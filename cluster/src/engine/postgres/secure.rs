@@ -2,7 +2,6 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::{BoxFuture, FutureExt};
@@ -10,18 +9,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::tls::{Tls, Untrusted};
 
 /// Makes encrypted connections on which both sides show their certificates.
 #[derive(Clone)]
-pub struct Secure(Arc<ClientConfig>);
+pub struct Secure(Tls);
 
 impl Secure {
     pub fn new(tls: &Tls) -> Secure {
-        Secure(tls.database().clone())
+        Secure(tls.clone())
     }
 }
 
@@ -33,7 +31,7 @@ impl MakeTlsConnect<Socket> for Secure {
     fn make_tls_connect(&mut self, domain: &str) -> Result<Handshake, Untrusted> {
         let name = ServerName::try_from(domain.to_owned());
         let name = name.map_err(|_| Untrusted::Name(domain.into()))?;
-        Ok(Handshake { connector: self.0.clone().into(), name })
+        Ok(Handshake { connector: self.0.database().into(), name })
     }
 }
 

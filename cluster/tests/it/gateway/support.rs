@@ -285,8 +285,12 @@ impl World {
         Client::Tcp(connect(self.gateway.tcp_addr().expect("a TCP address")).await)
     }
 
+    pub fn token(&self) -> String {
+        self.tokens.mint("tester", None).expect("a token")
+    }
+
     pub fn hello(&self) -> ClientMsg {
-        let token = self.tokens.mint("tester", None).expect("a token");
+        let token = self.token();
         Hello { version: PROTOCOL_VERSION, token }.into()
     }
 

@@ -1,0 +1,24 @@
+//! A client's connection below messages: plain, or encrypted.
+
+use std::io;
+
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
+
+use crate::tls::server::ServerTls;
+
+/// A connection.
+pub(super) type Socket = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
+/// Shows the certificate, if there is one.
+pub(super) async fn secure(socket: TcpStream, tls: Option<&ServerTls>) -> io::Result<Socket> {
+    match tls {
+        None => Ok(Either::Left(socket)),
+        Some(tls) => {
+            let accepted = TlsAcceptor::from(tls.config()).accept(socket).await?;
+            Ok(Either::Right(Box::new(accepted)))
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Files that are read again when what they say changes: certificates, keys and authorities.
+//!
+//! A thread looks at the files once a second and compares their content. New content takes effect for new handshakes;
+//! connections that stand go on. Content that cannot be used never replaces what is in use. The thread ends with the
+//! last owner of what was read.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use super::TlsError;
+
+/// Time between two looks at the files.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// A file, by the key of the configuration that names it.
+pub(super) type Named = (&'static str, PathBuf);
+
+/// What the files say: each one's bytes, in their order.
+type Contents = Vec<Vec<u8>>;
+
+/// Makes a value of the files' contents.
+type Make<T> = Box<dyn Fn(&[Vec<u8>]) -> Result<T, TlsError> + Send>;
+
+/// A value made of files, which is made again when the files change.
+pub(super) struct Reloading<T>(RwLock<Arc<T>>);
+
+impl<T: Send + Sync + 'static> Reloading<T> {
+    /// Reads the files and follows their changes from now on.
+    pub(super) fn start(
+        files: Vec<Named>,
+        make: impl Fn(&[Vec<u8>]) -> Result<T, TlsError> + Send + 'static,
+    ) -> Result<Arc<Self>, TlsError> {
+        let contents = read(&files)?;
+        let this = Arc::new(Reloading(RwLock::new(Arc::new(make(&contents)?))));
+        let follower = Follower { files, make: Box::new(make), used: contents, refused: None };
+        let weak = Arc::downgrade(&this);
+        let thread = std::thread::Builder::new().name("certificates".into());
+        thread.spawn(move || follow(follower, &weak)).map_err(TlsError::Thread)?;
+        Ok(this)
+    }
+
+    /// What the files said when they were of use last.
+    pub(super) fn current(&self) -> Arc<T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn read(files: &[Named]) -> Result<Contents, TlsError> {
+    let one = |(key, path): &Named| {
+        let unreadable = |source| TlsError::Unreadable { key, path: path.clone(), source };
+        std::fs::read(path).map_err(unreadable)
+    };
+    files.iter().map(one).collect()
+}
+
+fn follow<T>(mut follower: Follower<T>, value: &Weak<Reloading<T>>) {
+    loop {
+        std::thread::sleep(LOOK_EVERY);
+        let Some(value) = value.upgrade() else { return };
+        match follower.look() {
+            Look::Same => {}
+            Look::New(new) => {
+                *value.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
+                tracing::info!(files = ?follower.paths(), "new certificates are in use");
+            }
+            Look::Unfit(error) => {
+                tracing::error!(%error, "certificates have changed and cannot be used; the old ones stay");
+            }
+        }
+    }
+}
+
+/// What has been read so far.
+struct Follower<T> {
+    files: Vec<Named>,
+    make: Make<T>,
+    /// What the value in use was made of.
+    used: Contents,
+    /// What could not be used at the last look, and whether that was told.
+    refused: Option<(Refused, bool)>,
+}
+
+/// Contents that cannot be used.
+#[derive(PartialEq)]
+enum Refused {
+    Contents(Contents),
+    Unreadable(String),
+}
+
+/// What a look at the files has found.
+enum Look<T> {
+    /// Nothing new, or nothing that is certain by now.
+    Same,
+    New(T),
+    /// The same at two looks: not just files between two writes. Told once.
+    Unfit(TlsError),
+}
+
+impl<T> Follower<T> {
+    fn paths(&self) -> Vec<&PathBuf> {
+        self.files.iter().map(|(_, path)| path).collect()
+    }
+
+    fn look(&mut self) -> Look<T> {
+        let (refused, error) = match read(&self.files) {
+            Ok(contents) if contents == self.used => {
+                self.refused = None;
+                return Look::Same;
+            }
+            Ok(contents) => match (self.make)(&contents) {
+                Ok(new) => {
+                    (self.used, self.refused) = (contents, None);
+                    return Look::New(new);
+                }
+                Err(error) => (Refused::Contents(contents), error),
+            },
+            Err(error) => (Refused::Unreadable(error.to_string()), error),
+        };
+        match &mut self.refused {
+            Some((known, told)) if *known == refused => match std::mem::replace(told, true) {
+                true => Look::Same,
+                false => Look::Unfit(error),
+            },
+            _ => {
+                self.refused = Some((refused, false));
+                Look::Same
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn follower(files: &[PathBuf]) -> Follower<String> {
+        let files: Vec<Named> = files.iter().map(|path| ("key", path.clone())).collect();
+        let make = |contents: &[Vec<u8>]| {
+            let text = contents.concat();
+            let unfit = |cause: std::string::FromUtf8Error| TlsError::Unfit {
+                key: "key",
+                path: PathBuf::new(),
+                cause: cause.to_string(),
+                want: "text",
+            };
+            String::from_utf8(text).map_err(unfit)
+        };
+        let used = read(&files).unwrap();
+        Follower { files, make: Box::new(make), used, refused: None }
+    }
+
+    fn word(look: Look<String>) -> String {
+        match look {
+            Look::Same => "same".into(),
+            Look::New(new) => format!("new {new}"),
+            Look::Unfit(_) => "unfit".into(),
+        }
+    }
+
+    #[test]
+    fn changed_files_are_used_and_unfit_ones_are_told_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+        std::fs::write(&a, "1").unwrap();
+        std::fs::write(&b, "2").unwrap();
+        let mut follower = follower(&[a.clone(), b.clone()]);
+        let mut look = || word(follower.look());
+        assert_eq!(look(), "same");
+        std::fs::write(&a, "3").unwrap();
+        assert_eq!([look(), look()], ["new 32", "same"]);
+        // Files between two writes are no news; those that stay so are, once.
+        std::fs::write(&a, [0xff]).unwrap();
+        assert_eq!([look(), look(), look()], ["same", "unfit", "same"]);
+        std::fs::write(&a, [0xfe]).unwrap();
+        assert_eq!([look(), look(), look()], ["same", "unfit", "same"]);
+        std::fs::remove_file(&a).unwrap();
+        assert_eq!([look(), look(), look()], ["same", "unfit", "same"]);
+        std::fs::write(&a, "3").unwrap();
+        assert_eq!(look(), "same");
+        std::fs::write(&a, "4").unwrap();
+        assert_eq!([look(), look()], ["new 42", "same"]);
+    }
+}

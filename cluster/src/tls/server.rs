@@ -1,0 +1,67 @@
+//! The certificate that clients and operators are shown: of the gateway (`wss://`, `tls://`) and of the console
+//! (`https://`). They show none.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::{self, ServerConfig};
+
+use super::reload::Reloading;
+use super::{TlsError, certificates, private_key, unfit};
+use crate::config::CertificateSettings;
+
+/// The certificate of a listener. Cheap to clone.
+#[derive(Clone)]
+pub struct ServerTls(Arc<Reloading<Arc<ServerConfig>>>);
+
+impl fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ServerTls(...)")
+    }
+}
+
+/// The keys of a section of the configuration with a certificate.
+#[derive(Debug, Clone, Copy)]
+pub struct Keys {
+    certificate: &'static str,
+    key: &'static str,
+}
+
+/// Those of the gateway.
+pub const GATEWAY: Keys = Keys { certificate: "gateway.tls.certificate", key: "gateway.tls.key" };
+
+/// Those of the console.
+pub const CONSOLE: Keys = Keys { certificate: "console.tls.certificate", key: "console.tls.key" };
+
+impl ServerTls {
+    /// Reads what the configuration names, and follows its changes.
+    ///
+    /// # Errors
+    /// [`TlsError`]: a file cannot be read, is no certificate or key, or the key is another
+    /// certificate's.
+    pub fn load(keys: Keys, settings: &CertificateSettings) -> Result<ServerTls, TlsError> {
+        let settings = settings.clone();
+        let files = vec![
+            (keys.certificate, settings.certificate.clone()),
+            (keys.key, settings.key.clone()),
+        ];
+        let make = move |contents: &[Vec<u8>]| {
+            let [certificate, key] = contents else { return Err(TlsError::Ended) };
+            let chain = certificates(keys.certificate, &settings.certificate, certificate)?;
+            let private = private_key(keys.key, &settings.key, key)?;
+            let provider = Arc::new(ring::default_provider());
+            let config = ServerConfig::builder_with_provider(provider)
+                .with_protocol_versions(rustls::DEFAULT_VERSIONS)
+                .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private));
+            let want = "the key of the certificate beside it";
+            config.map(Arc::new).map_err(|e| unfit(keys.key, &settings.key, e.to_string(), want))
+        };
+        Ok(ServerTls(Reloading::start(files, make)?))
+    }
+
+    /// For the next handshake.
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+        (*self.0.current()).clone()
+    }
+}
