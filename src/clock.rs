@@ -2,6 +2,7 @@
 //! stands still while anything is done, and is asked for once each time that it has leapt.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use actix_rt::time::Instant;
@@ -63,6 +64,13 @@ pub fn since(then: Instant) -> Duration {
         SINCE.set(Some((then, since)));
     }
     since
+}
+
+/// The time by which log lines are limited: milliseconds since this was asked first.
+pub fn log_ms() -> u64 {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    let first = *FIRST.get_or_init(now);
+    u64::try_from(now().saturating_duration_since(first).as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

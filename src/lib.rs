@@ -6,5 +6,6 @@
 
 pub mod actor;
 pub mod clock;
+pub mod log_limited;
 pub mod scene;
 pub mod wire;

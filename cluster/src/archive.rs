@@ -98,7 +98,7 @@ impl Shelf {
                 }
                 Err(error) => {
                     self.metrics.failed.fetch_add(1, Relaxed);
-                    tracing::error!(%error, region = %key, "a checkpoint cannot be written");
+                    purview::log_limited!(error, %error, region = %key, "a checkpoint cannot be written");
                 }
             }
         }
@@ -115,12 +115,12 @@ impl Shelf {
             }
             Ok(Saved::Fenced { by, .. }) => {
                 metrics.fenced.fetch_add(1, Relaxed);
-                tracing::warn!(region = %key, %by, "a checkpoint of a former owner was not kept");
+                purview::log_limited!(warn, region = %key, %by, "a checkpoint of a former owner was not kept");
                 true
             }
             Err(error) => {
                 metrics.failed.fetch_add(1, Relaxed);
-                tracing::warn!(%error, region = %key, "a checkpoint waits");
+                purview::log_limited!(warn, %error, region = %key, "a checkpoint waits");
                 !matches!(error, CheckpointError::Unreachable { .. })
             }
         }

@@ -139,7 +139,7 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
             config.scenes[0].spec.name
         );
     }
-    crate::logs::init(&config.log)?;
+    let _logs = crate::logs::init(&config.log)?;
     let mut options = args.options();
     options.trust = trust(args.ca.as_deref())?;
     let mut server = None;
@@ -199,7 +199,7 @@ pub fn run_trial(args: &BotsArgs) -> anyhow::Result<u8> {
         None => scenes.first().context("there is a scene")?,
     };
     let field = Field::find(scene, options.length)?;
-    crate::logs::init(&config.log)?;
+    let _logs = crate::logs::init(&config.log)?;
     let mut server = None;
     let (url, token) = match &args.connect {
         Some(url) => {

@@ -104,7 +104,7 @@ pub fn config(args: &DevArgs) -> anyhow::Result<Config> {
 /// What cannot be started. The exit code is 1 when bots were shown what they should not have been.
 pub fn dev(args: &DevArgs) -> anyhow::Result<u8> {
     let config = config(args)?;
-    crate::logs::init(&config.log)?;
+    let _logs = crate::logs::init(&config.log)?;
     let tokens = tokens(&config)?;
     let token = tokens.mint("dev", None)?;
     if args.engine == Engine::Etcd {

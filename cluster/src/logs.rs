@@ -1,12 +1,35 @@
 //! Log lines: to standard error, as text or as JSON, at the level that the configuration says.
 //! Standard output is left to what a command has to say.
+//!
+//! A thread of its own writes them. Whoever logs never waits for it: when [`LINES_MAX`] lines wait, since
+//! nobody reads standard error, further ones are dropped and counted.
 
 use std::io::IsTerminal;
+use std::sync::OnceLock;
 
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
 use crate::config::{LogFormat, LogSettings};
+
+/// Most lines that wait to be written.
+const LINES_MAX: usize = 16_384;
+
+/// Counts the lines of this process that were dropped.
+static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
+
+/// Writes what waits when it is dropped, for at most a second: keep it until the process ends.
+#[derive(Debug)]
+#[must_use = "lines that wait when the process ends are lost without it"]
+pub struct LogGuard {
+    _writes: WorkerGuard,
+}
+
+/// Log lines of this process that were dropped since too many waited.
+pub fn dropped() -> u64 {
+    DROPPED.get().map_or(0, |counter| counter.dropped_lines() as u64)
+}
 
 /// Why logs cannot be set up. Nothing has changed then.
 #[derive(Debug, thiserror::Error)]
@@ -28,30 +51,70 @@ pub enum LogError {
 ///
 /// # Errors
 /// [`LogError`]; nothing has changed then.
-pub fn init(settings: &LogSettings) -> Result<(), LogError> {
+pub fn init(settings: &LogSettings) -> Result<LogGuard, LogError> {
     let level = settings.level.clone();
     let filter = EnvFilter::try_new(&level).map_err(|source| LogError::Level { level, source })?;
+    let (writer, guard) = writer_to(std::io::stderr());
+    let counter = writer.error_counter();
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(writer)
         .with_ansi(std::io::stderr().is_terminal());
     let done = match settings.format {
         LogFormat::Text => lines.try_init(),
         LogFormat::Json => lines.json().flatten_event(true).try_init(),
     };
-    done.map_err(|_| LogError::Twice)
+    done.map_err(|_| LogError::Twice)?;
+    DROPPED.get_or_init(|| counter);
+    Ok(LogGuard { _writes: guard })
+}
+
+/// Writes lines to `out` on a thread of its own.
+fn writer_to(out: impl std::io::Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
+    let writer = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_MAX);
+    writer.thread_name("purview-log").finish(out)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
+
+    /// Takes nothing before its channel is dropped.
+    struct Stuck(std::sync::mpsc::Receiver<()>);
+
+    impl Write for Stuck {
+        fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+            let _dropped = self.0.recv();
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_that_nobody_takes_are_dropped_and_counted() {
+        let (open, stuck) = std::sync::mpsc::channel();
+        let (mut writer, guard) = writer_to(Stuck(stuck));
+        for _ in 0..LINES_MAX + 100 {
+            writer.write_all(b"a line\n").unwrap();
+        }
+        // The thread has taken one or none.
+        let dropped = writer.error_counter().dropped_lines();
+        assert!((99..=100).contains(&dropped), "{dropped}");
+        drop(open);
+        drop(guard);
+    }
 
     #[test]
     fn a_wrong_level_changes_nothing_and_a_second_setup_is_refused() {
         let settings = |level: &str| LogSettings { level: level.into(), format: LogFormat::Json };
         let wrong = init(&settings("info,=[")).unwrap_err();
         assert!(matches!(wrong, LogError::Level { .. }), "{wrong}");
-        init(&settings("off")).unwrap();
+        let _writes = init(&settings("off")).unwrap();
         assert!(matches!(init(&settings("off")), Err(LogError::Twice)));
     }
 }

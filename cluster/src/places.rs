@@ -49,7 +49,7 @@ pub struct PlacesMetrics {
 impl PlacesMetrics {
     fn cannot_say(&self, why: &str) -> Option<LastPlace> {
         self.unknown.fetch_add(1, Relaxed);
-        tracing::warn!(why, "a player's last place cannot be asked for");
+        purview::log_limited!(warn, why, "a player's last place cannot be asked for");
         None
     }
 }
@@ -113,7 +113,7 @@ fn read(name: &str, place: &[u8]) -> Option<LastPlace> {
     match serde_json::from_slice(place) {
         Ok(place) => Some(place),
         Err(error) => {
-            tracing::warn!(player = name, %error, "a player's last place is not understood");
+            purview::log_limited!(warn, player = name, %error, "a player's last place is not understood");
             None
         }
     }
@@ -137,7 +137,7 @@ impl PlaceBook {
 
     fn lose(&self, name: &str) {
         self.metrics.lost.fetch_add(1, Relaxed);
-        tracing::warn!(player = name, "a player's last place is not kept");
+        purview::log_limited!(warn, player = name, "a player's last place is not kept");
     }
 
     /// Keeps what is told, for as long as it is run.
@@ -175,7 +175,7 @@ impl PlaceBook {
             }
             Err(error) => {
                 self.metrics.failed.fetch_add(1, Relaxed);
-                tracing::warn!(%error, "players' last places wait");
+                purview::log_limited!(warn, %error, "players' last places wait");
                 if matches!(error, CheckpointError::Unreachable { .. }) {
                     let mut waiting = self.waiting();
                     for place in batch {

@@ -222,7 +222,7 @@ impl Directory {
     pub fn set_regions(&self, regions: FxHashMap<RegionId, Recipient<ToRegion>>) {
         let regions = regions.into_iter().map(|(id, address)| (id, address.into())).collect();
         if !self.routes_mut().set_all(regions) {
-            tracing::error!("the regions' addresses were told twice");
+            crate::log_limited!(error, "the regions' addresses were told twice");
         }
     }
 

@@ -78,7 +78,7 @@ impl RegionActor {
         let snapshot = match std::mem::replace(&mut self.region, empty).freeze() {
             Ok(snapshot) => snapshot,
             Err(back) => {
-                tracing::error!(region = %id, "a closed region does not freeze");
+                crate::log_limited!(error, region = %id, "a closed region does not freeze");
                 self.region = *back;
                 return;
             }
@@ -96,7 +96,7 @@ impl RegionActor {
         let mut passer = Passer { to, waiting: withheld.collect() };
         let departure = Departure { snapshot, checkpoint, baggage };
         if tell.send(departure).is_err() {
-            tracing::error!(region = %id, "the process ends while a region leaves");
+            crate::log_limited!(error, region = %id, "the process ends while a region leaves");
         }
         passer.try_again();
         self.passer = Some(passer);

@@ -423,7 +423,7 @@ impl PlayerActor {
             .into(),
             Answer::Joined { scene, plane, pos, tick, range, own, ack } => {
                 let Some(scene) = self.directory.scene(scene) else {
-                    tracing::error!(%scene, "a region told of a scene that does not exist");
+                    crate::log_limited!(error, %scene, "a region told of a scene that does not exist");
                     return None;
                 };
                 let (rules, name) = (join_rules(&scene, range), scene.spec.name.clone());

@@ -590,13 +590,13 @@ fn is_kept(input: &Input) -> bool {
 
 /// What is for a region that is no more is lost; the session of a player on its way there is told.
 fn lose(to: RegionId, msg: ToRegion) {
-    tracing::error!(%to, "a region is gone; what was for it is lost");
+    crate::log_limited!(error, %to, "a region is gone; what was for it is lost");
     if let (Input::Handoff(handoff), Some(client)) = (&msg.input, msg.client)
         && let Some(session) = handoff.state.session
         && let left = (Notice::Left { tick: handoff.tick, epoch: handoff.epoch })
         && client.notice(session, left).is_err()
     {
-        tracing::warn!(%to, entity = %handoff.state.id, "its session could not be told");
+        crate::log_limited!(warn, %to, entity = %handoff.state.id, "its session could not be told");
     }
 }
 
@@ -664,7 +664,7 @@ impl Handler<DecideMap> for RegionActor {
             // It was not there when the others promised.
             let after = after.max(self.region.current_tick());
             if let Err(why) = self.region.propose(scene, after) {
-                return tracing::error!(region = %self.region.id(), %why, "it cannot follow a change of the map");
+                return crate::log_limited!(error, region = %self.region.id(), %why, "it cannot follow a change of the map");
             }
         }
         let was_held = self.region.is_held();

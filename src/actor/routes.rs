@@ -168,7 +168,7 @@ impl Routes {
         self.retired.insert(id);
         let lost = self.kept.remove(&id).map_or(0, |kept| kept.len());
         if lost > 0 {
-            tracing::warn!(region = %id, lost, "something was kept for a region that is no more");
+            crate::log_limited!(warn, region = %id, lost, "something was kept for a region that is no more");
         }
     }
 
@@ -201,7 +201,9 @@ impl Routes {
         let kept = self.kept.entry(id).or_default();
         match kept.len() < MAX_KEPT {
             true => kept.push_back(msg),
-            false => tracing::error!(region = %id, "too much waits for a region that is nowhere"),
+            false => {
+                crate::log_limited!(error, region = %id, "too much waits for a region that is nowhere")
+            }
         }
     }
 

@@ -8,6 +8,7 @@ pub mod ids;
 pub mod index;
 pub mod inspect;
 pub mod lines;
+pub mod log_limit;
 pub mod map;
 pub mod movement;
 pub mod mutants;

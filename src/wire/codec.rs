@@ -114,7 +114,7 @@ pub(super) fn seal<T: Serialize>(kind: u8, fields: &T) -> Vec<u8> {
     }
     // Writing to a Vec cannot fail, and every message type serialises.
     if let Err(e) = rmp_serde::encode::write(&mut out, fields) {
-        tracing::error!(kind, error = %e, "a message did not serialise");
+        crate::log_limited!(error, kind, error = %e, "a message did not serialise");
     }
     out
 }

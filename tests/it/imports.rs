@@ -11,7 +11,12 @@ struct Rule {
     why: &'static str,
 }
 
-const RULES: [Rule; 6] = [
+/// What may happen with every message is logged by `log_limited!`.
+const LINES: [&str; 4] = ["tracing::warn!", "tracing::error!", "warn!", "error!"];
+const LIMITED: &str =
+    "what can repeat with every message is logged at most once a second: log_limited!";
+
+const RULES: [Rule; 9] = [
     Rule {
         folder: "src/scene",
         forbidden: &["crate::wire", "crate::actor", "crate::{", "use crate::*"],
@@ -56,6 +61,9 @@ const RULES: [Rule; 6] = [
         forbidden: &["purview_cluster", "purview::actor", "actix"],
         why: "a client needs the scene's words and the wire, no more",
     },
+    Rule { folder: "src/scene", forbidden: &LINES, why: LIMITED },
+    Rule { folder: "src/wire", forbidden: &LINES, why: LIMITED },
+    Rule { folder: "src/actor", forbidden: &LINES, why: LIMITED },
     Rule { folder: "cluster/src", forbidden: &["fantoccini"], why: "browsers are for tests" },
 ];
 

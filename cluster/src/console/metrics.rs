@@ -184,6 +184,9 @@ fn histogram(out: &mut String, labels: &str, m: &RegionMetrics) {
 }
 
 fn process(out: &mut String, usage: Usage) {
+    let name = "purview_log_lines_dropped_total";
+    head(out, name, "counter", "Log lines that were dropped since nobody reads what waits.");
+    line(out, name, "", crate::logs::dropped());
     if let Some(s) = usage.cpu_s {
         let name = "process_cpu_seconds_total";
         head(out, name, "counter", "User and system processor time, in seconds.");

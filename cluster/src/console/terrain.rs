@@ -194,7 +194,7 @@ fn picture(counts: &[u32], width: usize, steps: u32, full: u32) -> Vec<u8> {
     });
     if let Err(e) = written {
         // Memory takes what is written, and the form is a legal one.
-        tracing::error!("a piece of the terrain cannot be drawn: {e}");
+        purview::log_limited!(error, "a piece of the terrain cannot be drawn: {e}");
     }
     out
 }

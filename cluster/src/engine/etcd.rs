@@ -84,6 +84,9 @@ struct Shared {
     seen: AtomicU64,
     epochs_above: u64,
     runtime: tokio::runtime::Handle,
+    /// With what whoever needs connections of its own connects.
+    endpoints: Vec<String>,
+    connect: ConnectOptions,
 }
 
 impl Etcd {
@@ -96,9 +99,9 @@ impl Etcd {
     pub async fn connect(options: EtcdOptions) -> Result<Etcd, LeaseError> {
         check(&options)?;
         let name = options.endpoints.join(", ");
-        let mut clients = Vec::new();
+        let (mut clients, connect) = (Vec::new(), connect_options(&options));
         for endpoint in &options.endpoints {
-            let client = Client::connect([endpoint], Some(connect_options(&options))).await;
+            let client = Client::connect([endpoint], Some(connect.clone())).await;
             clients.push(client.map_err(|e| ask::failed(&e).told(&name, "connect"))?);
         }
         let mut shared = Shared {
@@ -109,6 +112,8 @@ impl Etcd {
             seen: AtomicU64::new(0),
             epochs_above: 0,
             runtime: tokio::runtime::Handle::current(),
+            endpoints: options.endpoints,
+            connect,
         };
         shared.epochs_above = shared.found(options.epochs_above).await?;
         Ok(Etcd { shared: Arc::new(shared) })

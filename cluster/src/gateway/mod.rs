@@ -386,7 +386,7 @@ impl Shared {
             });
         });
         if !spawned {
-            tracing::error!("an arbiter for sessions is gone");
+            purview::log_limited!(error, "an arbiter for sessions is gone");
         }
     }
 

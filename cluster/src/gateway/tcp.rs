@@ -72,7 +72,7 @@ impl Inbound for TcpIn {
 impl TcpOut {
     fn append(&mut self, message: &[u8]) -> Result<(), Broken> {
         framing::write(message, MAX_SERVER_FRAME, &mut self.unwritten).map_err(|e| {
-            tracing::error!(error = %e, "a message for a client cannot be framed");
+            purview::log_limited!(error, error = %e, "a message for a client cannot be framed");
             Broken
         })
     }

@@ -179,7 +179,7 @@ impl Passes for Tokens {
         match self.sign(&ResumeClaims { sub: pass.subject.clone(), exp, resume }) {
             Ok(token) => Some(token),
             Err(error) => {
-                tracing::error!(%error, "a resume token cannot be made");
+                purview::log_limited!(error, %error, "a resume token cannot be made");
                 None
             }
         }

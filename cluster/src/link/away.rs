@@ -41,7 +41,7 @@ fn written<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Bytes
 pub(super) fn encoded(message: &PeerMsg) -> Bytes {
     written(|out| peer::encode(message, out)).unwrap_or_else(|error| {
         // None of these types has a value that MessagePack cannot hold.
-        tracing::error!(%error, "a message for a peer cannot be written");
+        purview::log_limited!(error, %error, "a message for a peer cannot be written");
         Bytes::new()
     })
 }
@@ -171,7 +171,7 @@ impl AwayGateway for Gateway {
         match written {
             Ok(bytes) => self.push(bytes),
             Err(error) => {
-                tracing::error!(%error, "frames for a peer cannot be written");
+                purview::log_limited!(error, %error, "frames for a peer cannot be written");
                 Err(AwayError::Full)
             }
         }

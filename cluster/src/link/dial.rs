@@ -173,7 +173,7 @@ impl Lane {
                     // What does not pass by itself is told once, and again when it changes.
                     match error.stays() && told.as_ref() != Some(&text) {
                         true => {
-                            tracing::warn!(to, %address, error = text, "a peer cannot be talked to")
+                            purview::log_limited!(warn, to, %address, error = text, "a peer cannot be talked to")
                         }
                         false => {
                             tracing::debug!(to, %address, error = text, "no connection to a peer")

@@ -103,7 +103,7 @@ impl Switch {
             _ => &self.metrics.malformed,
         };
         counter.fetch_add(1, Relaxed);
-        tracing::error!(from, %error, "a message was left out");
+        purview::log_limited!(error, from, %error, "a message was left out");
     }
 
     /// From now on nobody speaks for a region but its owner of this epoch or a later one.
@@ -144,7 +144,7 @@ impl Switch {
             {
                 // The session asks again, and the owner answers.
                 self.metrics.fenced.fetch_add(1, Relaxed);
-                tracing::warn!(region = %found.region, epoch = %found.epoch, from, "a former owner has found a player");
+                purview::log_limited!(warn, region = %found.region, epoch = %found.epoch, from, "a former owner has found a player");
             }
             PeerMsg::Notice { session, notice } => match directory.session(session) {
                 Some(entry) => drop(entry.to.send(Delivery::Notice(notice)).await),
@@ -203,7 +203,7 @@ impl Switch {
         }
         match directory.look_up(region) {
             Lookup::At(RegionAddress::Here(_)) => {
-                tracing::warn!(%region, %epoch, from, "a region that runs here has another owner");
+                purview::log_limited!(warn, %region, %epoch, from, "a region that runs here has another owner");
                 directory.set_region(region, links.region(from, region));
                 self.deposed.notify_one();
             }
@@ -238,7 +238,7 @@ impl Switch {
         let known = self.epoch(region);
         if epoch < known && !mutants::has(Mutant::AnyEpoch) {
             self.metrics.fenced.fetch_add(1, Relaxed);
-            tracing::warn!(%region, %epoch, from, "a message of a former owner was dropped");
+            purview::log_limited!(warn, %region, %epoch, from, "a message of a former owner was dropped");
             return false;
         }
         if epoch > known {
@@ -264,7 +264,7 @@ impl Switch {
                 if let Err(why) =
                     links.say(from, Kind::Regions, MoveMsg::Marked { region, mark }, late).await
                 {
-                    tracing::warn!(%region, from, %why, "a region that moves is not told that all was heard");
+                    purview::log_limited!(warn, %region, from, %why, "a region that moves is not told that all was heard");
                 }
             }
             MoveMsg::Passed { region, epoch, input } => {
@@ -295,7 +295,11 @@ impl Switch {
     fn to_mover(&self, from: u64, msg: MoveMsg) {
         let taken = self.mover.get().is_some_and(|mover| mover.send((from, msg)).is_ok());
         if !taken {
-            tracing::warn!(from, "a region is to move, and nobody here can move regions");
+            purview::log_limited!(
+                warn,
+                from,
+                "a region is to move, and nobody here can move regions"
+            );
         }
     }
 

@@ -76,7 +76,7 @@ pub fn run_gateway(args: &GatewayArgs) -> anyhow::Result<u8> {
 
 fn run(common: &CommonArgs, roles: Roles) -> anyhow::Result<u8> {
     let config = common.load()?;
-    crate::logs::init(&config.log)?;
+    let _logs = crate::logs::init(&config.log)?;
     let tokens = tokens(&config)?;
     System::new().block_on(async {
         let mut ends = Ends::listen()?;

@@ -142,7 +142,7 @@ impl Deposer {
         for id in residents.ids() {
             let newest = self.links.switch().epoch(id);
             if residents.epoch(id).is_some_and(|mine| mine < newest) && !self.mover.is_moving(id) {
-                tracing::warn!(region = %id, %newest, "a region has another owner and ends here");
+                purview::log_limited!(warn, region = %id, %newest, "a region has another owner and ends here");
                 residents.end(id);
             }
         }

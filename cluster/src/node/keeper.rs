@@ -334,7 +334,9 @@ impl Keeper {
             match self.store.evict(incarnation).await {
                 Ok(true) => tracing::warn!(process = suspect, "a dead process's lease is ended"),
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%error, "a dead process's lease runs out by itself"),
+                Err(error) => {
+                    purview::log_limited!(warn, %error, "a dead process's lease runs out by itself")
+                }
             }
         }
     }
@@ -472,7 +474,7 @@ impl Keeper {
             if let Some(scene) = self.maps.scene_of(id)
                 && let Err(error) = remap::retired(&*self.store, &scene, id).await
             {
-                tracing::warn!(%error, region = %id, "a region that is over ends later");
+                purview::log_limited!(warn, %error, region = %id, "a region that is over ends later");
                 continue;
             }
             tracing::info!(region = %id, "a region is no more");
@@ -535,7 +537,9 @@ impl Keeper {
             match self.is_due(id).await {
                 Ok(true) => {}
                 Ok(false) => continue,
-                Err(error) => return tracing::warn!(%error, region = %id, "not claimed now"),
+                Err(error) => {
+                    return purview::log_limited!(warn, %error, region = %id, "not claimed now");
+                }
             }
             match self.store.claim(&self.me, &key).await {
                 // Taken over with all that lived there, which has not come. Gateways hold this epoch for its own: it goes
@@ -548,16 +552,18 @@ impl Keeper {
                         Ok(()) => {}
                         // The grant stays; it is tried again.
                         Err(error @ StartError::NotNow(_)) => {
-                            return tracing::warn!(%error, region = %id, "a region does not go on yet");
+                            return purview::log_limited!(warn, %error, region = %id, "a region does not go on yet");
                         }
                         Err(error) => {
-                            tracing::error!(%error, region = %id, "a region cannot be started here");
+                            purview::log_limited!(error, %error, region = %id, "a region cannot be started here");
                             self.give_up(&key, grant.epoch).await;
                         }
                     }
                 }
                 Ok(Claim::Refused(_)) => {}
-                Err(error) => return tracing::warn!(%error, region = %id, "not claimed now"),
+                Err(error) => {
+                    return purview::log_limited!(warn, %error, region = %id, "not claimed now");
+                }
             }
         }
     }
@@ -675,7 +681,7 @@ impl Keeper {
     /// A region that was granted and cannot run here is somebody else's.
     async fn give_up(&self, key: &RegionKey, epoch: Epoch) {
         if let Err(error) = self.store.release(&self.me, key, epoch).await {
-            tracing::warn!(%error, region = %key, "it could not be given up");
+            purview::log_limited!(warn, %error, region = %key, "it could not be given up");
         }
     }
 }

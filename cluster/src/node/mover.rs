@@ -332,7 +332,7 @@ impl Mover {
                 self.land_if_complete(region).await;
             }
             MoveMsg::Moved { region, .. } | MoveMsg::Passed { region, .. } => {
-                tracing::error!(%region, from, "this is for the switch");
+                purview::log_limited!(error, %region, from, "this is for the switch");
             }
         }
     }
@@ -345,7 +345,7 @@ impl Mover {
             && self.residents().epoch(region).is_none()
             && !self.is_moving(region);
         if !may {
-            return tracing::warn!(%region, from, "a region that is to come cannot be taken");
+            return purview::log_limited!(warn, %region, from, "a region that is to come cannot be taken");
         }
         let (since, marks) = (Instant::now(), BTreeSet::new());
         let arrival = Arrival { from, epoch, since, marks, cargo: None };
@@ -353,7 +353,7 @@ impl Mover {
         tools.directory.expect(region);
         let (ready, late) = (MoveMsg::Ready { region, epoch }, Instant::now() + READY);
         if let Err(why) = tools.links.say(from, Kind::Regions, ready, late).await {
-            tracing::warn!(%region, from, %why, "who would give a region is not told that it may come");
+            purview::log_limited!(warn, %region, from, %why, "who would give a region is not told that it may come");
         }
     }
 
@@ -406,7 +406,7 @@ impl Mover {
         if let Some(Arrival { epoch, cargo: Some(cargo), .. }) = arrival
             && let Err(why) = self.land(region, epoch, cargo).await
         {
-            tracing::warn!(%region, why, "a region that was to come cannot go on here");
+            purview::log_limited!(warn, %region, why, "a region that was to come cannot go on here");
             self.forget(region);
         }
         self.state().landing.remove(&region);

@@ -356,7 +356,7 @@ impl Planner {
             error => error,
         };
         if let Err(error) = result {
-            tracing::warn!(%error, "what is planned could not be told");
+            purview::log_limited!(warn, %error, "what is planned could not be told");
         }
     }
 

@@ -352,7 +352,7 @@ impl Follow {
                         followed.changed = true;
                     }
                     Err(error) => {
-                        tracing::error!(%error, scene = scene.spec.name, "the map in the store is none of this configuration's scene");
+                        purview::log_limited!(error, %error, scene = scene.spec.name, "the map in the store is none of this configuration's scene");
                         continue;
                     }
                 }
@@ -378,7 +378,7 @@ impl Follow {
             if let Some(next) = next {
                 maps.expect(&scene, &next.layout);
                 if let Err(error) = self.promise(store, &scene, &next, maps, residents).await {
-                    tracing::warn!(%error, "promises could not be told");
+                    purview::log_limited!(warn, %error, "promises could not be told");
                 }
             }
         }
@@ -407,7 +407,7 @@ impl Follow {
             None => match scene.with_layout(&next.layout) {
                 Ok(new) => Arc::new(new),
                 Err(error) => {
-                    tracing::error!(%error, scene = scene.spec.name, "a map is proposed that cannot be");
+                    purview::log_limited!(error, %error, scene = scene.spec.name, "a map is proposed that cannot be");
                     return Ok(());
                 }
             },
@@ -423,7 +423,7 @@ impl Follow {
                 match tokio::time::timeout(ANSWER, promise).await {
                     Ok(Ok(Ok(()))) => Some((id.0, epoch)),
                     other => {
-                        tracing::warn!(region = %id, answer = ?other, "a region does not promise");
+                        purview::log_limited!(warn, region = %id, answer = ?other, "a region does not promise");
                         None
                     }
                 }

@@ -208,9 +208,8 @@ pub fn again(options: &Options) -> String {
 /// # Errors
 /// The system gives no runtime, or no output.
 pub fn run_sim(args: &SimArgs) -> anyhow::Result<u8> {
-    if let Some(level) = args.log.clone() {
-        crate::logs::init(&LogSettings { level, ..LogSettings::default() })?;
-    }
+    let init = |level| crate::logs::init(&LogSettings { level, ..LogSettings::default() });
+    let _logs = args.log.clone().map(init).transpose()?;
     if let Some(Mutants(mutants)) = &args.mutants {
         return mutation::run(&args.options(args.seed), mutants, args.seeds);
     }

@@ -63,7 +63,7 @@ impl Region {
         if self.scene.judged.is_some()
             && let Err(why) = self.set_in_motion(slot, Motion::Stop)
         {
-            tracing::warn!(region = %self.id, ?why, "a player without its client cannot be stopped");
+            crate::log_limited!(at self.log_ms(); warn, region = %self.id, ?why, "a player without its client cannot be stopped");
         }
     }
 

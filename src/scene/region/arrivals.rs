@@ -37,7 +37,7 @@ impl Region {
             return;
         }
         if !legal || known {
-            tracing::warn!(region = %self.id, entity = %spawn.id, "an entity was not added: its id is in use, its look too long, or its kind, plane or place is none of the scene's");
+            crate::log_limited!(at self.log_ms(); warn, region = %self.id, entity = %spawn.id, "an entity was not added: its id is in use, its look too long, or its kind, plane or place is none of the scene's");
             if let Some(session) = spawn.session {
                 fx.push(Effect::Notice(session, Notice::Refused(Refusal::OutOfBounds)));
             }

@@ -383,7 +383,7 @@ impl Region {
 
     fn ghost_enters(&mut self, from: RegionId, state: GhostState) {
         if !self.bodies.has_kind(state.kind) {
-            tracing::warn!(region = %self.id, %from, entity = %state.id, kind = %state.kind, "a ghost of a kind that the scene does not have");
+            crate::log_limited!(at self.log_ms(); warn, region = %self.id, %from, entity = %state.id, kind = %state.kind, "a ghost of a kind that the scene does not have");
             return;
         }
         let role = Role::Ghost(Ghost { owner: from, orphan_since: None });

@@ -14,7 +14,7 @@ impl Region {
     pub(super) fn take_door_order(&mut self, order: DoorOrder, fx: &mut Vec<Effect>) {
         let taken = self.ground.as_mut().map_or(Err(DoorError::NoTerrain), |g| g.order(order));
         if let Err(why) = taken {
-            tracing::warn!(region = %self.id, ?order, %why, "an order about a door was refused");
+            crate::log_limited!(at self.log_ms(); warn, region = %self.id, ?order, %why, "an order about a door was refused");
             return;
         }
         for heir in self.heirs() {

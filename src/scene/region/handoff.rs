@@ -117,7 +117,7 @@ impl Region {
     pub(super) fn may_pass_on(&mut self) -> bool {
         self.passed_on += 1;
         if self.passed_on == MAX_PASSED_ON {
-            tracing::warn!(region = %self.id, "too much is for entities that are not here; what follows in this tick is lost");
+            crate::log_limited!(at self.log_ms(); warn, region = %self.id, "too much is for entities that are not here; what follows in this tick is lost");
         }
         self.passed_on < MAX_PASSED_ON
     }
@@ -344,7 +344,7 @@ impl Region {
         self.catch_up(Tick(handoff.tick.0.min(self.tick.0.saturating_sub(1))));
         let known = self.bodies.slot(id);
         if self.is_overtaken(&handoff) || !self.bodies.has_kind(handoff.state.kind) {
-            tracing::error!(region = %self.id, from = %handoff.from, entity = %id, epoch = %handoff.epoch, "a late handoff, or one of an unknown kind, was refused");
+            crate::log_limited!(at self.log_ms(); error, region = %self.id, from = %handoff.from, entity = %id, epoch = %handoff.epoch, "a late handoff, or one of an unknown kind, was refused");
             return;
         }
         self.moved.remove(&id);
@@ -361,7 +361,7 @@ impl Region {
         }
         let known_at = known.map(|s| self.place_and_course(s));
         if let Some(slot) = self.real_slot(id) {
-            tracing::error!(region = %self.id, from = %handoff.from, entity = %id, "an entity comes that lives here under a lower epoch; the newer one stays");
+            crate::log_limited!(at self.log_ms(); error, region = %self.id, from = %handoff.from, entity = %id, "an entity comes that lives here under a lower epoch; the newer one stays");
             self.displace(slot, self.id);
             self.take_viewer(slot);
             self.counts.reals -= 1;

@@ -286,6 +286,11 @@ impl Region {
         self.tick
     }
 
+    /// The time by which log lines are limited: that of the tick, milliseconds.
+    pub(super) fn log_ms(&self) -> u64 {
+        self.tick.0.saturating_mul(self.scene.tick_ms.into())
+    }
+
     /// Whether the last opened tick is closed. A region that goes on from a checkpoint is as if in an open
     /// one until it knows what has become of its entities.
     pub fn is_closed(&self) -> bool {
@@ -451,7 +456,7 @@ impl Region {
             Input::Logic { id, ref order } => match self.real_slot(id) {
                 Some(slot) => {
                     if let Err(why) = self.obey(slot, order.clone(), fx) {
-                        tracing::warn!(region = %self.id, entity = %id, ?why, "an order of the server's logic was refused");
+                        crate::log_limited!(at self.log_ms(); warn, region = %self.id, entity = %id, ?why, "an order of the server's logic was refused");
                     }
                 }
                 None => self.forward(id, input, fx),
@@ -459,7 +464,7 @@ impl Region {
             Input::Motion { id, motion } => match self.real_slot(id) {
                 Some(slot) => {
                     if let Err(why) = self.set_in_motion(slot, motion) {
-                        tracing::warn!(region = %self.id, entity = %id, ?motion, ?why, "the server's logic cannot move an entity so");
+                        crate::log_limited!(at self.log_ms(); warn, region = %self.id, entity = %id, ?motion, ?why, "the server's logic cannot move an entity so");
                     }
                 }
                 None => self.forward(id, input, fx),

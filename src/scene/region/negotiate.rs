@@ -289,7 +289,7 @@ impl Region {
                 None if self.has_left(msg.to) => self.answer_for_nobody(msg, fx),
                 None if self.mail.early.len() < MAX_EARLY => self.mail.early.push((self.tick, msg)),
                 None => {
-                    tracing::warn!(region = %self.id, to = %msg.to, "too much is said to players who are not known here; this is lost");
+                    crate::log_limited!(at self.log_ms(); warn, region = %self.id, to = %msg.to, "too much is said to players who are not known here; this is lost");
                 }
             }
             return;

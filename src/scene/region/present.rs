@@ -157,7 +157,7 @@ impl Region {
         if let Some(to) = presented.leap
             && let Err(why) = self.jump(slot, to, fx)
         {
-            tracing::warn!(region = %self.id, entity = %id, ?why, "a jump that was under way cannot be made");
+            crate::log_limited!(at self.log_ms(); warn, region = %self.id, entity = %id, ?why, "a jump that was under way cannot be made");
         }
     }
 

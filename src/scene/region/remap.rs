@@ -223,6 +223,7 @@ impl Region {
     /// Whether tick `now` may be opened, as far as the map is concerned. The last one is closed.
     pub(super) fn may_open(&mut self, now: Tick, fx: &mut Vec<Effect>) -> bool {
         self.remapped.retired = self.remapped.retired.map(|since| since.min(now));
+        let log_ms = self.log_ms();
         let Some(remap) = &mut self.remap else { return true };
         if now <= remap.after {
             return true;
@@ -235,7 +236,7 @@ impl Region {
                 }
             }
             (_, Some(held)) if now.0 >= held.0 + PATIENCE => {
-                tracing::warn!(region = %self.id, waits = ?remap.waits, "not everybody takes part in a change of the map");
+                crate::log_limited!(at log_ms; warn, region = %self.id, waits = ?remap.waits, "not everybody takes part in a change of the map");
                 remap.waits.clear();
                 // The next stage has its time, too.
                 remap.held = Some(now);
@@ -408,10 +409,11 @@ impl Region {
     /// The next tick is by the new map.
     fn finish_change(&mut self, fx: &mut Vec<Effect>) {
         let Some(remap) = self.remap.take() else { return };
+        let log_ms = self.log_ms();
         if let Some(ground) = &mut self.ground {
             for doors in &remap.doors {
                 if let Err(why) = ground.merge(doors) {
-                    tracing::error!(region = %self.id, %why, "doors of another region are not this map's");
+                    crate::log_limited!(at log_ms; error, region = %self.id, %why, "doors of another region are not this map's");
                 }
             }
         }

@@ -170,7 +170,7 @@ impl Region {
     fn restore_real(&mut self, saved: &SavedReal, mirrors: u32) {
         let SavedReal { state: handoff, .. } = saved;
         if self.bodies.slot(handoff.state.id).is_some() {
-            tracing::error!(region = %self.id, entity = %handoff.state.id, "an entity is in a snapshot twice; the first one counts");
+            crate::log_limited!(at self.log_ms(); error, region = %self.id, entity = %handoff.state.id, "an entity is in a snapshot twice; the first one counts");
             return;
         }
         // Players' sessions are told anew.

@@ -1,17 +1,22 @@
 //! A lease kept alive: one request at a time, each with its time of sending, over streams that are
 //! opened again whenever they end.
+//!
+//! Each lease has a thread, a runtime and connections of its own, so that nothing else of the process
+//! delays a keep-alive: TLS handshakes, decoding and the encoding of checkpoints run elsewhere.
+//! A process whose other tasks do not run at all must not own regions for ever: see [`STUCK`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use etcd_client::{Client, Error, LeaseKeepAliveStream, LeaseKeeper};
 use futures::future::{BoxFuture, FutureExt};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio::time::timeout;
 
-use super::ask::Failed;
+use super::ask::{self, Failed};
 use super::{Shared, unsigned};
 use crate::engine::leases::Loss;
 use crate::engine::store::{Held, Lease};
@@ -22,6 +27,10 @@ const EVERY_MAX: Duration = Duration::from_secs(1);
 
 /// Pause before the next endpoint is tried.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// The lease is not renewed while the runtime of the store has run no task for this long: the process is
+/// stuck, and another should own its regions.
+const STUCK: Duration = Duration::from_secs(30);
 
 pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<Held, LeaseError> {
     let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
@@ -40,14 +49,22 @@ pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<Held, LeaseErr
     let lost_told = Arc::new(tell);
     let keeper = Keeper {
         shared: shared.clone(),
+        clients: Vec::new(),
+        at: 0,
         id,
         ttl,
         every: (ttl / 5).min(EVERY_MAX),
         authority: authority.clone(),
         lost: lost_told.clone(),
+        pulse: Pulse::new(shared.runtime.clone()),
     };
-    let task = shared.runtime.spawn(keeper.run()).abort_handle();
-    let lease = KeptLease { id, shared: shared.clone(), task, lost: lost_told };
+    let (stop, stopped) = watch::channel(false);
+    keeper.start(stopped).map_err(|cause| LeaseError::Refused {
+        store: "the system".into(),
+        asked: "start the thread that keeps the lease",
+        cause: cause.to_string(),
+    })?;
+    let lease = KeptLease { id, shared: shared.clone(), stop, lost: lost_told };
     Ok(Held { lease: Arc::new(lease), ttl, authority, lost })
 }
 
@@ -69,7 +86,8 @@ pub async fn revoke(shared: &Shared, lease: i64) -> Result<bool, LeaseError> {
 struct KeptLease {
     id: i64,
     shared: Arc<Shared>,
-    task: AbortHandle,
+    /// True, or dropped: the lease is kept no more.
+    stop: watch::Sender<bool>,
     lost: Arc<watch::Sender<Option<Loss>>>,
 }
 
@@ -80,17 +98,11 @@ impl Lease for KeptLease {
 
     fn leave(&self) -> BoxFuture<'_, Result<(), LeaseError>> {
         async move {
-            self.task.abort();
+            self.stop.send_replace(true);
             lose(&self.lost, Loss::Left);
             revoke(&self.shared, self.id).await.map(|_| ())
         }
         .boxed()
-    }
-}
-
-impl Drop for KeptLease {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
@@ -102,11 +114,38 @@ fn lose(lost: &watch::Sender<Option<Loss>>, loss: Loss) {
 /// Keeps one lease alive until etcd says that it is gone.
 struct Keeper {
     shared: Arc<Shared>,
+    /// One for each etcd, made on the thread of the keeper, with which they end.
+    clients: Vec<Client>,
+    /// Which is asked, modulo their number.
+    at: usize,
     id: i64,
     ttl: Duration,
     every: Duration,
     authority: Authority,
     lost: Arc<watch::Sender<Option<Loss>>>,
+    pulse: Pulse,
+}
+
+/// Whether a runtime runs tasks.
+struct Pulse {
+    runtime: Handle,
+    beat: Option<JoinHandle<()>>,
+    since: Instant,
+}
+
+impl Pulse {
+    fn new(runtime: Handle) -> Pulse {
+        Pulse { runtime, beat: None, since: Instant::now() }
+    }
+
+    /// Whether the runtime has run a task within [`STUCK`]. To be asked more often than that.
+    fn beats(&mut self) -> bool {
+        if self.beat.as_ref().is_none_or(JoinHandle::is_finished) {
+            self.since = Instant::now();
+            self.beat = Some(self.runtime.spawn(std::future::ready(())));
+        }
+        self.since.elapsed() < STUCK
+    }
 }
 
 /// What an answer said.
@@ -116,15 +155,30 @@ enum Said {
 }
 
 impl Keeper {
-    async fn run(self) {
+    /// Runs on a thread of its own until the lease is gone or `stopped`.
+    fn start(self, mut stopped: watch::Receiver<bool>) -> std::io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let keep = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    biased;
+                    // An error: nobody holds the lease any more.
+                    _ = stopped.wait_for(|stopped| *stopped) => {}
+                    () = self.run() => {}
+                }
+            });
+        };
+        std::thread::Builder::new().name("purview-lease".into()).spawn(keep).map(drop)
+    }
+
+    async fn run(mut self) {
         loop {
-            let (at, client) = self.shared.client();
-            match self.stream(client.clone()).await {
-                Ok(Said::Gone) if self.is_gone(client).await => break,
-                Ok(_) => {}
+            match self.round().await {
+                Ok(Said::Gone) => break,
+                Ok(Said::Renewed) => {}
                 Err(cause) => {
                     tracing::debug!(lease = self.id, cause, "keep-alive failed");
-                    self.shared.next(at);
+                    self.at = self.at.wrapping_add(1);
                 }
             }
             tokio::time::sleep(PAUSE).await;
@@ -133,8 +187,36 @@ impl Keeper {
         lose(&self.lost, Loss::Gone);
     }
 
+    /// Renews by one etcd until that fails; whether it says that the lease is gone.
+    async fn round(&mut self) -> Result<Said, String> {
+        if self.clients.is_empty() {
+            self.clients = self.connect().await?;
+        }
+        let client = self.clients[self.at % self.clients.len()].clone();
+        let said = self.stream(client.clone()).await?;
+        let is_gone = matches!(said, Said::Gone) && self.is_gone(client).await;
+        Ok(if is_gone { Said::Gone } else { Said::Renewed })
+    }
+
+    /// Connections of this thread: those of [`Shared`] do their work on another runtime.
+    async fn connect(&self) -> Result<Vec<Client>, String> {
+        let mut clients = Vec::new();
+        for endpoint in &self.shared.endpoints {
+            let connected = Client::connect([endpoint], Some(self.shared.connect.clone()));
+            match timeout(self.limit(), connected).await {
+                Ok(Ok(client)) => clients.push(client),
+                // Where a password is asked for an etcd that is away cannot be connected to.
+                Ok(Err(e)) => {
+                    tracing::debug!(endpoint, cause = ?ask::failed(&e), "no keep-alives by it")
+                }
+                Err(_) => tracing::debug!(endpoint, "no keep-alives by it: no answer in time"),
+            }
+        }
+        if clients.is_empty() { Err("no etcd can be connected to".into()) } else { Ok(clients) }
+    }
+
     /// Renews over one stream until it fails or says that there is no such lease.
-    async fn stream(&self, client: Client) -> Result<Said, String> {
+    async fn stream(&mut self, client: Client) -> Result<Said, String> {
         let sent = Instant::now();
         let opened = timeout(self.limit(), client.lease_client().keep_alive(self.id)).await;
         let (mut keeper, mut answers) = match opened {
@@ -149,6 +231,11 @@ impl Keeper {
         loop {
             tokio::time::sleep_until(next).await;
             next = Instant::now() + self.every;
+            if !self.pulse.beats() {
+                let for_s = self.pulse.since.elapsed().as_secs();
+                tracing::error!(for_s, "this process runs no tasks: its lease is not renewed");
+                continue;
+            }
             match timeout(self.limit(), self.renew(&mut keeper, &mut answers)).await {
                 Ok(Ok(Said::Renewed)) => {}
                 Ok(other) => return other,

@@ -67,6 +67,29 @@ fn metrics_and_health_say_what_the_report_says() {
     assert_eq!(stats["players"], 0, "all have left");
 }
 
+/// How much a pipe holds that nobody reads, bytes.
+const PIPE: usize = 65_536;
+
+#[test]
+fn ticks_go_on_while_nobody_reads_the_log() {
+    let (unread, mut full) = std::io::pipe().unwrap();
+    full.write_all(&[b'.'; PIPE]).unwrap();
+    let server = Served::logging_to("trace", full);
+    let ticks = || metric(&get(&server.console, "/metrics").1, "purview_tick_seconds_count");
+    let bots = run(&["bots", "--connect", &server.ws, "--count", "20", "--for", "2s", "--json"]);
+    assert_clean(&bots);
+    let (begin, before) = (Instant::now(), ticks());
+    while ticks() < before + 40.0 {
+        assert!(begin.elapsed() < Duration::from_secs(20), "ticks stand still");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(metric(&get(&server.console, "/metrics").1, "purview_log_lines_dropped_total"), 0.0);
+    // And it ends though its last lines cannot be written.
+    server.signal("TERM");
+    assert!(server.ended().success());
+    drop(unread);
+}
+
 /// A signal ends the server in order; clients are told.
 fn ends_in_order(signal: &str) {
     let server = Served::start(&[]);

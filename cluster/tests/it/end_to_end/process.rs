@@ -84,8 +84,17 @@ impl Served {
 
     /// `purview dev` with bots of its own, up and listening.
     pub fn with_bots(count: &str, more: &[&str]) -> Served {
-        let args = [&["dev", "--log", "warn", "--bots", count], &FREE_PORTS[..], more].concat();
-        let mut child = purview(&args).stdout(Stdio::piped()).spawn().unwrap();
+        Served::run(count, "warn", Stdio::inherit(), more)
+    }
+
+    /// `purview dev` without bots, up and listening, whose log goes to `log`.
+    pub fn logging_to(level: &str, log: impl Into<Stdio>) -> Served {
+        Served::run("0", level, log.into(), &[])
+    }
+
+    fn run(bots: &str, level: &str, log: Stdio, more: &[&str]) -> Served {
+        let args = [&["dev", "--log", level, "--bots", bots], &FREE_PORTS[..], more].concat();
+        let mut child = purview(&args).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut served = Served {
             child,

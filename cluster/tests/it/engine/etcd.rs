@@ -1,6 +1,6 @@
 //! What only etcd can do: lose its leader, its data, or not be there.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use purview::scene::Epoch;
 use purview_cluster::engine::etcd::{Etcd, EtcdOptions};
@@ -41,6 +41,59 @@ async fn nobody_is_evicted_when_the_leader_of_three_dies() {
         }
         tokio::task::block_in_place(|| servers[leader].restart()).unwrap();
     }
+}
+
+/// Blocks threads of the process for so long: nothing else runs on them.
+fn block(runtime: &tokio::runtime::Runtime, arbiters: &[actix::Arbiter], time: Duration) {
+    let (tell, done) = std::sync::mpsc::channel();
+    for _ in 0..runtime.metrics().num_workers() {
+        let tell = tell.clone();
+        runtime.spawn(async move {
+            std::thread::sleep(time);
+            tell.send(()).unwrap();
+        });
+    }
+    for arbiter in arbiters {
+        let tell = tell.clone();
+        arbiter.spawn_fn(move || {
+            std::thread::sleep(time);
+            tell.send(()).unwrap();
+        });
+    }
+    drop(tell);
+    done.iter().for_each(drop);
+}
+
+#[test]
+fn a_lease_outlives_threads_that_are_blocked_for_longer_than_it_lasts() {
+    let server = EtcdServer::start(None).unwrap();
+    let mut background = tokio::runtime::Builder::new_multi_thread();
+    let background = background.worker_threads(2).enable_all().build().unwrap();
+    let system = actix::System::new();
+    let arbiters = [actix::Arbiter::new(), actix::Arbiter::new()];
+    let etcd = background.block_on(Etcd::connect(options(&server.url(), "test"))).unwrap();
+    let joined = etcd.clone();
+    let member = background.block_on(async move { joined.join(node("a"), TTL).await }).unwrap();
+    let watched = member.clone();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let watcher = std::thread::spawn(move || {
+        let every = Duration::from_millis(20);
+        let mut held = true;
+        while stopped.recv_timeout(every) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            held &= watched.authority().holds(Instant::now().into());
+        }
+        held
+    });
+    block(&background, &arbiters, member.ttl() * 3);
+    drop(stop);
+    assert!(watcher.join().unwrap(), "the process may not act any more");
+    assert_eq!(member.loss(), None);
+    let claimed = background.block_on(async { etcd.claim(&member, &region(1)).await });
+    granted(claimed.unwrap());
+    arbiters.iter().for_each(|arbiter| {
+        arbiter.stop();
+    });
+    drop(system);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
