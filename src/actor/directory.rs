@@ -14,6 +14,7 @@ use actix_rt::time::Instant;
 use rustc_hash::FxHashMap;
 
 use super::address::{RegionAddress, SessionAddress, SessionEntry};
+use super::cluster_clock::ClusterClock;
 use super::messages::{Delivery, ToRegion};
 use super::places::Places;
 use super::routes::Routes;
@@ -75,8 +76,7 @@ pub struct Directory {
     scenes: Vec<(RwLock<Arc<Scene>>, Mutex<Lines>)>,
     routes: RwLock<Routes>,
     started: Instant,
-    /// The server's clock at `started`.
-    before: Duration,
+    clock: Arc<ClusterClock>,
     process: u64,
     fence: Option<Arc<dyn Fence>>,
     archive: Option<Arc<dyn Archive>>,
@@ -109,7 +109,7 @@ impl Directory {
             scenes,
             routes: RwLock::default(),
             started: clock::now(),
-            before: Duration::ZERO,
+            clock: Arc::new(ClusterClock::new(Duration::ZERO)),
             process: 0,
             fence: None,
             archive: None,
@@ -130,7 +130,7 @@ impl Directory {
     pub fn of_process(scenes: Vec<Arc<Scene>>, process: Process) -> Directory {
         let first = (process.number << COUNT_BITS) + 1;
         Directory {
-            before: process.clock,
+            clock: Arc::new(ClusterClock::new(process.clock)),
             process: process.number,
             fence: process.fence,
             archive: process.archive,
@@ -494,7 +494,12 @@ impl Directory {
 
     /// The server's clock: time since this process's start, or since the cluster's.
     pub fn uptime(&self) -> Duration {
-        self.before + clock::since(self.started)
+        self.clock.now()
+    }
+
+    /// The same, for whoever corrects it.
+    pub fn clock(&self) -> &Arc<ClusterClock> {
+        &self.clock
     }
 
     /// The tick that is due now, where ticks are `tick_ms` long.
@@ -504,8 +509,8 @@ impl Directory {
 
     /// When `tick` begins.
     pub fn begin_of(&self, tick: Tick, tick_ms: u32) -> Instant {
-        let at = Duration::from_millis(tick.0 * u64::from(tick_ms));
-        self.started + at.saturating_sub(self.before)
+        let at = Duration::from_millis(tick.0.saturating_mul(tick_ms.into()));
+        self.clock.when(at)
     }
 
     /// When a session that looks at its deadlines every so often, and does now, is to look again: no later than that, and

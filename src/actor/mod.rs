@@ -2,6 +2,7 @@
 //! become deliveries.
 
 pub mod address;
+pub mod cluster_clock;
 pub mod departing;
 pub mod directory;
 pub mod doors;

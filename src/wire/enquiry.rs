@@ -14,6 +14,8 @@ pub enum Question {
     Entity(EntityId),
     /// How many joined each line by that process.
     Lines,
+    /// What time it is by the cluster's clock.
+    Clock,
 }
 
 /// What is told.
@@ -26,6 +28,9 @@ pub struct Answer {
     /// Lines in which somebody is.
     #[serde(default)]
     pub lines: Vec<Fullness>,
+    /// The cluster's time when the question was answered, nanoseconds.
+    #[serde(default)]
+    pub clock_ns: Option<u64>,
 }
 
 /// How full a line is.

@@ -31,10 +31,10 @@ pub async fn answer(hosted: Hosted, question: Question) -> Answer {
                 players.map(resident).collect::<Vec<_>>()
             };
             let lives = survey.regions.iter().flat_map(of_region).collect();
-            Answer { lives, late: survey.late, lines: Vec::new() }
+            Answer { lives, late: survey.late, ..Answer::default() }
         }
         // Regions know nothing of lines.
-        Question::Lines => Answer::default(),
+        Question::Lines | Question::Clock => Answer::default(),
         Question::Entity(id) => {
             let (found, late) = survey::entity(&regions, id).await;
             let lives = found.into_iter().map(|(scene, found)| {
@@ -44,7 +44,7 @@ pub async fn answer(hosted: Hosted, question: Question) -> Answer {
                 };
                 Resident { id, kind, scene, region, epoch, plane, pos }
             });
-            Answer { lives: lives.collect(), late, lines: Vec::new() }
+            Answer { lives: lives.collect(), late, ..Answer::default() }
         }
     }
 }

@@ -97,9 +97,16 @@ impl Links {
     pub(super) fn asked(&self, process: u64, ticket: u64, question: Question) {
         let enquiries = &self.0.enquiries;
         let Some(respond) = enquiries.respond.get().cloned() else { return };
-        let Ok(turn) = enquiries.turns.clone().try_acquire_owned() else {
-            tracing::debug!(process, "too many questions at once");
-            return;
+        let turn = match question {
+            // Answered at once, whatever else is asked: a late answer tells the time badly.
+            Question::Clock => None,
+            Question::Players | Question::Entity(_) | Question::Lines => {
+                let Ok(turn) = enquiries.turns.clone().try_acquire_owned() else {
+                    tracing::debug!(process, "too many questions at once");
+                    return;
+                };
+                Some(turn)
+            }
         };
         let links = self.clone();
         self.0.home.spawn(async move {

@@ -16,6 +16,7 @@ use tokio::sync::{oneshot as once, watch};
 use tokio::time::Instant;
 
 use super::Status;
+use super::clock_sync::ClockStatus;
 use super::heard::{Deposer, Heard, News};
 use super::maps::Maps;
 use super::mover::{Mover, Tools};
@@ -105,6 +106,8 @@ pub(super) struct Keeper {
     tell: Told,
     /// Where checkpoints are read from.
     checkpoints: Option<Arc<dyn Checkpoints>>,
+    /// No region begins here before it is set.
+    clock: Option<Arc<ClockStatus>>,
 }
 
 impl Keeper {
@@ -148,7 +151,13 @@ impl Keeper {
             leads: Arc::default(),
             changed: Instant::now(),
             tell,
+            clock: None,
         }
+    }
+
+    /// The same, by a clock that is to be set before a region begins here.
+    pub(super) fn acting_by(self, clock: Arc<ClockStatus>) -> Keeper {
+        Keeper { clock: Some(clock), ..self }
     }
 
     fn residents(&self) -> MutexGuard<'_, Residents> {
@@ -522,6 +531,9 @@ impl Keeper {
 
     /// Claims what is planned for this process and nobody owns, and starts it.
     async fn claim(&mut self, view: &View) {
+        if self.clock.as_ref().is_some_and(|clock| !clock.is_set()) {
+            return;
+        }
         let plan = planner::plan_of(view).of;
         let mine = self.me.incarnation();
         let meant: Vec<RegionId> =

@@ -14,6 +14,7 @@
 //! the lease, is gone; and no tick begins unless the lease's [`crate::engine::Authority`] holds.
 
 mod background;
+mod clock_sync;
 pub mod command;
 mod fence;
 mod heard;
@@ -61,6 +62,7 @@ use crate::server::gateway_config;
 use crate::tls::{Tls, TlsError};
 
 use self::background::{Background, on};
+use self::clock_sync::{CLOCK, ClockStatus};
 use self::fence::LeaseFence;
 use self::keeper::{Keeper, Stores, Told};
 use self::maps::Maps;
@@ -69,9 +71,6 @@ use self::planner::{OrderError, Orders};
 use self::residents::{Residents, Threads};
 
 pub use self::survey::{ClusterSurvey, LaneLine, LeftOut, MapLine, NodeLine, RegionLine};
-
-/// The value under which the cluster's clock begins: milliseconds of the time of day.
-const CLOCK: &str = "clock";
 
 /// The value that counts the processes that ever were.
 const PROCESSES: &str = "processes";
@@ -304,7 +303,7 @@ impl Node {
             on(&background, async move {
                 count_on(&*store, checkpoints.as_deref(), tick_ms, now).await?;
                 let number = take_number(&*store).await?;
-                let clock = clock(&*store, now).await?;
+                let clock = clock_sync::at_join(&*store, now).await?;
                 let populates =
                     has_fauna && populates(&*store, checkpoints.as_deref(), number).await?;
                 Ok::<_, NodeError>((number, clock, populates))
@@ -374,17 +373,23 @@ impl Node {
         let asked = hosted.clone();
         // Which has these links itself.
         let counted = Arc::downgrade(&directory);
+        let clock = ClockStatus::new(directory.clock().clone());
+        let timed = counted.clone();
         links.respond_with(Arc::new(move |question| match question {
             Question::Lines => {
                 let lines = counted.upgrade().map(|counted| lines::answer(&counted));
                 std::future::ready(lines.unwrap_or_default()).boxed()
+            }
+            Question::Clock => {
+                let now = timed.upgrade().map(|timed| clock_sync::answer(&timed));
+                std::future::ready(now.unwrap_or_default()).boxed()
             }
             question => answer(asked.clone(), question).boxed(),
         }));
         let keeper = Keeper::new(
             Stores {
                 home: background.home.clone(),
-                leases: store,
+                leases: store.clone(),
                 checkpoints: checkpoints.clone(),
             },
             membership.clone(),
@@ -394,6 +399,11 @@ impl Node {
             Residents::new(directory.clone(), threads, hosted.clone()),
             Told { status: tell, view: views.clone() },
         );
+        let keeper = keeper.acting_by(clock.clone());
+        let follow =
+            clock_sync::follow(directory.clone(), links.clone(), views.clone(), clock.clone());
+        background.spawn(follow);
+        background.spawn(clock_sync::remember(store, directory.clone(), status.clone()));
         if let (Some(shelf), Some(checkpoints)) = (shelf.clone(), checkpoints) {
             let named = maps.clone();
             background.spawn(shelf.run(checkpoints, move |id| named.key(id)));
@@ -415,6 +425,10 @@ impl Node {
                 }
                 fauna::herd(directory, asked).await;
             });
+        }
+        if roles.gateway {
+            // Sessions see no clock that is not set.
+            clock.set().await;
         }
         let limits = gateway_config(&config.gateway);
         let (gateway, doors) = match (roles.gateway, clients) {
@@ -438,7 +452,7 @@ impl Node {
                     links: links.clone(),
                 };
                 let metrics = gateway.as_ref().map(|gateway| gateway.metrics().clone());
-                let (kept, asked) = ((shelf, places.clone()), (survey, orders.clone()));
+                let (kept, asked) = ((shelf, places.clone(), clock), (survey, orders.clone()));
                 let state = console_state(&directory, hosted, metrics, kept, asked);
                 Some(Console::start(state, addr, config.console.token_file.as_deref())?)
             }
@@ -654,7 +668,7 @@ fn console_state(
     directory: &Arc<Directory>,
     regions: Hosted,
     gateway: Option<Arc<GatewayMetrics>>,
-    (shelf, places): (Option<Arc<Shelf>>, Option<Arc<PlaceBook>>),
+    (shelf, places, clock): (Option<Arc<Shelf>>, Option<Arc<PlaceBook>>, Arc<ClockStatus>),
     (survey, orders): (Surveyor, Orders),
 ) -> ConsoleState {
     let (node, also, others) = (survey.name.clone(), survey.clone(), survey.others());
@@ -665,6 +679,7 @@ fn console_state(
             Box::new(move |text| gateway.iter().for_each(|metrics| metrics.write(text))),
             Box::new(move |text| shelf.iter().for_each(|shelf| shelf.write_metrics(text))),
             Box::new(move |text| places.iter().for_each(|places| places.write_metrics(text))),
+            Box::new(move |text| clock.write_metrics(text)),
             Box::new(move |text| survey.look().write_metrics(text)),
         ],
         node,
@@ -742,14 +757,6 @@ async fn take_number(store: &dyn Leases) -> Result<u64, NodeError> {
             return Ok(next);
         }
     }
-}
-
-/// Time since the cluster's beginning, at this time of day.
-async fn clock(store: &dyn Leases, now: Duration) -> Result<Duration, NodeError> {
-    let mine = Bytes::from(now.as_millis().to_string());
-    let began = store.get_or_create(CLOCK, mine).await?;
-    let began = number(CLOCK, &began.data, "milliseconds of the time of day")?;
-    Ok(now.saturating_sub(Duration::from_millis(began)))
 }
 
 fn number(key: &'static str, data: &[u8], want: &'static str) -> Result<u64, NodeError> {

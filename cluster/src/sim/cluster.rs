@@ -35,6 +35,9 @@ const NEAR_FAR_CM: (i32, i32) = (3_900, 4_500);
 /// The names of scenes, in the order of their numbers.
 pub(super) const SCENES: [&str; 2] = ["field", "moor"];
 
+/// How far apart processes' clocks may be at rest: what an answer over a quiet network may be wrong by.
+const CLOCKS_APART: Duration = Duration::from_millis(20);
+
 /// How many regions a scene has, by its sides.
 const REGIONS: (i32, i32) = (3, 2);
 
@@ -149,6 +152,18 @@ impl Cluster {
         match outstanding.unwrap_or_default().as_slice() {
             [] => Ok(()),
             regions => Err(format!("regions {regions:?} are not where they were ordered to be")),
+        }
+    }
+
+    /// Whether all processes that are up have about the same time.
+    fn clocks_agree(&self) -> Result<(), String> {
+        let time = |host| Some((host, self.reach(host)?.clock.now()));
+        let times: Vec<(Host, Duration)> = self.hosts().into_iter().filter_map(time).collect();
+        let all = || times.iter().map(|(_, time)| *time);
+        let apart = all().max().unwrap_or_default().saturating_sub(all().min().unwrap_or_default());
+        match apart <= CLOCKS_APART {
+            true => Ok(()),
+            false => Err(format!("clocks are {apart:?} apart: {times:?}")),
         }
     }
 
@@ -332,7 +347,8 @@ impl Cluster {
                     .ground
                     .judge
                     .unsettled(&self.regions())
-                    .or_else(|| self.orders_are_done().err().map(|text| (Vec::new(), text))),
+                    .or_else(|| self.orders_are_done().err().map(|text| (Vec::new(), text)))
+                    .or_else(|| self.clocks_agree().err().map(|text| (Vec::new(), text))),
                 false => Some((Vec::new(), self.who_is_not_whole())),
             };
             match wrong {

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use purview::actor::cluster_clock::ClusterClock;
 use purview::actor::player::{Pass, Passes, TokenCheck};
 use purview::scene::EntityId;
 use purview::wire::CloseCode;
@@ -128,6 +129,8 @@ pub struct Reach {
     pub status: watch::Receiver<Status>,
     /// Its links.
     pub links: Links,
+    /// Its clock.
+    pub clock: Arc<ClusterClock>,
 }
 
 /// A process.
@@ -256,8 +259,12 @@ async fn live(
     tell: watch::Sender<Option<Reach>>,
     control: &Control,
 ) -> &'static str {
-    let reach =
-        Reach { orders: node.orders().clone(), status: node.status(), links: node.links().clone() };
+    let reach = Reach {
+        orders: node.orders().clone(),
+        status: node.status(),
+        links: node.links().clone(),
+        clock: node.directory().clock().clone(),
+    };
     tell.send_replace(Some(reach));
     if let Some(mut doors) = doors {
         spawn_local(async move {

@@ -114,6 +114,30 @@ fn nodes_share_the_regions_and_those_of_one_that_leaves_go_to_the_others() {
 }
 
 #[test]
+fn a_process_whose_time_of_day_is_wrong_takes_the_leaders_time() {
+    System::new().block_on(async {
+        let outer = runtime();
+        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+        let a = node("a", &store, REGIONS).await;
+        wait_for("all regions", &[&a], is_whole).await;
+        // As if the clock of the machine of the next process were five seconds ahead.
+        let began = store.get("clock").await.unwrap().unwrap();
+        let ms: u64 = std::str::from_utf8(&began.data).unwrap().parse().unwrap();
+        let ahead = (ms - 5_000).to_string().into();
+        store.put_if("clock", Some(began.revision), ahead).await.unwrap();
+        let b = node("b", &store, REGIONS).await;
+        wait_for("a share for each", &[&a, &b], |all| is_whole(all) && all[1].here > 0).await;
+        let (at_a, at_b) = (a.directory().uptime(), b.directory().uptime());
+        let apart = at_b.abs_diff(at_a);
+        assert!(apart < Duration::from_millis(500), "{at_a:?} and {at_b:?}");
+        for node in [a, b] {
+            node.stop().await;
+        }
+        outer.shutdown_background();
+    });
+}
+
+#[test]
 fn of_nodes_that_have_stopped_nothing_is_left() {
     System::new().block_on(async {
         let outer = runtime();

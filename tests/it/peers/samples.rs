@@ -206,7 +206,7 @@ fn answer() -> Answer {
         pos: PLACE,
     };
     let line = Fullness { scene: SceneId(1), plane: Plane(2), players: 60 };
-    Answer { lives: vec![resident], late: vec![RegionId(3)], lines: vec![line] }
+    Answer { lives: vec![resident], late: vec![RegionId(3)], lines: vec![line], clock_ns: Some(77) }
 }
 
 /// The name of an input's kind. Whoever adds one is reminded here to add a sample of it.
@@ -413,6 +413,7 @@ pub fn all() -> Vec<(String, PeerMsg)> {
         (String::new(), PeerMsg::Suspect(7)),
         ("players".into(), PeerMsg::Ask { ticket: 7, question: Question::Players }),
         ("lines".into(), PeerMsg::Ask { ticket: 9, question: Question::Lines }),
+        ("clock".into(), PeerMsg::Ask { ticket: 10, question: Question::Clock }),
         ("entity".into(), PeerMsg::Ask { ticket: 8, question: Question::Entity(ID) }),
         (String::new(), PeerMsg::Told { ticket: 8, answer: answer() }),
     ];
