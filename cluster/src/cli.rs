@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use purview::scene::SceneSpec;
 use serde_json::json;
 
+use crate::backup::command::{BackupArgs, RestoreArgs, run_backup, run_restore};
 use crate::bench::cluster::BenchClusterArgs;
 use crate::bench::scene::BenchSceneArgs;
 use crate::bench::views::BenchViewsArgs;
@@ -53,6 +54,10 @@ pub enum Command {
     Node(NodeArgs),
     /// Run one process of a cluster that holds clients' sessions.
     Gateway(GatewayArgs),
+    /// Write everything that is kept to one file.
+    Backup(BackupArgs),
+    /// Put everything of such a file back.
+    Restore(RestoreArgs),
     /// Make an authority and certificates, to develop with.
     Certs(CertsArgs),
     /// Replay a recording through real clients and judge what every one of them is shown.
@@ -242,6 +247,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Dev(args) => ended(crate::dev::dev(&args)),
         Command::Node(args) => ended(run_node(&args)),
         Command::Gateway(args) => ended(run_gateway(&args)),
+        Command::Backup(args) => ended(run_backup(&args)),
+        Command::Restore(args) => ended(run_restore(&args)),
         Command::Certs(args) => ended(run_certs(&args)),
         Command::Replay(args) => ended(commands::run_replay(&args)),
         Command::Bots(args) if args.pattern == Pattern::Cheat => ended(commands::run_trial(&args)),

@@ -3,6 +3,7 @@
 
 pub mod admin;
 mod archive;
+pub mod backup;
 pub mod bench;
 pub mod bots;
 pub mod certs;

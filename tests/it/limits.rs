@@ -1,5 +1,8 @@
 //! What a region does with too much, with what comes twice, and with what makes no sense.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::support::world::World;
 use bytes::Bytes;
 use purview::scene::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Spawn};
@@ -8,6 +11,8 @@ use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec, Seq, Tick, Visibility,
 };
 use purview::wire::{EncodedBatch, MAX_SERVER_FRAME};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 fn scene(width_cm: i32, visibility: Visibility) -> SceneSpec {
     SceneSpec {
@@ -43,6 +48,52 @@ fn npc(id: u64, look: usize) -> Spawn {
         session: None,
         bonds: Vec::new(),
     }
+}
+
+/// Counts log lines.
+#[derive(Clone, Default)]
+struct Lines(Arc<AtomicU64>);
+
+impl Subscriber for Lines {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        if *event.metadata().level() <= Level::WARN {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn what_is_refused_again_and_again_is_logged_once_a_second() {
+    let (lines, mut w) = (Lines::default(), alone());
+    tracing::subscriber::with_default(lines.clone(), || {
+        // Two seconds.
+        for _ in 0..20 {
+            for id in 1..=50 {
+                let far = Spawn { pos: Pos::ground(-1, -1), ..npc(id, 1) };
+                w.regions[0].handle(Input::Enter(Box::new(far)), &mut Vec::new());
+            }
+            tick(&mut w);
+        }
+    });
+    // Other tests of this process may have logged the same line.
+    let lines = lines.0.load(Ordering::Relaxed);
+    assert!(lines <= 3, "{lines} lines for 1,000 messages");
 }
 
 /// A tick of the only region; per frame its bytes, enters, leaves and acts.

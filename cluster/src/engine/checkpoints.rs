@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use purview::scene::{Epoch, Tick};
 
+use super::whole::Whole;
 use super::{CheckpointError, RegionKey};
 
 /// Largest snapshot of a region, bytes.
@@ -21,7 +22,7 @@ pub const PLAYER_NAME_MAX: usize = 255;
 pub const PLAYERS_MAX: usize = 10_000;
 
 /// Where checkpoints are kept.
-pub trait Checkpoints: Send + Sync {
+pub trait Checkpoints: Whole {
     /// Keeps the snapshot of a region, and the one before it as the previous. What is older (by
     /// epoch, then by tick) than what is kept never replaces it; the same again changes nothing.
     /// `state` has at most 64 MiB.
@@ -179,7 +180,7 @@ pub(crate) fn newest_of_each(places: Vec<PlayerPlace>) -> Vec<PlayerPlace> {
     newest.into_values().collect()
 }
 
-fn check_name(what: &str, name: &str, max: usize) -> Result<(), CheckpointError> {
+pub(crate) fn check_name(what: &str, name: &str, max: usize) -> Result<(), CheckpointError> {
     let rule = if !(1..=max).contains(&name.len()) {
         format!("must have 1 to {max} bytes")
     } else if name.contains('\0') {
@@ -190,7 +191,7 @@ fn check_name(what: &str, name: &str, max: usize) -> Result<(), CheckpointError>
     Err(illegal(what, format!("{} bytes", name.len()), rule))
 }
 
-fn check_size(what: &str, size: usize, max: usize) -> Result<(), CheckpointError> {
+pub(crate) fn check_size(what: &str, size: usize, max: usize) -> Result<(), CheckpointError> {
     if size <= max {
         return Ok(());
     }
@@ -198,7 +199,7 @@ fn check_size(what: &str, size: usize, max: usize) -> Result<(), CheckpointError
 }
 
 /// Databases count to half of what we could.
-fn check_number(what: &str, number: u64) -> Result<(), CheckpointError> {
+pub(crate) fn check_number(what: &str, number: u64) -> Result<(), CheckpointError> {
     let max = i64::MAX;
     if i64::try_from(number).is_ok() {
         return Ok(());

@@ -2,6 +2,7 @@
 
 mod ask;
 mod follow;
+mod forget;
 mod keep;
 
 use std::sync::Arc;

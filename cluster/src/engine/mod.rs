@@ -27,6 +27,7 @@ pub mod redb;
 pub mod servers;
 pub(crate) mod store;
 pub mod view;
+pub mod whole;
 
 pub use authority::Authority;
 pub use checkpoints::{Checkpoints, Kept, PlayerPlace, PlayersSaved, Saved, Snapshot};
@@ -34,3 +35,4 @@ pub use error::{CheckpointError, LeaseError};
 pub use leases::{Claim, Grant, Leadership, Leases, Loss, Membership, Put, Refusal, Released};
 pub use names::{Incarnation, NodeInfo, Owner, RegionKey, Revision, Value};
 pub use view::{Change, Event, Leader, View, Watch, What};
+pub use whole::{KeptLayout, Whole};

@@ -5,6 +5,7 @@
 
 mod connection;
 mod secure;
+mod whole;
 
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// The tables. Two states of each region alternate, so that a save writes one only.
 static SCHEMA: Schema = Schema {
-    there: "SELECT to_regclass('purview_players') IS NOT NULL",
+    there: "SELECT to_regclass('purview_layouts') IS NOT NULL",
     // Nodes that come at the same time would get into each other's way.
     make: "
 BEGIN;
@@ -49,6 +50,9 @@ ALTER TABLE purview_states ALTER COLUMN state SET STORAGE EXTERNAL;
 CREATE TABLE IF NOT EXISTS purview_players (
     cluster text NOT NULL, name text NOT NULL, epoch bigint NOT NULL, place bytea NOT NULL,
     PRIMARY KEY (cluster, name));
+CREATE TABLE IF NOT EXISTS purview_layouts (
+    cluster text NOT NULL, scene text NOT NULL, change bigint NOT NULL, layout bytea NOT NULL,
+    PRIMARY KEY (cluster, scene));
 COMMIT",
 };
 

@@ -1,5 +1,7 @@
 //! Checkpoints of a single machine: one file, brought safely to the disk with every save.
 
+mod whole;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -56,6 +58,7 @@ impl Redb {
             txn.open_table(PREVIOUS)?;
             txn.open_table(PLAYERS)?;
             txn.open_table(COUNTS)?;
+            txn.open_table(whole::LAYOUTS)?;
             Ok(())
         })?;
         Ok(redb)

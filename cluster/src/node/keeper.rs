@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::Status;
 use super::clock_sync::ClockStatus;
 use super::heard::{Deposer, Heard, News};
+use super::layouts::LayoutSaver;
 use super::maps::Maps;
 use super::mover::{Mover, Tools};
 use super::planner::{self, Planner};
@@ -92,6 +93,7 @@ pub(super) struct Keeper {
     directory: Arc<Directory>,
     maps: Maps,
     remap: Follow,
+    layouts: LayoutSaver,
     planner: Planner,
     residents: Arc<Mutex<Residents>>,
     mover: Mover,
@@ -132,6 +134,7 @@ impl Keeper {
             view: tell.view.clone(),
             home: stores.home.clone(),
         };
+        let layouts = LayoutSaver::new(stores.checkpoints.clone(), stores.home.clone());
         let mover = Mover::start(tools);
         Keeper {
             planner: Planner::new(stores.leases.clone(), maps.clone()),
@@ -145,6 +148,7 @@ impl Keeper {
             directory,
             maps,
             remap: Follow::default(),
+            layouts,
             peers: BTreeMap::new(),
             routes: BTreeMap::new(),
             seen: BTreeMap::new(),
@@ -263,6 +267,7 @@ impl Keeper {
             let (directory, quiet) = (self.directory.clone(), self.changed.elapsed());
             let now = |scene: &Scene| directory.tick_now(scene.tick_ms);
             self.planner.lead(view, quiet, now).await;
+            self.layouts.follow(view, &self.maps);
         }
         let known = |(id, at): &(&RegionId, &Whereabouts)| {
             **at != Whereabouts::Nowhere && self.maps.is_present(**id)

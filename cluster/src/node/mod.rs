@@ -19,6 +19,7 @@ pub mod command;
 mod fence;
 mod heard;
 mod keeper;
+mod layouts;
 mod lines;
 pub mod maps;
 mod mover;
@@ -200,7 +201,7 @@ impl Status {
 }
 
 /// The etcd that a configuration names.
-async fn etcd(
+pub(crate) async fn etcd(
     config: &Config,
     tls: Option<&Tls>,
     checkpoints: Option<&dyn Checkpoints>,
@@ -216,7 +217,7 @@ async fn etcd(
 }
 
 /// The PostgreSQL that a configuration names, if any.
-async fn postgres(
+pub(crate) async fn postgres(
     config: &Config,
     tls: Option<&Tls>,
 ) -> Result<Option<Arc<dyn Checkpoints>>, NodeError> {
@@ -229,7 +230,7 @@ async fn postgres(
 }
 
 /// The certificates that a configuration names, if any.
-fn certificates(config: &Config) -> Result<Option<Tls>, TlsError> {
+pub(crate) fn certificates(config: &Config) -> Result<Option<Tls>, TlsError> {
     config.cluster.tls.as_ref().map(Tls::load).transpose()
 }
 
@@ -300,8 +301,10 @@ impl Node {
         let (number, clock, populates) = {
             let (store, checkpoints) = (store.clone(), checkpoints.clone());
             let (tick_ms, now) = (config.tick_ms, background.home.time_of_day());
+            let known = scenes.clone();
             on(&background, async move {
                 count_on(&*store, checkpoints.as_deref(), tick_ms, now).await?;
+                layouts::adopt(&*store, checkpoints.as_deref(), &known).await?;
                 let number = take_number(&*store).await?;
                 let clock = clock_sync::at_join(&*store, now).await?;
                 let populates =

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::future::join_all;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{DecideMap, ProposeMap};
@@ -56,6 +57,9 @@ pub(super) struct Record {
     /// their planes.
     #[serde(default)]
     pub(super) retiring: BTreeMap<u32, PlaneGroup>,
+    /// Grows with every change of this.
+    #[serde(default)]
+    pub(super) change: u64,
 }
 
 /// A map that may come to be.
@@ -76,6 +80,15 @@ impl Proposal {
 }
 
 impl Record {
+    /// What of it outlives the store: a change that is under way does not, but the names that it gave do.
+    pub(super) fn settled(&self) -> Record {
+        let mut settled = self.clone();
+        if let Some(next) = settled.next.take() {
+            settled.names = settled.names.max(next.layout.next.0);
+        }
+        settled
+    }
+
     /// A change did not come to pass by its tick: it is tried again with another one, or it `is_over`.
     fn fail(&mut self, version: u64, after: Option<u64>, is_over: bool) {
         let Some(next) = self.next.as_mut().filter(|next| next.is(version, after)) else { return };
@@ -92,6 +105,28 @@ impl Record {
 /// Under which key.
 pub(super) fn key(scene: &Scene) -> String {
     format!("map/{}", scene.spec.name)
+}
+
+/// A record as it is written.
+pub(super) fn written(record: &Record) -> Bytes {
+    // It is plain data.
+    serde_json::to_vec(record).unwrap_or_default().into()
+}
+
+/// Changes a record, however often others change it meanwhile, and counts that.
+async fn change_map(
+    store: &dyn Leases,
+    key: &str,
+    with: impl Fn(&mut Record),
+) -> Result<(), LeaseError> {
+    let counted = |record: &mut Record| {
+        let before = record.clone();
+        with(record);
+        if *record != before {
+            record.change += 1;
+        }
+    };
+    change(store, key, counted).await
 }
 
 /// A scene's map as a view of the store has it.
@@ -207,7 +242,7 @@ pub(super) async fn order(
     let (name, version) = (scene.spec.name.clone(), layout.version);
     let wanted = Proposal { layout, after: None, promised: BTreeMap::new() };
     let taken = AtomicBool::new(false);
-    change(store, &key(&scene), |record: &mut Record| {
+    change_map(store, &key(&scene), |record: &mut Record| {
         let known = record.layout.as_ref().map_or(1, |layout| layout.version);
         let free = record.next.is_none() && known + 1 == version;
         taken.store(free, Ordering::Relaxed);
@@ -253,7 +288,7 @@ impl Change {
             match next.after {
                 None if all().all(|id| owner(id).is_some()) && move_of(view).is_none() => {
                     let after = now.0 + tick(LEAD);
-                    change(store, &key, |record: &mut Record| {
+                    change_map(store, &key, |record: &mut Record| {
                         if let Some(next) = record.next.as_mut().filter(|n| n.after.is_none()) {
                             next.after = Some(after);
                         }
@@ -261,7 +296,7 @@ impl Change {
                     .await?;
                 }
                 Some(after) if all().all(has_promised) => {
-                    change(store, &key, |record: &mut Record| {
+                    change_map(store, &key, |record: &mut Record| {
                         if let Some(next) = record.next.take_if(|n| n.is(version, Some(after))) {
                             let goes = |plot: &&Plot| next.layout.plot(plot.id).is_none();
                             let gone = old.plots.iter().filter(goes);
@@ -279,8 +314,10 @@ impl Change {
                     if !is_late {
                         continue;
                     }
-                    change(store, &key, |record: &mut Record| record.fail(version, after, is_over))
-                        .await?;
+                    change_map(store, &key, |record: &mut Record| {
+                        record.fail(version, after, is_over)
+                    })
+                    .await?;
                     let missing: Vec<_> = all().filter(|id| !has_promised(*id)).collect();
                     tracing::warn!(
                         scene = scene.spec.name,
@@ -309,7 +346,7 @@ pub(super) async fn retired(
     scene: &Scene,
     id: RegionId,
 ) -> Result<(), LeaseError> {
-    change(store, &key(scene), |record: &mut Record| {
+    change_map(store, &key(scene), |record: &mut Record| {
         record.retiring.remove(&id.0);
     })
     .await
@@ -434,7 +471,7 @@ impl Follow {
             return Ok(());
         }
         let version = next.layout.version;
-        change(store, &key(scene), |record: &mut Record| {
+        change_map(store, &key(scene), |record: &mut Record| {
             let same = |next: &&mut Proposal| next.is(version, Some(after.0));
             if let Some(next) = record.next.as_mut().filter(same) {
                 next.promised.extend(promised.iter().copied());

@@ -23,6 +23,7 @@ pub mod net;
 pub mod process;
 pub mod shrink;
 pub mod store;
+mod whole;
 pub mod will;
 
 use std::panic::resume_unwind;

@@ -16,8 +16,8 @@ use crate::engine::checkpoints::{check_places, check_player, check_state, newest
 use crate::engine::embedded::Embedded;
 use crate::engine::store::{FOLLOWER_QUEUE, Follower, Held, Listing, Store, Swap, Swapped, Told};
 use crate::engine::{
-    CheckpointError, Checkpoints, Kept, LeaseError, PlayerPlace, PlayersSaved, RegionKey, Saved,
-    Snapshot,
+    CheckpointError, Checkpoints, Kept, KeptLayout, LeaseError, PlayerPlace, PlayersSaved,
+    RegionKey, Saved, Snapshot,
 };
 use crate::rng::Rng;
 
@@ -173,10 +173,11 @@ pub struct ShelfFaults {
 }
 
 #[derive(Default)]
-struct Keeping {
+pub(super) struct Keeping {
     faults: ShelfFaults,
-    regions: BTreeMap<RegionKey, Kept>,
-    players: BTreeMap<String, PlayerPlace>,
+    pub(super) regions: BTreeMap<RegionKey, Kept>,
+    pub(super) players: BTreeMap<String, PlayerPlace>,
+    pub(super) layouts: BTreeMap<String, KeptLayout>,
 }
 
 /// Where checkpoints are kept: memory that outlives processes.
@@ -202,7 +203,7 @@ impl Memory {
     }
 
     /// Does something there, if it is there.
-    async fn ask<T>(
+    pub(super) async fn ask<T>(
         &self,
         asked: &'static str,
         f: impl FnOnce(&mut Keeping) -> T,

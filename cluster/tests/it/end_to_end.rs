@@ -1,6 +1,6 @@
 //! The real command and real servers, as their users meet them: processes, sockets, signals.
 
-mod process;
+pub mod process;
 mod proxy;
 mod trace;
 

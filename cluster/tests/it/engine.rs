@@ -12,6 +12,7 @@ mod shelf;
 mod silence;
 mod values;
 mod watching;
+mod whole;
 
 /// Each case as a test over each engine.
 macro_rules! over_each {

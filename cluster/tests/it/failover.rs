@@ -5,4 +5,4 @@ mod deaths;
 mod maps;
 mod moves;
 mod partitions;
-mod trial;
+pub mod trial;

@@ -1,6 +1,7 @@
 //! The server as its users meet it: the real command, real processes, sockets, browsers, etcd and PostgreSQL. One program,
 //! because each would link the server anew.
 
+mod backup;
 mod cheat;
 mod command;
 mod console;

@@ -14,11 +14,14 @@ use purview::scene::{EntityId, Pos, Seq};
 use purview::wire::client::Join;
 use purview_client::{ClientError, Event, Player, Retry, View, join_at};
 use purview_cluster::config::Config;
+use purview_cluster::engine::Whole;
+use purview_cluster::engine::postgres::Postgres;
 use purview_cluster::gateway::Tokens;
 use purview_cluster::local::{LocalCluster, Parts};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::end_to_end::durable::{Beasts, beasts};
+use crate::failover::trial::{ctl, survey};
 
 /// Nothing here takes this long, unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -221,6 +224,22 @@ impl Trial {
         self.walkers.iter().map(told).collect()
     }
 
+    /// Everything but PostgreSQL dies, and is started again; the etcd goes on with what it had, or with nothing.
+    fn everything_dies(&mut self, etcd_forgets: bool) {
+        self.cluster.nodes().iter().for_each(|node| node.kill());
+        self.cluster.gateways()[0].kill();
+        let etcd = self.cluster.etcd();
+        etcd.kill();
+        if etcd_forgets {
+            std::fs::remove_dir_all(etcd.dir().join("etcd")).unwrap();
+        }
+        etcd.restart().unwrap();
+        for name in ["node-3", "node-4"] {
+            self.cluster.add_node(name.into()).unwrap();
+        }
+        self.cluster.restart_gateway(0).unwrap();
+    }
+
     /// Waits until everybody has come back at least once.
     fn all_come_back(&self) {
         let begin = Instant::now();
@@ -300,6 +319,47 @@ fn after_a_cold_start_with_an_etcd_that_has_lost_everything_players_are_where_th
     cold_start(true);
 }
 
+/// The changes of maps that PostgreSQL has, by scene.
+fn kept_layouts(cluster: &mut LocalCluster, name: &str) -> Vec<(String, u64)> {
+    let url = cluster.postgres().url();
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Postgres::connect(&url, name).await.unwrap();
+        let layouts = store.layouts().await.unwrap();
+        layouts.into_iter().map(|layout| (layout.scene, layout.change)).collect()
+    })
+}
+
+#[test]
+fn a_changed_layout_outlives_an_etcd_that_loses_everything() {
+    let mut config = config();
+    config.console.listen = Some(([127, 0, 0, 1], 0).into());
+    let mut trial = Trial::of(&config, 1);
+    trial.walk(1);
+    let scale = ["scene", "scale", "field", "--regions", "3x1"];
+    assert_eq!(ctl(&trial.cluster.gateways()[0], &scale)["done"], true);
+    trial.stand("with three regions");
+    let before = survey(&trial.cluster.gateways()[0]).maps.remove(0);
+    assert_eq!((before.version, before.regions), (2, 3));
+    let begin = Instant::now();
+    while kept_layouts(&mut trial.cluster, &config.cluster.name).is_empty() {
+        assert!(begin.elapsed() < PATIENCE, "the layout is not kept");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // For checkpoints by the new map to be kept.
+    trial.walk(3);
+    trial.everything_dies(true);
+    trial.all_come_back();
+    trial.stand("after the cold start");
+    let after = survey(&trial.cluster.gateways()[0]).maps.remove(0);
+    assert_eq!((after.version, after.regions), (2, 3), "the configuration has six");
+    // It can change again, and no name of a region is given twice.
+    let region = survey(&trial.cluster.gateways()[0]).regions.remove(0).region;
+    let split = ctl(&trial.cluster.gateways()[0], &["split", &format!("R{region}")]);
+    assert_eq!(split["done"], true);
+    trial.stand("with four regions");
+}
+
 /// Everybody whom no client steers, on the nodes that live, once all are there: one that is just handed over is in
 /// no region.
 fn fauna(cluster: &LocalCluster) -> Beasts {
@@ -334,7 +394,7 @@ fn live_on(before: &Beasts, after: &Beasts, since: Duration) {
     }
 }
 
-/// Everything but PostgreSQL dies, and is started again; the etcd goes on with what it had, or with nothing.
+/// Everybody is where they were after a cold start.
 fn cold_start(etcd_forgets: bool) {
     let mut config = config();
     config.server.fauna = true;
@@ -347,18 +407,7 @@ fn cold_start(etcd_forgets: bool) {
     let (lived, began) = (fauna(&trial.cluster), Instant::now());
     let urls = [trial.cluster.url(0).unwrap()];
     let placed: Vec<Pos> = trial.walkers.iter().map(|w| w.lock().unwrap().pos).collect();
-    trial.cluster.nodes().iter().for_each(|node| node.kill());
-    trial.cluster.gateways()[0].kill();
-    let etcd = trial.cluster.etcd();
-    etcd.kill();
-    if etcd_forgets {
-        std::fs::remove_dir_all(etcd.dir().join("etcd")).unwrap();
-    }
-    etcd.restart().unwrap();
-    for name in ["node-3", "node-4"] {
-        trial.cluster.add_node(name.into()).unwrap();
-    }
-    trial.cluster.restart_gateway(0).unwrap();
+    trial.everything_dies(etcd_forgets);
     // Whoever knows its player comes back to it.
     trial.all_come_back();
     trial.stand("after the cold start");

@@ -1,0 +1,59 @@
+//! Layouts, and everything that the simulated store of checkpoints keeps.
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::store::Memory;
+use crate::engine::whole::{KeptLayout, PAGE_MAX, Whole, check_layout};
+use crate::engine::{CheckpointError, PlayerPlace};
+
+impl Whole for Memory {
+    fn save_layout(&self, layout: KeptLayout) -> BoxFuture<'_, Result<bool, CheckpointError>> {
+        async move {
+            check_layout(&layout)?;
+            self.ask("keep a layout", |keeping| {
+                let now = keeping.layouts.get(&layout.scene).map(|now| now.change);
+                let is_newer = now.is_none_or(|now| now <= layout.change);
+                if is_newer {
+                    keeping.layouts.insert(layout.scene.clone(), layout);
+                }
+                is_newer
+            })
+            .await
+        }
+        .boxed()
+    }
+
+    fn layouts(&self) -> BoxFuture<'_, Result<Vec<KeptLayout>, CheckpointError>> {
+        self.ask("list layouts", |keeping| keeping.layouts.values().cloned().collect()).boxed()
+    }
+
+    fn players<'a>(
+        &'a self,
+        after: &'a str,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<PlayerPlace>, CheckpointError>> {
+        self.ask("list places", move |keeping| {
+            let all = keeping.players.values().filter(|place| *place.name > *after);
+            all.take(most.min(PAGE_MAX)).cloned().collect()
+        })
+        .boxed()
+    }
+
+    fn processes(&self) -> BoxFuture<'_, Result<u64, CheckpointError>> {
+        std::future::ready(Ok(0)).boxed()
+    }
+
+    fn processes_are(&self, _: u64) -> BoxFuture<'_, Result<(), CheckpointError>> {
+        std::future::ready(Ok(())).boxed()
+    }
+
+    fn erase(&self) -> BoxFuture<'_, Result<(), CheckpointError>> {
+        self.ask("erase everything", |keeping| {
+            keeping.regions.clear();
+            keeping.players.clear();
+            keeping.layouts.clear();
+        })
+        .boxed()
+    }
+}
