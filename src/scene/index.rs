@@ -1,16 +1,17 @@
 //! The index: which entities stand in which patch, per plane and kind (and so per layer).
 //!
-//! Patches are dense arrays; insertion, removal and a move across patches are O(1). An entry carries
-//! the position, so that a scan of a neighbourhood reads memory in a row and nothing else.
+//! Patches are arrays, for which there is memory where somebody stands (see `runs`); insertion, removal and a move
+//! across patches are O(1). An entry carries the position, so that a scan of a neighbourhood reads memory in a row and
+//! nothing else.
 //!
 //! *Absent on purpose:* the index knows neither views nor regions; it is told positions and asked for
 //! neighbourhoods.
 
 mod crowded;
-mod taken;
+mod runs;
 
 use self::crowded::{Crowded, Ground};
-use self::taken::Taken;
+use self::runs::Runs;
 use super::{Pos, Rect};
 
 /// An entity in a patch.
@@ -55,6 +56,25 @@ impl Patch {
     }
 }
 
+/// Most patches of a grid: beyond it smaller regions or larger patches are asked for. As many are 4 MiB while nothing
+/// stands in them.
+pub const MAX_PATCHES: u64 = 1 << 24;
+
+/// Bytes that the index of one kind on one plane takes before anything stands there.
+pub const fn bytes_empty(patches: u64) -> u64 {
+    Runs::<Cell>::bytes_empty(patches)
+}
+
+/// Columns and rows of the patches that cover a rectangle.
+pub fn patches_of(ground: Rect, patch_cm: i32) -> (u64, u64) {
+    let along = |from: i32, to: i32| {
+        let (from, to, side) = (i64::from(from), i64::from(to), i64::from(patch_cm.max(1)));
+        let first = from.div_euclid(side) * side;
+        (to - first).max(0).unsigned_abs().div_ceil(side.unsigned_abs())
+    };
+    (along(ground.x0, ground.x1), along(ground.z0, ground.z1))
+}
+
 /// Entities in a patch from which on it counts as crowded.
 const CROWD: usize = if cfg!(test) { 3 } else { 48 };
 
@@ -67,6 +87,18 @@ struct Cell {
     stale: bool,
 }
 
+impl Cell {
+    /// What is known of its crowd does not hold any more.
+    #[inline]
+    fn changed(&mut self, number: u32, stale: &mut Vec<u32>, crowds: &mut usize) {
+        if !self.stale && (self.entries.len() >= CROWD || self.crowd.is_some()) {
+            self.stale = true;
+            *crowds -= usize::from(self.crowd.take().is_some());
+            stale.push(number);
+        }
+    }
+}
+
 /// A patch grid over a rectangle of the map.
 #[derive(Debug, Clone)]
 pub struct Grid {
@@ -75,9 +107,7 @@ pub struct Grid {
     z0: i32,
     cols: i32,
     rows: i32,
-    cells: Vec<Cell>,
-    /// Those that hold anything.
-    taken: Taken,
+    cells: Runs<Cell>,
     len: usize,
     /// Patches that were crowded when they last changed.
     stale: Vec<u32>,
@@ -87,15 +117,14 @@ pub struct Grid {
 
 impl Grid {
     /// A grid of patches of `patch_cm` that covers `ground`. Patches begin at the map's origin, so
-    /// that every region cuts the map alike.
+    /// that every region cuts the map alike. There are at most 2^32 of them; a scene has at most [`MAX_PATCHES`].
     pub fn new(ground: Rect, patch_cm: i32) -> Grid {
         let x0 = ground.x0.div_euclid(patch_cm) * patch_cm;
         let z0 = ground.z0.div_euclid(patch_cm) * patch_cm;
-        let cols = (ground.x1 - x0 + patch_cm - 1) / patch_cm;
-        let rows = (ground.z1 - z0 + patch_cm - 1) / patch_cm;
-        let cells = vec![Cell::default(); (cols * rows) as usize];
-        let (taken, stale) = (Taken::none_of(cells.len()), Vec::new());
-        Grid { patch_cm, x0, z0, cols, rows, cells, taken, len: 0, stale, crowds: 0 }
+        let (cols, rows) = patches_of(ground, patch_cm);
+        let cells = Runs::of((cols * rows) as usize);
+        let (cols, rows, stale) = (cols as i32, rows as i32, Vec::new());
+        Grid { patch_cm, x0, z0, cols, rows, cells, len: 0, stale, crowds: 0 }
     }
 
     /// How many entities it holds.
@@ -136,19 +165,28 @@ impl Grid {
     fn cell_of(&self, p: Pos) -> Option<u32> {
         let at = self.patch_of(p);
         let inside = at.x >= 0 && at.x < self.cols && at.z >= 0 && at.z < self.rows;
-        inside.then(|| (at.z * self.cols + at.x) as u32)
+        inside.then(|| self.number_of(at))
+    }
+
+    /// The number of a patch of the grid.
+    #[inline]
+    fn number_of(&self, at: Patch) -> u32 {
+        (at.z as u32).wrapping_mul(self.cols as u32).wrapping_add(at.x as u32)
+    }
+
+    /// The patch of a number.
+    fn patch_at(&self, number: u32) -> Patch {
+        let cols = (self.cols as u32).max(1);
+        Patch { x: (number % cols) as i32, z: (number / cols) as i32 }
     }
 
     /// Adds an entity; a place outside the grid is in no patch and found by nobody.
     pub fn insert(&mut self, slot: u32, tag: u32, p: Pos) -> Spot {
         let Some(cell) = self.cell_of(p) else { return Spot::NONE };
         self.len += 1;
-        let entries = &mut self.cells[cell as usize].entries;
+        let entries = &mut self.cells.take(cell).entries;
         entries.push(Entry { x: p.x, z: p.z, slot, tag });
         let ix = (entries.len() - 1) as u32;
-        if ix == 0 {
-            self.taken.set(cell, true);
-        }
         self.changed(cell);
         Spot { cell, ix }
     }
@@ -156,14 +194,15 @@ impl Grid {
     /// Removes what stands at `spot`. Returns the slot of the entity that now stands at that very
     /// spot, if another took the place.
     pub fn remove(&mut self, spot: Spot) -> Option<u32> {
-        let entries = &mut self.cells.get_mut(spot.cell as usize)?.entries;
+        let entries = &mut self.cells.get_mut(spot.cell)?.entries;
         entries.swap_remove(spot.ix as usize);
         self.len -= 1;
         let instead = entries.get(spot.ix as usize).map(|e| e.slot);
-        if entries.is_empty() {
-            self.taken.set(spot.cell, false);
-        }
+        let is_empty = entries.is_empty();
         self.changed(spot.cell);
+        if is_empty {
+            self.cells.release(spot.cell, |cell| (cell.stale, cell.crowd) = (false, None));
+        }
         instead
     }
 
@@ -171,10 +210,12 @@ impl Grid {
     /// slot of the entity that took its old spot.
     #[inline]
     pub fn relocate(&mut self, spot: Spot, slot: u32, tag: u32, p: Pos) -> (Spot, Option<u32>) {
-        if self.cell_of(p) == Some(spot.cell) {
-            let entry = &mut self.cells[spot.cell as usize].entries[spot.ix as usize];
+        if self.cell_of(p) == Some(spot.cell)
+            && let Some(at) = self.cells.get_mut(spot.cell)
+        {
+            let entry = &mut at.entries[spot.ix as usize];
             (entry.x, entry.z, entry.tag) = (p.x, p.z, tag);
-            self.changed(spot.cell);
+            at.changed(spot.cell, &mut self.stale, &mut self.crowds);
             return (spot, None);
         }
         let displaced = self.remove(spot);
@@ -183,16 +224,17 @@ impl Grid {
 
     /// Every entry, for whoever gives out slots anew. What is known of crowds is forgotten.
     pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
-        for cell in 0..self.cells.len() as u32 {
-            self.changed(cell);
-        }
-        self.cells.iter_mut().flat_map(|cell| &mut cell.entries)
+        let Grid { cells, stale, crowds, .. } = self;
+        cells.all_mut().flat_map(move |(number, cell)| {
+            cell.changed(number, stale, crowds);
+            cell.entries.iter_mut()
+        })
     }
 
     /// Gives what stands at `spot` another tag.
     #[inline]
     pub fn set_tag(&mut self, spot: Spot, tag: u32) {
-        let cell = self.cells.get_mut(spot.cell as usize);
+        let cell = self.cells.get_mut(spot.cell);
         if let Some(entry) = cell.and_then(|c| c.entries.get_mut(spot.ix as usize)) {
             entry.tag = tag;
             self.changed(spot.cell);
@@ -204,7 +246,7 @@ impl Grid {
         if at.x < 0 || at.z < 0 || at.x >= self.cols || at.z >= self.rows {
             return &[];
         }
-        &self.cells[(at.z * self.cols + at.x) as usize].entries
+        self.cells.get(self.number_of(at)).map_or(&[], |cell| &cell.entries)
     }
 
     /// Calls `visit` with each patch within `reach` rings of `center` and the ring's number.
@@ -231,9 +273,9 @@ impl Grid {
     #[inline]
     fn taken_in_row(&self, z: i32, (x0, x1): (i32, i32), mut visit: impl FnMut(Patch, &Cell)) {
         if x0 <= x1 {
-            let row = z * self.cols;
-            self.taken.each((row + x0) as u32, (row + x1) as u32, |ix| {
-                visit(Patch { x: ix as i32 - row, z }, &self.cells[ix as usize]);
+            let row = self.number_of(Patch { x: 0, z });
+            self.cells.each(row + x0 as u32, row + x1 as u32, |number, cell| {
+                visit(Patch { x: (number - row) as i32, z }, cell);
             });
         }
     }
@@ -282,11 +324,8 @@ impl Grid {
     /// Notes that a patch has changed: what is known of its crowd does not hold any more.
     #[inline]
     fn changed(&mut self, cell: u32) {
-        let at = &mut self.cells[cell as usize];
-        if !at.stale && (at.entries.len() >= CROWD || at.crowd.is_some()) {
-            at.stale = true;
-            self.crowds -= usize::from(at.crowd.take().is_some());
-            self.stale.push(cell);
+        if let Some(at) = self.cells.get_mut(cell) {
+            at.changed(cell, &mut self.stale, &mut self.crowds);
         }
     }
 
@@ -301,10 +340,10 @@ impl Grid {
 
     fn cut_crowds(&mut self, bar: impl Fn(u32) -> u64) {
         for ix in std::mem::take(&mut self.stale) {
-            let ground = self.ground(Patch { x: ix as i32 % self.cols, z: ix as i32 / self.cols });
-            let cell = &mut self.cells[ix as usize];
-            cell.stale = false;
-            if cell.entries.len() >= CROWD {
+            let ground = self.ground(self.patch_at(ix));
+            let Some(cell) = self.cells.get_mut(ix) else { continue };
+            // Its memory may have been released since, and have come back.
+            if std::mem::take(&mut cell.stale) && cell.entries.len() >= CROWD {
                 cell.crowd = Some(Box::new(Crowded::new(ground, &cell.entries, &bar)));
                 self.crowds += 1;
             }
@@ -330,11 +369,12 @@ impl Grid {
     /// Sets the bar of who stands at `spot`, at `p`; see [`Grid::see_to_crowds`].
     #[inline]
     pub fn set_bar(&mut self, spot: Spot, slot: u32, p: Pos, bar: u64) {
-        if self.crowds == 0 || spot.cell as usize >= self.cells.len() {
+        let crowded = |cell: &Cell| cell.crowd.is_some();
+        if self.crowds == 0 || !self.cells.get(spot.cell).is_some_and(crowded) {
             return;
         }
         let ground = self.ground(self.patch_of(p));
-        if let Some(crowd) = &mut self.cells[spot.cell as usize].crowd {
+        if let Some(crowd) = self.cells.get_mut(spot.cell).and_then(|cell| cell.crowd.as_mut()) {
             crowd.set_bar(ground, slot, (p.x, p.z), bar);
         }
     }
@@ -430,6 +470,50 @@ mod tests {
         Ok(())
     }
 
+    /// As wide as a scene may be, 1 m patches: dense it would be 400 GB.
+    #[test]
+    fn a_grid_takes_memory_where_somebody_stands_and_gives_it_back() {
+        let ground = Rect { x0: 0, z0: 0, x1: 409_600, z1: 409_600 };
+        let mut grid = Grid::new(ground, 100);
+        assert_eq!(patches_of(ground, 100), (4_096, 4_096));
+        assert_eq!(bytes_empty(MAX_PATCHES), 4 << 20);
+        assert_eq!(grid.cells.allocated(), 0);
+        let places: Vec<Pos> = (0..200).map(|i| Pos::ground(i * 2_000, i * 1_900)).collect();
+        let mut spots: Vec<_> =
+            (0u32..).zip(&places).map(|(slot, p)| grid.insert(slot, 0, *p)).collect();
+        assert!(grid.cells.allocated() <= 200 * 64, "{}", grid.cells.allocated());
+        let far = Pos::ground(409_599, 409_599);
+        assert_eq!(grid.patch_of(far), Patch { x: 4_095, z: 4_095 });
+        (spots[0], _) = grid.relocate(spots[0], 0, 0, far);
+        assert_eq!(grid.patch(Patch { x: 4_095, z: 4_095 }).len(), 1);
+        for spot in spots {
+            grid.remove(spot);
+        }
+        assert!(grid.is_empty());
+        assert!(grid.cells.allocated() <= 64, "{}", grid.cells.allocated());
+    }
+
+    /// The memory of a crowd that has gone is another patch's by now.
+    #[test]
+    fn a_crowd_is_seen_to_where_another_one_has_been() {
+        let mut grid = Grid::new(GROUND, 50);
+        let (here, there) = (Pos::ground(160, 10), Pos::ground(160, 510));
+        let crowd = |grid: &mut Grid, at: Pos| {
+            (0..4u32).map(|slot| grid.insert(slot, 0, at)).collect::<Vec<_>>()
+        };
+        for _ in 0..2 {
+            for at in [here, there] {
+                let spots = crowd(&mut grid, at);
+                grid.see_to_crowds(|_| u64::MAX);
+                assert!(grid.has_crowds());
+                for spot in spots.into_iter().rev() {
+                    grid.remove(spot);
+                }
+                assert!(!grid.has_crowds());
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn any_history_finds_who_a_plain_map_finds(
@@ -479,6 +563,11 @@ mod tests {
                 .filter(|(_, ring)| *ring <= reach as u32)
                 .collect();
             prop_assert_eq!(found, want);
+            // When all have gone nothing is left of them.
+            for spot in spots.into_values().map(|(spot, ..)| spot).collect::<Vec<_>>() {
+                grid.remove(Spot { ix: 0, ..spot });
+            }
+            prop_assert!(grid.is_empty() && grid.cells.allocated() <= 64);
         }
     }
 }

@@ -96,7 +96,7 @@ impl RangeEvents {
     /// radius).
     ///
     /// # Panics
-    /// When `patch_cm` is not positive, or the ground is empty or its sides are beyond 10^9 cm.
+    /// When `patch_cm` is not positive, the ground is empty or its sides are beyond 10^9 cm, or there are 2^32 patches.
     pub fn new(ground: Rect, patch_cm: i32, visibility: Visibility) -> RangeEvents {
         let side = |a: i32, b: i32| i64::from(b) - i64::from(a);
         for side in [side(ground.x0, ground.x1), side(ground.z0, ground.z1)] {

@@ -5,6 +5,7 @@
 
 mod bonds;
 mod check;
+mod index;
 mod moves;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use self::check::{
     MAX_REGIONS, check_band, check_bonded_band, check_kinds, check_sizes, check_views, err,
     reach_cm,
 };
+use self::index::check_index;
 use self::moves::check_moves;
 pub use self::moves::{MoveSpec, Moves};
 use super::movement::Rules;
@@ -233,6 +235,7 @@ impl Scene {
         let reach_cm = reach_cm(&spec);
         let band_cm = check_band(&spec, tick_ms, reach_cm, &map, &mut errors);
         let bonded_band_cm = check_bonded_band(&spec, tick_ms, band_cm, &map, &mut errors);
+        check_index(&spec, bonded_band_cm, &map, &mut errors);
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -264,6 +267,7 @@ impl Scene {
         let band_cm = check_band(&self.spec, self.tick_ms, self.reach_cm, &map, &mut errors);
         let bonded_band_cm =
             check_bonded_band(&self.spec, self.tick_ms, band_cm, &map, &mut errors);
+        check_index(&self.spec, bonded_band_cm, &map, &mut errors);
         if !errors.is_empty() {
             return Err(LayoutError::Rules(errors));
         }

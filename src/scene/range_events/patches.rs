@@ -7,7 +7,7 @@
 //! where opposites cancel.
 
 use super::RangeEvent;
-use crate::scene::index::{Entry, Grid, Patch, Spot};
+use crate::scene::index::{Entry, Grid, Patch, Spot, patches_of};
 use crate::scene::{Pos, RangeSet, Rect};
 
 /// In no patch: outside the ground, not yet added or removed.
@@ -90,6 +90,8 @@ pub struct Patches {
 impl Patches {
     pub fn new(ground: Rect, patch_cm: i32) -> Patches {
         assert!(patch_cm > 0, "a patch of {patch_cm} cm");
+        let (cols, rows) = patches_of(ground, patch_cm);
+        assert!(cols * rows < NOWHERE.into(), "{cols} x {rows} patches of {patch_cm} cm");
         let grid = Grid::new(ground, patch_cm);
         let corner = grid.corner_of(Patch { x: 0, z: 0 });
         Patches {

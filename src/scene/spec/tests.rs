@@ -276,3 +276,50 @@ proptest! {
         }
     }
 }
+
+/// A legal map of 1,000 km with patches of a metre had 10^12 of them, and their product overflowed.
+#[test]
+fn an_index_that_takes_too_much_memory_is_refused_with_what_would_be_right() {
+    let layer = |patch_cm| vec![LayerSpec { name: "common".into(), patch_cm }];
+    let huge = |patch_cm| SceneSpec {
+        width_cm: 65_536_000,
+        depth_cm: 65_536_000,
+        land_cm: 51_200,
+        region_lands_x: 1_280,
+        region_lands_z: 1_280,
+        layers: layer(patch_cm),
+        ..SceneSpec::default()
+    };
+    let wrong = Scene::new(SceneId(0), huge(100), 100, RegionId(0)).unwrap_err();
+    assert_eq!(wrong.len(), 1);
+    assert_eq!(
+        wrong[0].to_string(),
+        "patch = 1 m (layer \"common\"): makes 429496729600 patches in the index of a region of 1280 x 1280 lands, for \
+         each kind and plane; at most 16777216 (4 MiB) are allowed: choose patches of 256 m, or smaller regions (region)"
+    );
+    assert_eq!(keys(huge(25_600)), [""; 0]);
+    assert_eq!(keys(huge(12_800)), ["patch"]);
+    let smaller = SceneSpec { region_lands_x: 4, region_lands_z: 4, ..huge(100) };
+    assert_eq!(keys(smaller), ["region_lands"], "too many regions, each of which would do");
+}
+
+/// Regions that are joined have a larger index.
+#[test]
+fn regions_are_not_joined_beyond_what_an_index_may_take() {
+    let spec = SceneSpec {
+        width_cm: 1_024_000,
+        depth_cm: 1_024_000,
+        land_cm: 102_400,
+        region_lands_x: 5,
+        region_lands_z: 5,
+        layers: vec![LayerSpec { name: "common".into(), patch_cm: 200 }],
+        ..SceneSpec::default()
+    };
+    let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap();
+    let one = scene.map.layout().scale(1, 1).unwrap();
+    let wrong = match scene.with_layout(&one).unwrap_err() {
+        LayoutError::Rules(wrong) => wrong,
+        other => panic!("{other}"),
+    };
+    assert_eq!(wrong.iter().map(|e| e.key).collect::<Vec<_>>(), ["patch"]);
+}

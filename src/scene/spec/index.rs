@@ -1,0 +1,63 @@
+//! What the index of entities costs: a region has one for each kind and plane, which covers its ground and the band
+//! around it. The figures of a legal scene stay within what a machine has before anybody has joined.
+
+use super::check::{err, m};
+use super::{LayerSpec, SceneSpec, SpecError};
+use crate::scene::Rect;
+use crate::scene::index::{MAX_PATCHES, bytes_empty, patches_of};
+use crate::scene::map::RegionMap;
+
+/// That no region's index has more patches than memory is meant for.
+pub(super) fn check_index(
+    s: &SceneSpec,
+    band_cm: i32,
+    map: &RegionMap,
+    errors: &mut Vec<SpecError>,
+) {
+    let bounds = map.bounds;
+    let grounds: Vec<Rect> =
+        map.regions.iter().map(|r| ground_of(r.rect, band_cm, bounds)).collect();
+    for layer in &s.layers {
+        let count = |patch_cm: i32| {
+            let patches = |ground: &Rect| {
+                let (columns, rows) = patches_of(*ground, patch_cm);
+                columns.saturating_mul(rows)
+            };
+            grounds.iter().map(patches).max().unwrap_or(0)
+        };
+        let found = count(layer.patch_cm);
+        if found > MAX_PATCHES {
+            refuse(s, layer, found, count, errors);
+        }
+    }
+}
+
+fn ground_of(rect: Rect, band_cm: i32, bounds: Rect) -> Rect {
+    let grown = rect.grown(band_cm);
+    Rect {
+        x0: grown.x0.max(bounds.x0),
+        z0: grown.z0.max(bounds.z0),
+        x1: grown.x1.min(bounds.x1),
+        z1: grown.z1.min(bounds.z1),
+    }
+}
+
+fn refuse(
+    s: &SceneSpec,
+    layer: &LayerSpec,
+    found: u64,
+    count: impl Fn(i32) -> u64,
+    errors: &mut Vec<SpecError>,
+) {
+    let larger = std::iter::successors(Some(layer.patch_cm), |side| side.checked_mul(2));
+    let mut legal = larger.take_while(|side| *side <= s.land_cm);
+    let enough = legal.find(|side| count(*side) <= MAX_PATCHES);
+    let patch = enough.map_or(String::new(), |side| format!("patches of {}, or ", m(side)));
+    let mib = bytes_empty(MAX_PATCHES) >> 20;
+    let rule = format!(
+        "makes {found} patches in the index of a region of {} x {} lands, for each kind and plane; at most \
+         {MAX_PATCHES} ({mib} MiB) are allowed: choose {patch}smaller regions (region)",
+        s.region_lands_x, s.region_lands_z
+    );
+    err(errors, "patch", format!("{} (layer {:?})", m(layer.patch_cm), layer.name), rule);
+}
