@@ -17,7 +17,7 @@ use super::address::{RegionAddress, SessionAddress, SessionEntry};
 use super::cluster_clock::ClusterClock;
 use super::messages::{Delivery, ToRegion};
 use super::places::Places;
-use super::routes::Routes;
+use super::routes::{Leaver, Routes};
 pub use super::routes::{Lookup, NotSent};
 use super::seldom::next_together;
 use crate::clock;
@@ -243,9 +243,15 @@ impl Directory {
     }
 
     /// Keeps a message that has come to the wrong place until the region's address is told anew. Those
-    /// that are kept arrive in the order in which they came. Beyond 65,536 for one region it is lost.
+    /// that are kept arrive in the order in which they came. Beyond 65,536 for one region the oldest that is no entity on
+    /// its way is lost, and counted.
     pub fn keep(&self, id: RegionId, msg: ToRegion) {
         self.routes_mut().keep(id, msg);
+    }
+
+    /// Messages that were kept for regions without an address and found no room.
+    pub fn kept_lost(&self) -> u64 {
+        self.routes().kept_lost()
     }
 
     /// What is known of where a region is.
@@ -270,8 +276,10 @@ impl Directory {
     /// It is given back: `Nowhere` when the region is none of these.
     #[expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
     pub fn send_from_peer(&self, id: RegionId, msg: ToRegion) -> Result<(), NotSent> {
-        match self.routes().for_peers(id) {
+        let routes = self.routes();
+        match routes.for_peers(id) {
             None => Err(NotSent::Nowhere(msg)),
+            Some(_) if routes.is_backed_up(id) => Err(NotSent::Full(msg)),
             Some(address) => address.try_send(msg).map_err(|e| match e {
                 SendError::Full(msg) => NotSent::Full(msg),
                 SendError::Closed(msg) => NotSent::Closed(msg),
@@ -310,14 +318,8 @@ impl Directory {
     }
 
     /// A region's actor leaves for another process.
-    pub(super) fn leave(
-        &self,
-        id: RegionId,
-        to: RegionAddress,
-        messages: Recipient<ToRegion>,
-        marks: Recipient<Mark>,
-    ) {
-        self.routes_mut().leave(id, to, messages, marks);
+    pub(super) fn leave(&self, id: RegionId, to: RegionAddress, leaver: Leaver) {
+        self.routes_mut().leave(id, to, leaver);
     }
 
     /// Nobody says anything by the old way any more to a region that has left.

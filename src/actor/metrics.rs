@@ -47,6 +47,17 @@ pub struct RegionMetrics {
     pub frames_lost: AtomicU64,
     /// Ghost batches lost because a neighbour's mailbox was full.
     pub borders_lost: AtomicU64,
+    /// Messages for other regions for which no room was left to wait: negotiation, which is said anew, and what sessions or
+    /// the server's logic asked for.
+    pub outbox_lost: AtomicU64,
+    /// News for sessions for which no room was left to wait; these sessions count as gone.
+    pub notices_lost: AtomicU64,
+    /// Inputs that found no room to wait for the next tick; clients' are sent again.
+    pub inputs_refused: AtomicU64,
+    /// Messages of the view negotiation from other regions that found no room; they are said anew.
+    pub letters_lost: AtomicU64,
+    /// Messages of other regions that could not be true.
+    pub implausible: AtomicU64,
     /// Messages of the view negotiation sent to other regions.
     pub view_messages: AtomicU64,
     /// Microseconds of work in the ticks, summed.

@@ -9,6 +9,7 @@ pub mod doors;
 pub mod messages;
 pub mod metrics;
 mod moving;
+mod outbox;
 pub mod places;
 pub mod player;
 pub mod region;

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use actix::dev::SendError;
@@ -11,7 +12,9 @@ use actix::{AsyncContext, Context, Handler};
 use super::address::{AwayRegion, Passing, RegionAddress, SessionAddress};
 use super::departing::{Depart, Leaving};
 use super::messages::{Departure, ToRegion};
+use super::outbox::Outbox;
 use super::region::{Client, RegionActor};
+use super::routes::Leaver;
 use crate::scene::effects::Input;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{Region, RegionId, SessionId};
@@ -20,12 +23,18 @@ use crate::wire::peer::{Baggage, Mark};
 /// How soon what found no room is passed on again.
 const AGAIN: Duration = Duration::from_millis(5);
 
-/// Passes on what comes for a region that has left, in order.
+/// Messages that wait to be passed on; while there are as many, peers keep theirs.
+pub(super) const PASSING: usize = 65_536;
+
+/// Passes on what comes for a region that has left, in order. Nothing is lost: when [`PASSING`] messages wait, because the
+/// new owner's process takes no more, peers are told that there is no room, and keep what they have.
 #[derive(Debug)]
 pub(super) struct Passer {
     /// None: the region went nowhere, and what comes is not for its actor any more.
     to: Option<Arc<dyn AwayRegion>>,
     waiting: VecDeque<Passing>,
+    /// How many these are, for those who send.
+    backlog: Arc<AtomicUsize>,
 }
 
 impl Passer {
@@ -38,6 +47,11 @@ impl Passer {
     }
 
     fn try_again(&mut self) {
+        self.pass();
+        self.backlog.store(self.waiting.len(), Relaxed);
+    }
+
+    fn pass(&mut self) {
         let Some(to) = &self.to else { return };
         while let Some(passing) = self.waiting.pop_front() {
             match to.pass_on(passing) {
@@ -84,16 +98,18 @@ impl RegionActor {
             }
         };
         let baggage = self.pack();
+        let backlog = Arc::default();
         if let Some(to) = &to {
             // Whoever here has sent before now has sent to this mailbox; the mark comes after it.
             let away = RegionAddress::Away(to.clone());
             let own = ctx.address();
-            self.directory.leave(id, away, own.clone().recipient(), own.clone().recipient());
+            let leaver = Leaver::new(&own, &backlog);
+            self.directory.leave(id, away, leaver);
             own.do_send(Mark { process: self.directory.process(), sessions: false });
             ctx.run_interval(AGAIN, |me, _| me.passer.iter_mut().for_each(Passer::try_again));
         }
         let withheld = std::mem::take(&mut self.withheld).into_iter().map(Passing::Message);
-        let mut passer = Passer { to, waiting: withheld.collect() };
+        let mut passer = Passer { to, waiting: withheld.collect(), backlog };
         let departure = Departure { snapshot, checkpoint, baggage };
         if tell.send(departure).is_err() {
             crate::log_limited!(error, region = %id, "the process ends while a region leaves");
@@ -110,13 +126,13 @@ impl RegionActor {
     fn pack(&mut self) -> Baggage {
         let clients = std::mem::take(&mut self.clients);
         let outbox = std::mem::take(&mut self.outbox);
-        let said = |(to, waiting): (RegionId, VecDeque<ToRegion>)| {
-            waiting.into_iter().map(move |msg| (to, msg.input))
+        let said = |(to, waiting): (RegionId, Outbox)| {
+            waiting.into_messages().map(move |msg| (to, msg.input))
         };
         Baggage {
             clients: clients.into_iter().map(|(session, c)| (session, c.entity)).collect(),
             outbox: outbox.into_iter().flat_map(said).collect(),
-            notices: std::mem::take(&mut self.notices).into(),
+            notices: self.notices.take().collect(),
         }
     }
 
@@ -136,9 +152,11 @@ impl RegionActor {
         }
         for (to, input) in baggage.outbox {
             let client = of(&input);
-            self.outbox.entry(to).or_default().push_back(ToRegion { input, client });
+            self.outbox.entry(to).or_default().push(ToRegion { input, client });
         }
-        self.notices = baggage.notices.into();
+        for (session, notice) in baggage.notices {
+            self.tell_later(session, notice);
+        }
         self
     }
 }
@@ -161,5 +179,49 @@ impl Handler<Mark> for RegionActor {
         if let Some(passer) = &mut self.passer {
             passer.pass_on(Passing::Mark(mark));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::scene::EntityId;
+
+    /// A process that takes nothing until it is told to.
+    #[derive(Debug, Default)]
+    struct Slow {
+        takes: AtomicBool,
+        taken: AtomicUsize,
+    }
+
+    impl AwayRegion for Slow {
+        fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
+            Err(SendError::Full(msg))
+        }
+
+        fn pass_on(&self, passing: Passing) -> Result<(), SendError<Passing>> {
+            if !self.takes.load(Relaxed) {
+                return Err(SendError::Full(passing));
+            }
+            self.taken.fetch_add(1, Relaxed);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_waits_to_be_passed_on_is_counted_for_those_who_send_and_none_of_it_is_lost() {
+        let (to, backlog) = (Arc::new(Slow::default()), Arc::new(AtomicUsize::new(0)));
+        let (waiting, shared) = (VecDeque::new(), backlog.clone());
+        let mut passer = Passer { to: Some(to.clone()), waiting, backlog: shared };
+        for n in 0..PASSING {
+            let input = Input::Leave(EntityId(n as u64));
+            passer.pass_on(Passing::Message(ToRegion { input, client: None }));
+        }
+        assert_eq!(backlog.load(Relaxed), PASSING, "from here on peers keep what they have");
+        to.takes.store(true, Relaxed);
+        passer.try_again();
+        assert_eq!((backlog.load(Relaxed), to.taken.load(Relaxed)), (0, PASSING));
     }
 }

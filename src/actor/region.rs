@@ -4,9 +4,7 @@
 //! | what | when the receiver's mailbox is full |
 //! |---|---|
 //! | frames | lost; the region is told to resync that client |
-//! | ghosts | wait in the outbox; newer ones replace them, and the next batch is a full one |
-//! | negotiation, handoffs, forwarded inputs | wait in the outbox, in order, and are sent again every tick; lost, and said so, when the region is gone |
-//! | notices for sessions | wait in the outbox; an arrival that was not told goes with its entity |
+//! | everything else | waits, in order, within the bounds of `outbox`, and is sent again every tick; lost, and said so, when the region is gone |
 //!
 //! Whoever's session has ended without a word is absent, and leaves unless it is back in time: a frame that finds
 //! nobody says so, and those that get no frames are looked after now and then.
@@ -29,6 +27,7 @@ use super::messages::{
 };
 use super::metrics::RegionMetrics;
 use super::moving::Passer;
+use super::outbox::{Notices, Outbox};
 use super::seldom::Seldom;
 use crate::clock;
 use crate::scene::effects::{Effect, Input, Notice};
@@ -75,8 +74,8 @@ pub struct RegionActor {
     pub(super) directory: Arc<Directory>,
     metrics: Arc<RegionMetrics>,
     pub(super) clients: FxHashMap<SessionId, Client>,
-    pub(super) outbox: FxHashMap<RegionId, VecDeque<ToRegion>>,
-    pub(super) notices: VecDeque<(SessionId, Notice)>,
+    pub(super) outbox: FxHashMap<RegionId, Outbox>,
+    pub(super) notices: Notices,
     /// Sessions that have asked for a player who is not known here, and were told so. They may have asked by
     /// way of others, too.
     answered: Vec<SessionId>,
@@ -172,7 +171,7 @@ impl RegionActor {
             metrics: metrics.clone(),
             clients: FxHashMap::default(),
             outbox: FxHashMap::default(),
-            notices: VecDeque::new(),
+            notices: Notices::default(),
             answered: Vec::new(),
             batches: VecDeque::new(),
             fx: Vec::new(),
@@ -277,6 +276,9 @@ impl RegionActor {
         m.stalest_ticks.store(c.stalest_ticks, Relaxed);
         m.arrivals.store(c.arrivals, Relaxed);
         m.late_arrivals.store(c.late_arrivals, Relaxed);
+        m.implausible.store(c.implausible, Relaxed);
+        m.inputs_refused.store(c.inputs_refused, Relaxed);
+        m.letters_lost.store(c.letters_lost, Relaxed);
         m.over.store(self.region.is_over(), Relaxed);
         for (metric, count) in m.moves_refused.iter().zip(c.moves_refused) {
             metric.store(count, Relaxed);
@@ -510,7 +512,7 @@ impl RegionActor {
                 && let Some(Some(to)) = self.directory.find_session(session)
                 && let Err(SendError::Full(notice)) = to.notice(session, notice)
             {
-                self.notices.push_back((session, notice));
+                self.tell_later(session, notice);
             }
             return;
         };
@@ -519,7 +521,7 @@ impl RegionActor {
             self.answered.push(session);
         }
         match client.to.notice(session, notice) {
-            Err(SendError::Full(notice)) => self.notices.push_back((session, notice)),
+            Err(SendError::Full(notice)) => self.tell_later(session, notice),
             // Sent; or the session is gone and its entity was told to leave.
             _ if last => drop(self.clients.remove(&session)),
             _ => {}
@@ -529,22 +531,13 @@ impl RegionActor {
     /// News of a session whose entity goes to another region need not wait here any more: that one
     /// tells where the entity is. Whether the session was still to hear that it has arrived by a jump.
     fn take_arrival(&mut self, session: SessionId) -> bool {
-        let mut arrived = false;
-        self.notices.retain(|(to, notice)| {
-            let theirs = *to == session;
-            arrived |= theirs && matches!(notice, Notice::Route { arrived: true, .. });
-            !theirs
-        });
-        arrived
+        self.notices.take_arrival(session)
     }
 
     /// Ghosts that a full mailbox does not take wait with what else is for that region; newer ones
     /// replace them there.
     fn deliver_border(&mut self, to: RegionId, input: Input) {
-        let waiting = self.outbox.entry(to).or_default();
-        let queued = waiting.len();
-        waiting.retain(|msg| !matches!(msg.input, Input::Border(_)));
-        if waiting.len() < queued {
+        if self.outbox.entry(to).or_default().drop_ghosts() {
             self.metrics.borders_lost.fetch_add(1, Relaxed);
             self.region.handle(Input::BorderLost(to), &mut self.fx);
         }
@@ -552,24 +545,44 @@ impl RegionActor {
     }
 
     fn must_arrive(&mut self, to: RegionId, input: Input, client: Option<SessionAddress>) {
-        self.outbox.entry(to).or_default().push_back(ToRegion { input, client });
+        let lost = self.outbox.entry(to).or_default().push(ToRegion { input, client });
+        self.metrics.outbox_lost.fetch_add(lost, Relaxed);
         self.empty_outbox(to);
+    }
+
+    /// Keeps news for a session that takes none now. Where too many wait the session counts as gone: its client comes
+    /// back and is told everything.
+    pub(super) fn tell_later(&mut self, session: SessionId, notice: Notice) {
+        if self.notices.push(session, notice).is_err() {
+            self.metrics.notices_lost.fetch_add(1, Relaxed);
+            if let Some(entity) = self.clients.get(&session).map(|client| client.entity) {
+                self.is_gone(session, entity);
+            }
+        }
     }
 
     fn empty_outbox(&mut self, to: RegionId) {
         let Some(waiting) = self.outbox.get_mut(&to) else { return };
-        while let Some(msg) = waiting.pop_front() {
+        while let Some(msg) = waiting.pop() {
             match self.directory.send(to, msg) {
                 Ok(()) => {}
-                Err(NotSent::Full(msg)) => return waiting.push_front(msg),
+                Err(NotSent::Full(msg)) => {
+                    waiting.give_back(msg);
+                    break;
+                }
                 Err(NotSent::Closed(msg) | NotSent::Gone(msg)) => lose(to, msg),
                 Err(NotSent::Nowhere(msg)) => {
-                    waiting.push_front(msg);
+                    waiting.give_back(msg);
                     // What regions only say to each other in a tick is said anew to the next owner.
                     let lost = mutants::has(Mutant::NowhereLost);
-                    return waiting.retain(|msg| is_kept(&msg.input) && !lost);
+                    waiting.retain(|input| is_kept(input) && !lost);
+                    break;
                 }
             }
+        }
+        let held = self.region.holds_back(to);
+        if waiting.is_crowded(held) != held {
+            self.region.hold_back(to, !held);
         }
     }
 
@@ -577,7 +590,7 @@ impl RegionActor {
         let full: Vec<_> =
             self.outbox.iter().filter(|(_, q)| !q.is_empty()).map(|(to, _)| *to).collect();
         full.into_iter().for_each(|to| self.empty_outbox(to));
-        for (session, notice) in std::mem::take(&mut self.notices) {
+        for (session, notice) in self.notices.take() {
             self.deliver_notice(session, notice);
         }
     }

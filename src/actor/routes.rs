@@ -5,15 +5,19 @@
 //! the old way is known to be empty. So each sender is heard in order.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use actix::Recipient;
 use actix::dev::SendError;
+use actix::{Addr, Recipient};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::address::{AwayRegion, Passing, RegionAddress};
 use super::messages::ToRegion;
+use super::moving::PASSING;
+use super::region::RegionActor;
 use crate::scene::RegionId;
+use crate::scene::effects::Input;
 use crate::wire::peer::Mark;
 
 /// Most messages that are kept for one region whose address is not known. Each is an entity on its way
@@ -110,9 +114,19 @@ impl AwayRegion for Anteroom {
 
 /// A region that has left and passes on what still comes.
 #[derive(Debug)]
-struct Leaver {
+pub(super) struct Leaver {
     messages: Arc<Recipient<ToRegion>>,
     marks: Recipient<Mark>,
+    /// How much waits to be passed on.
+    backlog: Arc<AtomicUsize>,
+}
+
+impl Leaver {
+    /// The actor of a region that leaves, with so much to pass on.
+    pub(super) fn new(actor: &Addr<RegionActor>, backlog: &Arc<AtomicUsize>) -> Leaver {
+        let (messages, marks) = (Arc::new(actor.clone().recipient()), actor.clone().recipient());
+        Leaver { messages, marks, backlog: backlog.clone() }
+    }
 }
 
 /// Where regions were last known to be.
@@ -127,6 +141,8 @@ pub(super) struct Routes {
     retired: FxHashSet<RegionId>,
     arriving: FxHashMap<RegionId, Arc<Anteroom>>,
     leaving: FxHashMap<RegionId, Leaver>,
+    /// Messages that were to be kept and found no room.
+    kept_lost: u64,
 }
 
 impl Routes {
@@ -199,12 +215,28 @@ impl Routes {
             return;
         }
         let kept = self.kept.entry(id).or_default();
-        match kept.len() < MAX_KEPT {
-            true => kept.push_back(msg),
-            false => {
-                crate::log_limited!(error, region = %id, "too much waits for a region that is nowhere")
-            }
+        if kept.len() < MAX_KEPT {
+            return kept.push_back(msg);
         }
+        // An entity on its way is never lost: anything else gives way to it.
+        crate::log_limited!(error, region = %id, "too much waits for a region that is nowhere");
+        let carries = |msg: &ToRegion| matches!(msg.input, Input::Handoff(_) | Input::Claims(_));
+        if carries(&msg) {
+            match kept.iter().position(|old| !carries(old)) {
+                Some(oldest) => drop(kept.remove(oldest)),
+                None => {
+                    // As many entities as no region has: there is nobody to blame, and nobody to lose.
+                    return kept.push_back(msg);
+                }
+            }
+            kept.push_back(msg);
+        }
+        self.kept_lost += 1;
+    }
+
+    /// Messages that were to be kept and found no room.
+    pub(super) fn kept_lost(&self) -> u64 {
+        self.kept_lost
     }
 
     /// All that have an address.
@@ -243,6 +275,12 @@ impl Routes {
             return Some(RegionAddress::Here(leaver.messages.clone()));
         }
         self.regions.get(&id).filter(|at| matches!(at, RegionAddress::Here(_))).cloned()
+    }
+
+    /// Whether a region that has left has as much to pass on as it may.
+    pub(super) fn is_backed_up(&self, id: RegionId) -> bool {
+        let full = |leaver: &Leaver| leaver.backlog.load(Relaxed) >= PASSING;
+        !self.arriving.contains_key(&id) && self.leaving.get(&id).is_some_and(full)
     }
 
     /// A region is about to arrive here.
@@ -286,14 +324,8 @@ impl Routes {
 
     /// A region leaves: what is said here from now on goes by the new way, what comes by the old one is
     /// its actor's to pass on.
-    pub(super) fn leave(
-        &mut self,
-        id: RegionId,
-        to: RegionAddress,
-        messages: Recipient<ToRegion>,
-        marks: Recipient<Mark>,
-    ) {
-        self.leaving.insert(id, Leaver { messages: Arc::new(messages), marks });
+    pub(super) fn leave(&mut self, id: RegionId, to: RegionAddress, leaver: Leaver) {
+        self.leaving.insert(id, leaver);
         self.regions.insert(id, to);
     }
 
@@ -307,5 +339,38 @@ impl Routes {
         let Some(leaver) = self.leaving.get(&id) else { return false };
         leaver.marks.do_send(mark);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::border::{Claim, Claims};
+    use crate::scene::{EntityId, Epoch, Tick};
+
+    fn leave(n: u64) -> ToRegion {
+        ToRegion { input: Input::Leave(EntityId(n)), client: None }
+    }
+
+    fn carries(n: u64) -> ToRegion {
+        let (from, answer, tick, handed) = (RegionId(1), None, Tick(1), Vec::new());
+        let lives = vec![Claim { id: EntityId(n), epoch: Epoch(1), region: from }];
+        let claims = Claims { from, answer, tick, lives, handed };
+        ToRegion { input: Input::Claims(Box::new(claims)), client: None }
+    }
+
+    #[test]
+    fn what_is_kept_for_a_region_that_is_nowhere_is_bounded_and_gives_way_to_who_is_on_its_way() {
+        let (mut routes, lost) = (Routes::default(), RegionId(3));
+        for n in 0..MAX_KEPT as u64 + 5 {
+            routes.keep(lost, leave(n));
+        }
+        assert_eq!((routes.kept[&lost].len(), routes.kept_lost()), (MAX_KEPT, 5));
+        (0..4).for_each(|n| routes.keep(lost, carries(n)));
+        assert_eq!((routes.kept[&lost].len(), routes.kept_lost()), (MAX_KEPT, 9));
+        let kept = routes.kept[&lost].iter().filter(|m| matches!(m.input, Input::Claims(_)));
+        assert_eq!(kept.count(), 4);
+        let first = routes.kept[&lost].front().map(|m| m.input.entity());
+        assert_eq!(first, Some(Some(EntityId(4))), "the oldest give way");
     }
 }

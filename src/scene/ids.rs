@@ -67,9 +67,9 @@ impl Kind {
 }
 
 impl Tick {
-    /// The next tick.
+    /// The next tick; the last one has none after it.
     pub fn next(self) -> Tick {
-        Tick(self.0 + 1)
+        Tick(self.0.saturating_add(1))
     }
 }
 
@@ -105,15 +105,15 @@ impl Epoch {
         newer.0.saturating_sub(self.0) > LIFE / 2
     }
 
-    /// The next epoch.
+    /// The next epoch; the last one has none after it.
     pub fn next(self) -> Epoch {
-        Epoch(self.0 + 1)
+        Epoch(self.0.saturating_add(1))
     }
 }
 
 impl Seq {
-    /// The next sequence number.
+    /// The next sequence number; the last one has none after it.
     pub fn next(self) -> Seq {
-        Seq(self.0 + 1)
+        Seq(self.0.saturating_add(1))
     }
 }

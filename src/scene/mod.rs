@@ -17,6 +17,7 @@ pub mod range;
 pub mod range_events;
 pub mod region;
 pub mod spec;
+pub mod stamp;
 pub mod terrain;
 mod tile;
 pub mod views;
@@ -26,4 +27,5 @@ pub use ids::{EntityId, Epoch, Kind, Plane, RegionId, SceneId, Seq, SessionId, T
 pub use range::{RangeSet, Visibility};
 pub use region::Region;
 pub use spec::{Scene, SceneSpec};
+pub use stamp::TickStamp;
 pub use tile::Tile;

@@ -136,7 +136,7 @@ fn a_move_in_the_middle_of_a_handoff_is_not_lost() {
         // Its neighbour is waited for; then the tick is closed without it.
         s.open_ticks_until("it is handed off", || handed_off(&from)).await;
         let id = s.clients[a].id();
-        assert_eq!(s.whereabouts(id).await.0, [], "it is on its way");
+        assert_eq!(s.whereabouts(id).await.0, [0_u32; 0], "it is on its way");
         s.walk(a, 3_350, 2_400).await;
         s.act(a, "on my way").await;
         s.walk(a, 3_400, 2_400).await;

@@ -5,7 +5,7 @@
 //! `PURVIEW_GOLDEN=write cargo test -p purview --test it peers` writes those of the present versions anew: only for messages
 //! that no release has spoken yet.
 
-mod samples;
+pub mod samples;
 
 use std::path::PathBuf;
 

@@ -54,7 +54,7 @@ impl Heard {
     /// When a client's walk began, by the server's clock.
     fn at_server(&self, walk: &Walk) -> Option<ServerMs> {
         let since = walk.moment(0)?;
-        let us = since.0 as i64 * 1_000 + self.shift_us;
+        let us = (since.0.min(CLIENT_MS_MAX) as i64 * 1_000).saturating_add(self.shift_us);
         Some(ServerMs(us.max(0) as u64 / 1_000))
     }
 }
@@ -276,7 +276,7 @@ impl Mover {
         }
         let passed_ms = now.since(last.at);
         let leap_ms = at.since(last.word);
-        if at.0 > CLIENT_MS_MAX || leap_ms > passed_ms + LEAP_MS_MAX {
+        if at.0 > CLIENT_MS_MAX || leap_ms > passed_ms.saturating_add(LEAP_MS_MAX) {
             let (ahead_ms, allowed_ms) = (leap_ms.saturating_sub(passed_ms), LEAP_MS_MAX);
             return Err(Reason::ClockAhead { ahead_ms, allowed_ms });
         }
@@ -292,7 +292,8 @@ impl Mover {
         // Not in the server's future, and not so far in its past that time would be counted twice: as
         // walking that is owed, and as walking that viewers are shown beyond the client's word.
         let latest = shift_us(now, at);
-        let forgotten = last.shift_us + (passed_ms * 1_000 / FORGET_PART) as i64;
+        let back_us = passed_ms.saturating_mul(1_000) / FORGET_PART;
+        let forgotten = last.shift_us.saturating_add(back_us as i64);
         let shift_us = forgotten.clamp(latest - (allowed_us - owed_us) as i64, latest);
         let heard = Heard { word: at, at: now, shift_us };
         self.heard = Some(heard);
@@ -374,7 +375,7 @@ impl Mover {
         self.walk = Walk::ordered(course, on);
         self.speeds.begin(now, 0);
         (self.start, self.halted, self.shown_ms) = (now, false, u32::MAX);
-        self.ruling += 1;
+        self.ruling = self.ruling.saturating_add(1);
         Ruling { number: self.ruling, course: self.walk.course, lasts_ms: self.walk.lasts_ms() }
     }
 
@@ -440,7 +441,7 @@ impl Mover {
             // It is no more than there is.
             let _: Result<(), Reason> = self.speeds.spend(now, speed, more_ms);
             self.walked.charge(now, PAID_US, u64::from(more_ms) * 1_000);
-            self.walk = Walk::stand(self.walk.course.position(said_ms + more_ms));
+            self.walk = Walk::stand(self.walk.course.position(said_ms.saturating_add(more_ms)));
         } else {
             self.walk = Walk::stand(self.walk.course.position(shown_ms));
         }

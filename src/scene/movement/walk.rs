@@ -163,7 +163,7 @@ impl Walk {
 
     /// Milliseconds after which it ends for want of a word.
     fn lapses_ms(&self) -> u64 {
-        self.said_ms + u64::from(self.reach_ms)
+        self.said_ms.saturating_add(self.reach_ms.into())
     }
 
     /// Milliseconds from its beginning to a moment of the client's. One that the server ordered is over.

@@ -48,7 +48,7 @@ impl Region {
             return;
         };
         let ticks = u64::from(ms.div_ceil(self.scene.tick_ms.max(1)));
-        let until = Tick(self.tick.0 + ticks);
+        let until = Tick(self.tick.0.saturating_add(ticks));
         let ix = self.bodies.hot[slot as usize].viewer as usize;
         let Some(viewer) = self.viewers.get_mut(ix) else { return };
         if viewer.session == Some(session) && viewer.absent_until.is_none() {
@@ -137,7 +137,7 @@ impl Region {
             (viewer.replaced, viewer.absent_until) = (before, None);
             (viewer.held, viewer.resync, viewer.own_due) = (false, true, true);
             viewer.last_applied = viewer.last_applied.max(resume.acked);
-            viewer.since_ms = resume.since_ms.max(viewer.since_ms + 1);
+            viewer.since_ms = resume.since_ms.max(viewer.since_ms.saturating_add(1));
             self.counts.players += u64::from(before.is_none());
             let cold = &mut self.bodies.cold[slot as usize];
             cold.epoch = cold.epoch.next();
@@ -175,7 +175,7 @@ impl Region {
         let before = known.state.session.filter(|before| *before != session);
         let as_it_was = self.as_it_was(known, session);
         let acked = acked.max(as_it_was.acked);
-        let since_ms = since_ms.max(as_it_was.since_ms + 1);
+        let since_ms = since_ms.max(as_it_was.since_ms.saturating_add(1));
         self.bring_back(Presented { acked, since_ms, ..as_it_was }, fx);
         fx.extend(before.map(|before| Effect::Notice(before, Notice::Replaced)));
         let slot = self.real_slot(id)?;
@@ -202,7 +202,7 @@ impl Region {
             let id = known.id;
             self.bring_back(known, fx);
             // Whose client has come back since is presented yet.
-            let until = until.max(Tick(now.0 + PATIENCE));
+            let until = until.max(Tick(now.0.saturating_add(PATIENCE)));
             let slot = self.real_slot(id).map(|s| self.bodies.hot[s as usize].viewer as usize);
             if let Some(viewer) = slot.and_then(|ix| self.viewers.get_mut(ix)) {
                 viewer.absent_until = Some(until);

@@ -7,7 +7,7 @@ use super::viewer::Viewer;
 use crate::scene::effects::{Effect, Notice, Spawn};
 use crate::scene::frames::Refusal;
 use crate::scene::views::Ties;
-use crate::scene::{EntityId, Epoch, Kind, Plane, SessionId};
+use crate::scene::{EntityId, Epoch, Kind, Plane, SessionId, TickStamp};
 
 /// Longest look of an entity, bytes.
 const MAX_LOOK: usize = 16 * 1_024;
@@ -60,7 +60,7 @@ impl Region {
                 viewer.registers.counter = counter(epoch, last);
             }
         }
-        self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
+        self.bodies.hot[slot as usize].changed = TickStamp::of(self.tick);
         self.notice_route(slot, true, fx);
     }
 

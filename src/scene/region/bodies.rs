@@ -16,7 +16,9 @@ use crate::scene::geo::dist2;
 use crate::scene::index::{Grid, Patch, Spot};
 use crate::scene::movement::Mover;
 use crate::scene::views::{Ties, ViewRules};
-use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene, Tick};
+use crate::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Rect, RegionId, Scene, Tick, TickStamp,
+};
 
 /// No slot.
 pub const NO_SLOT: u32 = u32::MAX;
@@ -31,9 +33,9 @@ pub struct Body {
     pub id: EntityId,
     pub pos: Pos,
     /// Tick of the last change that viewers are told.
-    pub changed: u32,
+    pub changed: TickStamp,
     /// Tick of its last act.
-    pub acted: u32,
+    pub acted: TickStamp,
     /// Index into the region's viewers, for a player that lives here.
     pub viewer: u32,
     /// Rank that a pair must beat to interest this player; `u64::MAX` while it has room.
@@ -122,7 +124,7 @@ pub struct Ghost {
     /// The owner.
     pub owner: RegionId,
     /// Since when nobody mirrors it, though its owner should.
-    pub orphan_since: Option<u32>,
+    pub orphan_since: Option<TickStamp>,
 }
 
 /// Whose an entity is. Two types and not a flag: a ghost has no handler for what only a real may do.
@@ -257,7 +259,10 @@ impl Bodies {
         role: Role,
     ) -> u32 {
         let (viewer, real) = (u32::MAX, matches!(role, Role::Real(_)));
-        let body = Body { id, pos, changed: 0, acted: 0, viewer, thr: u64::MAX, kind, real };
+        // Whoever adds it says whether viewers are told: until then nothing is new.
+        let before = TickStamp::of(Tick(self.now.0.wrapping_sub(1)));
+        let (changed, acted) = (before, before);
+        let body = Body { id, pos, changed, acted, viewer, thr: u64::MAX, kind, real };
         let tag = tag_of(range, &ties);
         let patch = Patch { x: 0, z: 0 };
         let place = Place { x: pos.x, z: pos.z, patch, plane_ix: NOWHERE, tag };
@@ -548,6 +553,30 @@ fn tag_of(range: RangeSet, ties: &Ties) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whoever names a plane makes an index for it; when the last one has gone it takes nothing.
+    #[test]
+    fn planes_that_nobody_is_on_take_no_index() {
+        let spec = crate::scene::SceneSpec::default();
+        let scene = Scene::new(crate::scene::SceneId(0), spec, 100, RegionId(0)).unwrap();
+        let mut bodies = Bodies::new(&scene, scene.map.regions[0].rect);
+        let add = |bodies: &mut Bodies, id: u64, plane: i32| {
+            let (pos, look, role) = (Pos::ground(9, 9), Bytes::new(), Role::Real(Real::default()));
+            let (kind, plane, range) = (Kind(0), Plane(plane), RangeSet::FULL);
+            let (id, ties) = (EntityId(id), Ties::default());
+            bodies.add(id, kind, plane, pos, range, look, ties, Epoch(1), role)
+        };
+        let slot = add(&mut bodies, 1, 0);
+        for plane in [7, -5, i32::MAX].into_iter().chain(100..1_100) {
+            bodies.set_plane(slot, Plane(plane));
+            let other = add(&mut bodies, 2, 50);
+            bodies.remove(other);
+            bodies.reuse_slots();
+            let indices = bodies.planes.iter().map(|plane| plane.grids.iter().flatten().count());
+            assert_eq!(indices.sum::<usize>(), 1);
+            assert!(bodies.planes.len() <= 3, "{}", bodies.planes.len());
+        }
+    }
 
     #[test]
     fn a_body_is_one_cache_line() {

@@ -13,7 +13,7 @@ use crate::scene::border::{BorderBatch, Claim, GhostChange, GhostLeave, GhostSta
 use crate::scene::effects::{Effect, Input};
 use crate::scene::map::RegionEntry;
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::{EntityId, Epoch, RegionId, Tick};
+use crate::scene::{EntityId, Epoch, RegionId, Tick, TickStamp};
 
 /// Ticks without a word after which a neighbour's ghosts expire, and for which a ghost is kept whose
 /// new owner has not mirrored it yet.
@@ -86,6 +86,13 @@ impl Neighbour {
                 }
             }
         }
+    }
+
+    /// Nothing that it has said counts, nor when it was said: it is asked for everything.
+    pub fn forget_ticks(&mut self) {
+        (self.last, self.sound, self.blank) = (Tick(0), Tick(0), true);
+        self.progress = Progress::default();
+        self.waiting.clear();
     }
 
     /// Whether it settles this tick.
@@ -245,7 +252,9 @@ impl Inbound {
     /// Whether the ghosts of `tick` are here from every neighbour that is heard of at all.
     pub fn complete(&self, tick: Tick) -> bool {
         let here = |n: &Neighbour| n.last >= tick && !n.blank;
-        self.neighbours.iter().all(|n| here(n) || n.ended || n.last.0 + PATIENCE < tick.0)
+        self.neighbours
+            .iter()
+            .all(|n| here(n) || n.ended || n.last.0.saturating_add(PATIENCE) < tick.0)
     }
 }
 
@@ -285,7 +294,7 @@ impl Region {
                 self.counts.stale_border_ticks += u64::from(behind > 0);
                 self.counts.stalest_ticks = self.counts.stalest_ticks.max(behind);
             }
-            if n.last.0 + EXPIRY < self.tick.0 && !n.expired {
+            if n.last.0.saturating_add(EXPIRY) < self.tick.0 && !n.expired {
                 n.expired = true;
                 let id = n.id;
                 self.inbound.crashed.push(id);
@@ -293,10 +302,12 @@ impl Region {
             }
         }
         // A tick may be skipped: not only at multiples of anything.
-        if self.inbound.swept.0 + SWEEP <= self.tick.0 {
+        if self.inbound.swept.0.saturating_add(SWEEP) <= self.tick.0 {
             self.inbound.swept = self.tick;
-            let now = self.tick.0 as u32;
-            let lost = |since: u32| since + EXPIRY as u32 <= now;
+            let now = TickStamp::of(self.tick);
+            let lost = |since: TickStamp| {
+                !since.is_after(now) && u64::from(now.ticks_since(since)) >= EXPIRY
+            };
             self.drop_ghosts(|_, ghost| ghost.orphan_since.is_some_and(lost));
         }
         let crashed = std::mem::take(&mut self.inbound.crashed);
@@ -388,7 +399,7 @@ impl Region {
         }
         let role = Role::Ghost(Ghost { owner: from, orphan_since: None });
         // Caught up with for one who comes, it is of a tick of which frames were made.
-        let now = self.next_frame().0 as u32;
+        let now = TickStamp::of(self.next_frame());
         self.outdo(Claim { id: state.id, epoch: state.epoch, region: from });
         let before = self.moved.get(&state.id).map(|m| m.epoch);
         if before.is_some_and(|before| before.is_of_a_life_before(state.epoch)) {
@@ -438,7 +449,7 @@ impl Region {
             return;
         }
         if self.follow_owner(slot, change.pos, change.course) {
-            self.bodies.hot[slot as usize].changed = self.next_frame().0 as u32;
+            self.bodies.hot[slot as usize].changed = TickStamp::of(self.next_frame());
         }
         self.bodies.set_thr(&self.rules, slot, change.thr);
     }
@@ -462,7 +473,7 @@ impl Region {
             Some(next) => {
                 ghost.owner = next;
                 cold.epoch = leave.epoch.next();
-                ghost.orphan_since = Some(self.tick.0 as u32);
+                ghost.orphan_since = Some(TickStamp::of(self.tick));
             }
         }
     }

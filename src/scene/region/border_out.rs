@@ -8,7 +8,7 @@ use super::snapshot::SavedOutbound;
 use crate::scene::border::{BorderBatch, GhostChange, GhostLeave, GhostState};
 use crate::scene::effects::Effect;
 use crate::scene::map::RegionEntry;
-use crate::scene::{Plane, Rect, RegionId, Tick};
+use crate::scene::{Plane, Rect, RegionId, Tick, TickStamp};
 
 /// For how long a full batch repeats that ghosts have left: after that those whom nobody mirrors have
 /// expired.
@@ -52,6 +52,11 @@ impl Outbound {
         for n in self.neighbours.iter_mut().filter(|n| n.id == neighbour) {
             n.needs_all = true;
         }
+    }
+
+    /// Which bit is a neighbour's; `None` when it is none, or one too many.
+    pub fn bit_of(&self, neighbour: RegionId) -> Option<u32> {
+        self.neighbours.iter().position(|n| n.id == neighbour).map(|bit| bit as u32)
     }
 
     /// All neighbours, a bit each.
@@ -171,7 +176,11 @@ impl Region {
             }
         }
         for (n, mut batch) in self.outbound.neighbours.iter_mut().zip(batches) {
-            while n.said.front().is_some_and(|(said, _)| said.0 + REPEATED_TICKS <= self.tick.0) {
+            while n
+                .said
+                .front()
+                .is_some_and(|(said, _)| said.0.saturating_add(REPEATED_TICKS) <= self.tick.0)
+            {
                 n.said.pop_front();
             }
             n.said.extend(batch.leaves.iter().map(|leave| (self.tick, *leave)));
@@ -233,7 +242,7 @@ impl Region {
         let body = &self.bodies.hot[slot as usize];
         let cold = &self.bodies.cold[slot as usize];
         let band = self.band_of(slot);
-        let changed = body.changed == self.tick.0 as u32 || body.thr != real.thr_told;
+        let changed = body.changed == TickStamp::of(self.tick) || body.thr != real.thr_told;
         for (i, (n, batch)) in self.outbound.neighbours.iter().zip(batches).enumerate() {
             let bit = 1 << i;
             let near = cold.plane != Plane::LIMBO && n.rect.outside_by(body.pos) <= band;

@@ -72,5 +72,5 @@ impl Escrow {
 }
 
 fn is_old(now: Tick, then: Option<Tick>) -> bool {
-    then.is_some_and(|then| then.0 + ESCROW_TICKS <= now.0)
+    then.is_some_and(|then| then.0.saturating_add(ESCROW_TICKS) <= now.0)
 }

@@ -27,7 +27,7 @@ impl Region {
         // The order in which acts came differs between regions.
         aimed.sort_unstable();
         aimed.dedup();
-        let until = Tick(self.tick.0 + self.rules.fight_ticks);
+        let until = Tick(self.tick.0.saturating_add(self.rules.fight_ticks));
         for (a, b) in aimed {
             if self.can_fight(a, b) {
                 self.tie(a, b, until);

@@ -5,12 +5,12 @@ use super::bodies::{Bodies, Place};
 use super::viewer::Viewer;
 use super::walkers::own_of;
 use super::{Region, ahead};
-use crate::scene::Tick;
 use crate::scene::effects::Effect;
 use crate::scene::frames::{Entering, FrameBatch, SessionFrame};
 use crate::scene::movement::{ServerMs, Steps};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::spec::Rates;
+use crate::scene::{Tick, TickStamp};
 
 /// Most bytes that one entity's move takes in a frame: array, id, three coordinates.
 const MOVE_BYTES: usize = 1 + 9 + 3 * 5;
@@ -30,7 +30,10 @@ const ENTER_BYTES: usize = MOVE_BYTES + 2 + 5;
 /// Most bytes of an entity's course beside its id: a path of as many steps as may be.
 const COURSE_BYTES: usize = 1 + 9 + 5 + 1 + 1 + 16 + 2 + Steps::MAX + 5;
 
-const NOT_TOLD: (u32, u32) = (u32::MAX, 0);
+/// The index of what is in no batch.
+const NO_PIECE: u32 = u32::MAX;
+
+const NOT_TOLD: (TickStamp, u32) = (TickStamp::of(Tick(0)), NO_PIECE);
 
 /// Marks the index of a course. No batch has as many pieces.
 const COURSE: u32 = 1 << 31;
@@ -38,9 +41,9 @@ const COURSE: u32 = 1 << 31;
 /// Where the pieces of each slot are in this tick's batch: tick and index.
 #[derive(Debug, Clone, Copy)]
 struct Told {
-    entering: (u32, u32),
+    entering: (TickStamp, u32),
     /// Its place or, marked by [`COURSE`], its course.
-    moving: (u32, u32),
+    moving: (TickStamp, u32),
 }
 
 /// A move that is due for a viewer.
@@ -77,6 +80,11 @@ pub struct Assembly {
 }
 
 impl Assembly {
+    /// Forgets where pieces were in batches of old.
+    pub fn forget_pieces(&mut self) {
+        self.told.clear();
+    }
+
     /// Keeps a batch's memory for another tick.
     pub fn recycle(&mut self, batch: FrameBatch) {
         if self.spare.len() < 4 {
@@ -84,9 +92,9 @@ impl Assembly {
         }
     }
 
-    fn entering(&mut self, tick: u32, bodies: &Bodies, slot: u32) -> u32 {
+    fn entering(&mut self, tick: TickStamp, bodies: &Bodies, slot: u32) -> u32 {
         let told = &mut self.told[slot as usize].entering;
-        if told.0 != tick {
+        if told.0 != tick || told.1 == NO_PIECE {
             *told = (tick, self.batch.entering.len() as u32);
             let body = &bodies.hot[slot as usize];
             let look = bodies.cold[slot as usize].look.clone();
@@ -99,9 +107,9 @@ impl Assembly {
 
     /// Adds the piece of where an entity is, or of what it does.
     #[inline]
-    fn moving(&mut self, tick: u32, bodies: &Bodies, slot: u32) {
+    fn moving(&mut self, tick: TickStamp, bodies: &Bodies, slot: u32) {
         let mut told = self.told[slot as usize].moving;
-        if told.0 != tick {
+        if told.0 != tick || told.1 == NO_PIECE {
             told = (tick, self.new_piece(bodies, slot));
             self.told[slot as usize].moving = told;
         }
@@ -149,7 +157,7 @@ struct Entry {
     wanted: bool,
     /// It is shown.
     shown: bool,
-    sent: u32,
+    sent: TickStamp,
 }
 
 /// What becomes of an entry.
@@ -174,7 +182,7 @@ fn find_again(bodies: &Bodies, viewer: &mut Viewer, ix: usize) -> bool {
 impl Region {
     /// Makes the frames of this tick.
     pub(super) fn make_frames(&mut self, fx: &mut Vec<Effect>) {
-        let tick = self.tick.0 as u32;
+        let tick = TickStamp::of(self.tick);
         let a = &mut self.frames;
         a.batch = a.spare.pop().unwrap_or_default();
         a.batch.clear(self.tick);
@@ -224,7 +232,7 @@ impl Assembly {
 
     fn add_frame(
         &mut self,
-        tick: u32,
+        tick: TickStamp,
         bodies: &Bodies,
         viewer: &mut Viewer,
         rates: &Rates,
@@ -306,7 +314,7 @@ impl Assembly {
     #[inline]
     fn tell(
         &mut self,
-        (tick, since): (u32, Tick),
+        (tick, since): (TickStamp, Tick),
         bodies: &Bodies,
         e: Entry,
         rates: &Rates,
@@ -326,9 +334,9 @@ impl Assembly {
             outcome = Outcome::Enters;
             let piece = self.entering(tick, bodies, e.slot);
             self.batch.refs.push(piece);
-        } else if body.changed > e.sent {
+        } else if body.changed.is_after(e.sent) {
             let interval = rates.of_ring(e.ring.into());
-            let age = tick - e.sent;
+            let age = tick.ticks_since(e.sent);
             if age >= interval {
                 let lateness = (u64::from(age) * 256 / u64::from(interval)).min(u32::MAX.into());
                 let (peer, is_peer) = at;
@@ -342,7 +350,7 @@ impl Assembly {
     }
 
     /// Takes as many due moves as the budget allows, the latest ones first; the others stay due.
-    fn pick_moves(&mut self, tick: u32, bodies: &Bodies, viewer: &mut Viewer, budget: usize) {
+    fn pick_moves(&mut self, tick: TickStamp, bodies: &Bodies, viewer: &mut Viewer, budget: usize) {
         let each = if self.judged { MOVE_BYTES + COURSE_BYTES } else { MOVE_BYTES };
         let room = (budget.min(PART_BYTES) / each).max(1);
         if self.due.len() > room {

@@ -16,7 +16,7 @@ use crate::scene::effects::{Effect, Notice, Spawn};
 use crate::scene::movement::Course;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::views::{PeerState, Registers};
-use crate::scene::{EntityId, Epoch, Pos, RegionId, Seq, Tick};
+use crate::scene::{EntityId, Epoch, Pos, RegionId, Seq, Tick, TickStamp};
 
 /// For how long it is remembered where an entity went that left no ghost.
 pub(super) const MOVED_TICKS: u64 = 100;
@@ -36,7 +36,8 @@ pub enum Past {
 const MAX_PASSED_ON: u32 = 4_096;
 
 impl Region {
-    /// Hands off whoever has gone too far past the border, or has jumped away.
+    /// Hands off whoever has gone too far past the border, or has jumped away; but for those whose new owner is held back:
+    /// they stay until there is room.
     pub(super) fn send_handoffs(&mut self, fx: &mut Vec<Effect>) {
         // One that was given up keeps nobody.
         let retired = self.remapped.retired.is_some();
@@ -49,10 +50,11 @@ impl Region {
             let Role::Real(real) = &self.bodies.cold[slot as usize].role else { continue };
             let pos = body.pos;
             match real.bound_for {
+                Some(bound) if self.holds_back(bound.region) => {}
                 Some(bound) => self.hand_off(slot, bound.region, fx),
                 None if self.rect.outside_by(pos) > margin => {
                     let owner = self.owner_of(self.bodies.cold[slot as usize].plane, pos);
-                    if owner != self.id {
+                    if owner != self.id && !self.holds_back(owner) {
                         self.hand_off(slot, owner, fx);
                     }
                 }
@@ -65,7 +67,10 @@ impl Region {
     /// this tick.
     pub(super) fn hand_over(&mut self, after: Tick, fx: &mut Vec<Effect>) {
         let before = fx.len();
+        // The new map leaves nobody behind.
+        let held_back = std::mem::take(&mut self.held_back);
         self.send_handoffs(fx);
+        self.held_back = held_back;
         for effect in &mut fx[before..] {
             if let Effect::Handoff(_, handoff) = effect {
                 // Not before the receiver has changed over, too; it makes the next frame.
@@ -83,7 +88,7 @@ impl Region {
         let pos = handoff.state.pos;
         if self.inbound.knows(to) && self.rect.outside_by(pos) <= self.band_of(slot) {
             // Mirrored by the new owner from its next tick on.
-            let orphan_since = Some(self.tick.0 as u32);
+            let orphan_since = Some(TickStamp::of(self.tick));
             let ghost = Ghost { owner: to, orphan_since };
             self.bodies.set_role(slot, Role::Ghost(ghost), handoff.epoch);
             self.bodies.set_plane(slot, handoff.state.plane);
@@ -135,8 +140,10 @@ impl Region {
     /// Forgets where entities went long ago, for whom nothing can be under way any more.
     fn forget_moved(&mut self) {
         let now = self.tick.0;
-        self.moved.retain(|_, m| m.since.0 + MOVED_TICKS > now);
-        let old = |since: &mut Option<Tick>| since.get_or_insert(self.tick).0 + MOVED_TICKS <= now;
+        self.moved.retain(|_, m| m.since.0.saturating_add(MOVED_TICKS) > now);
+        let old = |since: &mut Option<Tick>| {
+            since.get_or_insert(self.tick).0.saturating_add(MOVED_TICKS) <= now
+        };
         self.unanswered.retain(|_, (_, since)| !old(since));
     }
 
@@ -198,13 +205,14 @@ impl Region {
             since_ms: viewer.map_or(0, |v| v.since_ms),
         };
         if let Some(viewer) = viewer.filter(|_| past != Past::Left) {
-            let sent = |slot, id, sent: u32| match past {
+            let sent = |slot, id, sent: TickStamp| match past {
                 Past::ToTell => self.told_of(slot, id, sent),
-                Past::AsItIs | Past::Left => Tick(sent.into()),
+                Past::AsItIs | Past::Left => sent.near(self.tick),
             };
             let peers = 0..viewer.registers.peers().len();
             let peer = |ix| {
-                let (p, state) = (&viewer.registers.peers()[ix], viewer.registers.state(ix));
+                let (p, state) =
+                    (&viewer.registers.peers()[ix], viewer.registers.state(ix, self.tick));
                 let sent = sent(p.slot, state.id, p.sent);
                 PeerState { sent, epoch: self.epoch_of(p.slot, state.id), ..state }
             };
@@ -226,8 +234,8 @@ impl Region {
 
     /// As of which tick of its owner's a client knows something that it was told of at `sent`: earlier
     /// for a ghost whose owner's word was late, so that the next region tells what was missed.
-    fn told_of(&self, slot: u32, id: EntityId, sent: u32) -> Tick {
-        let sent = Tick(sent.into());
+    fn told_of(&self, slot: u32, id: EntityId, sent: TickStamp) -> Tick {
+        let sent = sent.near(self.tick);
         let known = self.bodies.hot.get(slot as usize).is_some_and(|b| b.id == id);
         match known.then(|| &self.bodies.cold[slot as usize].role) {
             Some(Role::Ghost(ghost)) => self.inbound.sound(ghost.owner).unwrap_or(sent).min(sent),
@@ -377,7 +385,7 @@ impl Region {
             (real.mirrors, real.restate) = (everybody, true);
         }
         if known_at != Some(self.place_and_course(slot)) || handoff.jumped {
-            self.bodies.hot[slot as usize].changed = self.next_frame().0 as u32;
+            self.bodies.hot[slot as usize].changed = TickStamp::of(self.next_frame());
         }
         if handoff.state.kind == Kind::PLAYER {
             self.restore_viewer(slot, &handoff);
@@ -399,11 +407,12 @@ impl Region {
     }
 
     pub(super) fn restore_viewer(&mut self, slot: u32, handoff: &Handoff) {
-        let Region { bodies, viewers, scene, rules, .. } = self;
+        let Region { bodies, viewers, scene, rules, tick, .. } = self;
         let (body, me) = (&bodies.hot[slot as usize], &bodies.places[slot as usize]);
         let Some(viewer) = viewers.get_mut(body.viewer as usize) else { return };
         let registers = &mut viewer.registers;
-        *registers = Registers::restored(body.id, &handoff.peers, handoff.view_counter, NO_SLOT);
+        *registers =
+            Registers::restored(body.id, &handoff.peers, handoff.view_counter, NO_SLOT, *tick);
         for ix in 0..registers.peers().len() {
             // Others may speak to it before its first evaluation here, which drops who is out of
             // range; until then these count as the worst.
@@ -414,7 +423,13 @@ impl Region {
         viewer.seen = handoff
             .seen
             .iter()
-            .map(|s| Seen { id: s.id, slot: NO_SLOT, sent: s.sent.0 as u32, ring: 0, shown: true })
+            .map(|s| Seen {
+                id: s.id,
+                slot: NO_SLOT,
+                sent: TickStamp::heard(s.sent, *tick),
+                ring: 0,
+                shown: true,
+            })
             .collect();
         viewer.gone.clone_from(&handoff.gone);
         viewer.refused.clone_from(&handoff.refused);

@@ -94,7 +94,7 @@ impl Region {
     pub fn inspect_player(&self, id: EntityId) -> Option<PlayerSnapshot> {
         if let Some(h) = self.incoming.iter().find(|h| h.state.id == id) {
             let Spawn { kind, plane, pos, range, .. } = h.state;
-            let peers = Registers::restored(id, &h.peers, 0, NO_SLOT);
+            let peers = Registers::restored(id, &h.peers, 0, NO_SLOT, self.tick);
             let seen = h.seen.iter().map(|s| s.id).collect();
             let bare = self.bare_player(id, h.epoch, (plane, pos, range), &h.ties, seen);
             return (kind == Kind::PLAYER).then(|| self.with_views(bare, peers));
@@ -213,7 +213,7 @@ impl Region {
     pub fn inspect_registers(&self) -> Vec<(EntityId, Vec<PeerState>)> {
         let here = self.viewers.iter().map(|v| {
             let peers = 0..v.registers.peers().len();
-            (v.registers.me, peers.map(|ix| v.registers.state(ix)).collect())
+            (v.registers.me, peers.map(|ix| v.registers.state(ix, self.tick)).collect())
         });
         let incoming = self.incoming.iter().map(|h| (h.state.id, h.peers.clone()));
         here.chain(incoming).collect()

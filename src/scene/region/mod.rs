@@ -35,9 +35,11 @@ mod handoff;
 mod layout;
 mod look;
 mod negotiate;
+mod plausible;
 mod present;
 mod recover;
 mod remap;
+mod renew;
 mod restore;
 mod scan;
 mod seek;
@@ -56,6 +58,7 @@ use self::bodies::{Bodies, Bound};
 use self::border_in::Inbound;
 use self::border_out::Outbound;
 use self::negotiate::Mail;
+pub use self::plausible::Implausible;
 pub use self::recover::Recovery;
 pub use self::remap::{Change, MapNews, NotProposed};
 pub use self::restore::RestoreError;
@@ -69,7 +72,9 @@ use super::movement::Reason;
 use super::mutants::{self, Mutant};
 use super::terrain::Ground;
 use super::views::ViewRules;
-use super::{EntityId, Epoch, Kind, Plane, Pos, Rect, RegionId, Scene, SceneId, Seq, Tick};
+use super::{
+    EntityId, Epoch, Kind, Plane, Pos, Rect, RegionId, Scene, SceneId, Seq, Tick, TickStamp,
+};
 
 /// Counts of a region, as of its last closed tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -106,6 +111,12 @@ pub struct Counts {
     pub late_arrivals: u64,
     /// Messages of regions that had died before they came, since the start.
     pub fenced: u64,
+    /// Messages that could not be true and were refused since the start.
+    pub implausible: u64,
+    /// Inputs that were refused since the start, since too many waited.
+    pub inputs_refused: u64,
+    /// Messages of the view negotiation that found no room since the start.
+    pub letters_lost: u64,
     /// Players of a checkpoint whom no session has presented yet.
     pub dormant: u64,
     /// Words about movement that were refused since the start, by reason: as [`Reason::WORDS`].
@@ -137,6 +148,9 @@ struct Moved {
     since: Tick,
 }
 
+/// Inputs of clients that wait for the next tick; of others as many again.
+const MAX_INBOX: usize = 65_536;
+
 /// Longest payload of an act, bytes.
 const MAX_ACT: usize = 1_024;
 
@@ -163,11 +177,17 @@ pub struct Region {
     /// Where one can walk; `None`: everywhere.
     ground: Option<Ground>,
     tick: Tick,
+    /// The newest tick that was due.
+    due: Tick,
+    /// When it was told last that a message was refused that cannot be true.
+    implausible_at: Option<Tick>,
     phase: Phase,
     /// The round of settling, and whether this region had nothing to say in it.
     round: u32,
     said_nothing: bool,
     inbox: Vec<Input>,
+    /// To whom nobody is handed over for now, since too much waits for them.
+    held_back: Vec<RegionId>,
     arrivals: Vec<Spawn>,
     incoming: Vec<Handoff>,
     moved: FxHashMap<EntityId, Moved>,
@@ -197,7 +217,9 @@ pub struct Region {
     outbound: Outbound,
     mail: Mail,
     /// The tick whose views were evaluated last.
-    view_tick: u32,
+    view_tick: TickStamp,
+    /// When the stamps of what is remembered of entities were renewed last.
+    renewed: Tick,
     /// Everybody is where it was when views were evaluated.
     still: bool,
     scratch: scan::Scratch,
@@ -222,10 +244,13 @@ impl Region {
             rules: ViewRules::of(&scene),
             ground: scene.terrain.clone().map(Ground::new),
             tick: Tick(0),
+            due: Tick(0),
+            implausible_at: None,
             phase: Phase::Closed,
             round: 0,
             said_nothing: true,
             inbox: Vec::new(),
+            held_back: Vec::new(),
             arrivals: Vec::new(),
             incoming: Vec::new(),
             moved: FxHashMap::default(),
@@ -246,7 +271,8 @@ impl Region {
             inbound: Inbound::new(neighbours),
             outbound: Outbound::new(neighbours),
             mail: Mail::default(),
-            view_tick: 0,
+            view_tick: TickStamp::default(),
+            renewed: Tick(0),
             still: false,
             scratch: scan::Scratch::default(),
             frames: frames::Assembly::default(),
@@ -310,6 +336,9 @@ impl Region {
     /// Takes an input. Most wait for the next tick; ghosts may close the present one, and messages
     /// of the view negotiation are answered at once while the tick is closed.
     pub fn handle(&mut self, input: Input, fx: &mut Vec<Effect>) {
+        if !self.is_plausible(&input) {
+            return;
+        }
         let Some(input) = self.too_early(input) else { return };
         match input {
             Input::Border(batch) => {
@@ -323,7 +352,7 @@ impl Region {
             Input::Settle(batch) if self.is_late(batch.from, batch.epoch) => {}
             Input::Settle(batch) => self.settle(*batch, fx),
             Input::View(msg) => {
-                self.mail.post(msg);
+                self.counts.letters_lost += self.mail.post(msg);
                 if self.phase == Phase::Closed {
                     self.read_mail(fx);
                 }
@@ -335,9 +364,36 @@ impl Region {
             Input::Claims(claims) => self.hear_claims(*claims, fx),
             Input::Map(news) => self.hear_map_news(*news, fx),
             Input::Door(order) => self.take_door_order(order, fx),
-            other => self.inbox.push(other),
+            other => self.queue(other),
         }
         self.follow_displaced(fx);
+    }
+
+    /// Keeps an input for the next tick. While a neighbour is late that may take a while. An input of a client is refused
+    /// first: it stays with its player until it is acknowledged, and is sent again. Others have as much room again.
+    fn queue(&mut self, input: Input) {
+        let room = if matches!(input, Input::Client { .. }) { MAX_INBOX } else { 2 * MAX_INBOX };
+        if self.inbox.len() < room {
+            return self.inbox.push(input);
+        }
+        self.counts.inputs_refused += 1;
+        if self.counts.inputs_refused.is_power_of_two() {
+            let refused = self.counts.inputs_refused;
+            tracing::warn!(region = %self.id, refused, "too many inputs wait for the next tick");
+        }
+    }
+
+    /// Hands nobody over to a region for now, or again: too much waits for it.
+    pub fn hold_back(&mut self, to: RegionId, hold: bool) {
+        self.held_back.retain(|held| *held != to);
+        if hold {
+            self.held_back.push(to);
+        }
+    }
+
+    /// Whether nobody is handed over to a region for now.
+    pub fn holds_back(&self, to: RegionId) -> bool {
+        self.held_back.contains(&to)
     }
 
     /// Opens tick `now`, which is greater than the last one; a tick that is not greater changes
@@ -345,11 +401,12 @@ impl Region {
     /// both sides of a border then take longer over a tick rather than disagree on it. After
     /// [`PATIENCE`] ticks the open one is closed with what there is.
     pub fn tick(&mut self, now: Tick, fx: &mut Vec<Effect>) {
+        self.know_time(now);
         if now <= self.tick || !self.has_risen(now) {
             return;
         }
         if self.phase != Phase::Closed {
-            if now.0 < self.tick.0 + PATIENCE {
+            if now.0 < self.tick.0.saturating_add(PATIENCE) {
                 return;
             }
             self.counts.forced_closes += 1;
@@ -366,7 +423,9 @@ impl Region {
         self.passed_on = 0;
         self.turn_doors();
         self.mail.forget_reaches();
+        self.renew_stamps();
         if now.0.is_multiple_of(layout::SORT_TICKS) {
+            self.renew_numbers();
             self.sort_by_place();
         }
         self.end_fights();
@@ -568,6 +627,7 @@ impl Region {
         let viewer = self.bodies.hot[slot as usize].viewer as usize;
         match self.viewers.get_mut(viewer) {
             Some(v) if v.refused.len() >= MAX_REFUSED => return,
+            Some(v) if seq == v.last_applied => return,
             Some(v) if seq == v.last_applied.next() || mutants::has(Mutant::AnyNumber) => {
                 v.last_applied = seq;
             }
@@ -605,7 +665,7 @@ impl Region {
 
     fn note_act(&mut self, slot: u32, deed: Deed, here: bool, of: Tick) {
         let body = &mut self.bodies.hot[slot as usize];
-        body.acted = self.tick.0 as u32;
+        body.acted = TickStamp::of(self.tick);
         self.acts.push(PendingAct { slot, id: body.id, deed, here, of });
     }
 
@@ -626,7 +686,7 @@ impl Region {
         } else {
             self.put(slot, to.pos);
         }
-        self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
+        self.bodies.hot[slot as usize].changed = TickStamp::of(self.tick);
         let Some(real) = self.bodies.real_mut(slot) else { return Ok(()) };
         real.restate = true;
         real.bound_for = (owner != self.id).then_some(Bound { region: owner, plane: to.plane });

@@ -23,6 +23,9 @@ const MAX_ROUNDS: usize = 64;
 /// Messages that are kept for players who are not known here and may be on their way.
 const MAX_EARLY: usize = 65_536;
 
+/// Messages from other regions, and thresholds, that wait until they are read.
+const MAX_POSTED: usize = 65_536;
+
 /// A message between two players that are both known here.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Letter {
@@ -63,14 +66,32 @@ pub struct Mail {
 }
 
 impl Mail {
-    /// Keeps a message from another region until it is read.
-    pub fn post(&mut self, msg: ViewMsg) {
-        self.posted.push(msg);
+    /// Keeps a message from another region until it is read. Returns how many were lost: where [`MAX_POSTED`] wait, since
+    /// this region's tick does not end, it is said anew.
+    #[must_use]
+    pub fn post(&mut self, msg: ViewMsg) -> u64 {
+        let room = self.posted.len() < MAX_POSTED;
+        if room {
+            self.posted.push(msg);
+        }
+        u64::from(!room)
     }
 
-    /// Keeps thresholds of players of another region until they are read.
-    pub fn post_thrs(&mut self, thrs: Vec<(EntityId, u64)>) {
+    /// Keeps thresholds of players of another region until they are read, the newest of each player. Returns how many
+    /// were lost: a later one comes with the player's ghost.
+    #[must_use]
+    pub fn post_thrs(&mut self, thrs: Vec<(EntityId, u64)>) -> u64 {
         self.thrs.extend(thrs);
+        if self.thrs.len() <= MAX_POSTED {
+            return 0;
+        }
+        let mut newest = FxHashSet::default();
+        self.thrs.reverse();
+        self.thrs.retain(|(id, _)| newest.insert(*id));
+        let lost = self.thrs.len().saturating_sub(MAX_POSTED);
+        self.thrs.truncate(MAX_POSTED);
+        self.thrs.reverse();
+        lost as u64
     }
 
     /// Forgets how far bonds of the last tick would have reached.
@@ -307,7 +328,7 @@ impl Region {
         let early = std::mem::take(&mut self.mail.early);
         let (known, unknown): (Vec<_>, Vec<_>) = early
             .into_iter()
-            .filter(|(came, _)| came.0 + EXPIRY > now)
+            .filter(|(came, _)| came.0.saturating_add(EXPIRY) > now)
             .partition(|(_, msg)| self.bodies.slot(msg.to).is_some() || self.knows_moved(msg.to));
         self.mail.posted.extend(known.into_iter().map(|(_, msg)| msg));
         self.mail.early = unknown;
@@ -365,7 +386,7 @@ impl Region {
         }
     }
 
-    fn begin_anew_where(&mut self, ix: usize, which: impl Fn(EntityId) -> bool) {
+    pub(super) fn begin_anew_where(&mut self, ix: usize, which: impl Fn(EntityId) -> bool) {
         let Region { viewers, mail, .. } = self;
         let Some(viewer) = viewers.get_mut(ix) else { return };
         for i in 0..viewer.registers.peers().len() {

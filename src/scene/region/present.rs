@@ -18,8 +18,8 @@ use crate::scene::border::{Claim, Handoff};
 use crate::scene::effects::{Effect, Input, Notice, Presented, Spawn};
 use crate::scene::movement::{Mover, Own, ServerMs};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::views::Ties;
-use crate::scene::{Epoch, Kind, Plane, Pos, Seq, Tick};
+use crate::scene::views::{NUMBERS_LEFT, Ties};
+use crate::scene::{Epoch, Kind, Plane, Pos, Seq, Tick, TickStamp};
 
 /// Requests of a player between two of its lives: more than it makes in one.
 const COUNTED: u32 = 1 << 20;
@@ -27,10 +27,12 @@ const COUNTED: u32 = 1 << 20;
 /// Lives after which one whose numbers nobody knows begins from below: by then nobody remembers them.
 const LIVES: u64 = 1 << 11;
 
-/// From where the requests are numbered of a player that goes on: above all that it may have said.
+/// From where the requests are numbered of a player that goes on: above all that it may have said. Where the numbers
+/// end it begins from below, as after so many lives.
 pub(super) fn counter(epoch: Epoch, last: u32) -> u32 {
     let lives = (epoch.lives() % LIVES) as u32;
-    last.saturating_add(COUNTED).max(lives * COUNTED)
+    let above = last.checked_add(COUNTED).filter(|above| u32::MAX - above >= NUMBERS_LEFT);
+    above.unwrap_or(0).max(lives * COUNTED)
 }
 
 impl Region {
@@ -134,7 +136,7 @@ impl Region {
             // Neighbours may have ghosts of it.
             (real.mirrors, real.restate) = (everybody, true);
         }
-        self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
+        self.bodies.hot[slot as usize].changed = TickStamp::of(self.tick);
         let ix = self.bodies.hot[slot as usize].viewer as usize;
         if let Some(viewer) = self.viewers.get_mut(ix) {
             let applied = known.as_ref().map_or(Seq(0), |known| known.last_applied);
@@ -145,7 +147,8 @@ impl Region {
             viewer.registers.counter = counter(epoch, last);
             viewer.resync = true;
             // Acts that neighbours tell again, of a tick of which the old owner has made a frame, were shown.
-            viewer.frames_from = presented.tick.next().min(Tick(self.tick.0 + PATIENCE));
+            viewer.frames_from =
+                presented.tick.next().min(Tick(self.tick.0.saturating_add(PATIENCE)));
         }
         // It was handed here by a jump, and its session has heard of no tick since: its client does not know where it is.
         let arrives = known.is_some_and(|known| known.jumped && presented.tick <= known.tick);
@@ -222,5 +225,22 @@ impl Region {
             mover.go_on(now, ruling, newer.then_some((speed_cm_s, flags)));
         }
         Some(mover)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_goes_on_has_numbers_left_whatever_it_has_said() {
+        for last in [0, 1, COUNTED, 1 << 31, u32::MAX - 2 * NUMBERS_LEFT, u32::MAX - 1, u32::MAX] {
+            for epoch in [0, 1, 1 << 20, 1 << 41, u64::MAX] {
+                let counter = counter(Epoch(epoch), last);
+                assert!(u32::MAX - counter >= NUMBERS_LEFT, "{counter} after {last} in {epoch}");
+                let ends = last >= u32::MAX - 2 * NUMBERS_LEFT;
+                assert!(ends || counter > last, "{counter} after {last} in {epoch}");
+            }
+        }
     }
 }

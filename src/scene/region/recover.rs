@@ -23,9 +23,12 @@ use super::{Moved, PATIENCE, Region, RestoreError};
 use crate::scene::border::{Handoff, Recovered};
 use crate::scene::effects::{Effect, Input, Notice};
 use crate::scene::mutants::{self, Mutant};
-use crate::scene::{EntityId, Epoch, Kind, RegionId, Scene, SessionId, Tick};
+use crate::scene::{EntityId, Epoch, Kind, RegionId, Scene, SessionId, Tick, TickStamp};
 
 mod claims;
+
+/// Regions of which it is remembered since when they are believed.
+const MAX_FENCES: usize = 1 << 17;
 
 /// Ticks for which a recovered region waits, with its first tick, for its players' sessions.
 const PRESENT_TICKS: u64 = 3;
@@ -157,7 +160,7 @@ impl Region {
         if let Some(mover) = state.mover {
             self.give_mover(slot, Some(mover));
         }
-        self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
+        self.bodies.hot[slot as usize].changed = TickStamp::of(self.tick);
         self.expect_ends(slot);
     }
 
@@ -263,7 +266,7 @@ impl Region {
             if self.is_real(slot) && !is_player {
                 let cold = &mut self.bodies.cold[slot as usize];
                 cold.epoch = cold.epoch.next_life(self.lineage);
-                self.bodies.hot[slot as usize].changed = now.0 as u32;
+                self.bodies.hot[slot as usize].changed = TickStamp::of(now);
             }
         }
         true
@@ -274,7 +277,7 @@ impl Region {
         let Some(recovering) = &mut self.recovering else { return };
         // Whoever was handed back last has all of its time, too.
         let since = recovering.since.unwrap_or(self.tick).max(recovering.back);
-        if self.tick.0 < since.0 + recovering.grace_ticks {
+        if self.tick.0 < since.0.saturating_add(recovering.grace_ticks) {
             return;
         }
         for (id, known) in &recovering.dormant {
@@ -296,7 +299,9 @@ impl Region {
 
     /// Nothing counts any more that the region said before this epoch.
     pub(super) fn fence(&mut self, region: RegionId, since: Epoch) {
-        if since > Epoch(1) {
+        // As many as there may be regions, of all scenes.
+        let room = self.fences.len() < MAX_FENCES || self.fences.contains_key(&region);
+        if since > Epoch(1) && room {
             let known = self.fences.entry(region).or_default();
             *known = since.max(*known);
         }

@@ -30,7 +30,7 @@ use super::{Moved, PATIENCE, Phase, Region};
 use crate::scene::effects::{Effect, Input};
 use crate::scene::map::{PlaneGroup, RegionEntry, RegionMap};
 use crate::scene::terrain::{Ground, SavedDoors};
-use crate::scene::{EntityId, Epoch, Plane, Rect, RegionId, Scene, Tick};
+use crate::scene::{EntityId, Epoch, Plane, Rect, RegionId, Scene, Tick, TickStamp};
 
 /// Messages of regions that have changed over, which wait until this one has.
 const MAX_EARLY: usize = 4_096;
@@ -235,7 +235,7 @@ impl Region {
                     self.begin_ending(fx);
                 }
             }
-            (_, Some(held)) if now.0 >= held.0 + PATIENCE => {
+            (_, Some(held)) if now.0 >= held.0.saturating_add(PATIENCE) => {
                 crate::log_limited!(at log_ms; warn, region = %self.id, waits = ?remap.waits, "not everybody takes part in a change of the map");
                 remap.waits.clear();
                 // The next stage has its time, too.
@@ -273,15 +273,20 @@ impl Region {
         }
         match news.change {
             Change::Ended => {
-                remap.ended.push(news.from);
+                if !remap.ended.contains(&news.from) {
+                    remap.ended.push(news.from);
+                }
                 self.inbound.has_ended(news.from);
                 if self.phase == Phase::Open && self.inbound.complete(self.tick) {
                     self.close(fx);
                 }
             }
             Change::Ceded { doors } => {
-                remap.ceded.push(news.from);
-                remap.doors.extend(doors);
+                // Said twice it is the same.
+                if !remap.ceded.contains(&news.from) {
+                    remap.ceded.push(news.from);
+                    remap.doors.extend(doors);
+                }
             }
         }
         self.change_over(fx);
@@ -366,7 +371,8 @@ impl Region {
             let ceded = self.news(version, Change::Ceded { doors });
             fx.push(Effect::Forward(*heir, Box::new(ceded)));
         }
-        (self.remapped.heirs, self.remapped.until) = (heirs, Tick(after.0 + MOVED_TICKS));
+        (self.remapped.heirs, self.remapped.until) =
+            (heirs, Tick(after.0.saturating_add(MOVED_TICKS)));
         self.still = false;
     }
 
@@ -397,7 +403,7 @@ impl Region {
             if plane != Plane::LIMBO && (self.inbound.knows(heir) || heir == self.id) {
                 if let Role::Ghost(ghost) = &mut self.bodies.cold[slot as usize].role {
                     ghost.owner = heir;
-                    ghost.orphan_since.get_or_insert(after.0 as u32);
+                    ghost.orphan_since.get_or_insert(TickStamp::of(after));
                 }
             } else {
                 self.moved.insert(id, Moved { region: owner, epoch, since: self.tick });

@@ -14,7 +14,7 @@ use super::snapshot::{RegionSnapshot, SavedGhost, SavedReal};
 use crate::scene::border::Handoff;
 use crate::scene::effects::{Effect, MAX_BONDS};
 use crate::scene::terrain::{DoorError, Ground};
-use crate::scene::{EntityId, Epoch, Kind, Plane, RegionId, Scene, SceneId};
+use crate::scene::{EntityId, Epoch, Kind, Plane, RegionId, Scene, SceneId, TickStamp};
 
 /// Why a region cannot go on from a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -138,7 +138,7 @@ impl Region {
         (region.epoch, region.lineage) = (epoch, epoch);
         region.ground = ground;
         (region.tick, region.bodies.now) = (snapshot.tick, snapshot.tick);
-        region.view_tick = snapshot.tick.0 as u32;
+        region.view_tick = TickStamp::of(snapshot.tick);
         region.fences = snapshot.fences.iter().copied().collect();
         region.escrow = Escrow::restored(&snapshot.escrow, &snapshot.came);
         let coming = snapshot.incoming.iter().chain(&snapshot.dormant);
@@ -181,7 +181,7 @@ impl Region {
             self.give_mover(slot, Some(mover.clone()));
             self.bodies.tracks.cut(slot, saved.cut);
         }
-        self.bodies.hot[slot as usize].changed = saved.changed;
+        self.bodies.hot[slot as usize].changed = saved.changed.renewed(self.tick);
         let Some(real) = self.bodies.real_mut(slot) else { return };
         (real.mirrors, real.restate, real.thr_told) = (mirrors, saved.restate, saved.thr_told);
         real.bound_for = saved.bound.map(|(region, plane)| Bound { region, plane });
@@ -192,7 +192,10 @@ impl Region {
         if !self.bodies.has_kind(state.kind) || self.bodies.slot(state.id).is_some() {
             return;
         }
-        let role = Role::Ghost(Ghost { owner, orphan_since });
+        let role = Role::Ghost(Ghost {
+            owner,
+            orphan_since: orphan_since.map(|at| at.renewed(self.tick)),
+        });
         let slot = self.bodies.add(
             state.id,
             state.kind,
@@ -205,7 +208,7 @@ impl Region {
             role,
         );
         self.follow_owner(slot, state.pos, state.course);
-        self.bodies.hot[slot as usize].changed = changed;
+        self.bodies.hot[slot as usize].changed = changed.renewed(self.tick);
         self.bodies.set_thr(&self.rules, slot, state.thr);
     }
 

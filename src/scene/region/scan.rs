@@ -5,7 +5,7 @@ use super::viewer::{Seen, Viewer};
 use crate::scene::geo::dist_cm;
 use crate::scene::index::{Entry, Grid};
 use crate::scene::views::{Key, NO_BOND, Peer, Registers, ViewRules};
-use crate::scene::{Kind, Plane, Pos, Visibility};
+use crate::scene::{Kind, Plane, Pos, TickStamp, Visibility};
 
 /// A player in range that is neither linked nor asked.
 #[derive(Debug, Clone, Copy)]
@@ -378,8 +378,8 @@ pub fn see_others(bodies: &Bodies, vis: &Visibility, viewer: &mut Viewer, scratc
         neighbourhood(vis, grid, me, u64::MAX, |ring, e, d2| {
             if entry_in_range(vis, me, ring, d2, e.tag) && !scratch.known(e.slot) {
                 let id = bodies.hot[e.slot as usize].id;
-                let ring = small_ring(ring);
-                viewer.seen.push(Seen { id, slot: e.slot, sent: 0, ring, shown: false });
+                let (ring, sent) = (small_ring(ring), TickStamp::default());
+                viewer.seen.push(Seen { id, slot: e.slot, sent, ring, shown: false });
             }
         });
     }

@@ -6,6 +6,7 @@ use super::negotiate::Letter;
 use super::scan::{self, Candidate, Scratch};
 use super::viewer::Viewer;
 use super::{Region, ahead};
+use crate::scene::TickStamp;
 use crate::scene::views::{Tally, ViewRules};
 
 /// Of how many candidates at least a player takes part when all of a crowd seek together: more than
@@ -26,7 +27,7 @@ fn places(tally: &Tally, rules: &ViewRules) -> usize {
 impl Region {
     /// Evaluates every player's view over the positions of this tick.
     pub(super) fn evaluate_all(&mut self) {
-        self.view_tick = self.tick.0 as u32;
+        self.view_tick = TickStamp::of(self.tick);
         let crowded = self.bodies.has_crowds();
         for ix in 0..self.viewers.len() {
             if let Some(v) = self.viewers.get(ix + ahead::PLAYERS) {
@@ -136,7 +137,7 @@ impl Region {
         let mut tally = Tally::default();
         scratch.begin(bodies.hot.len());
         // Players take turns. Where there are no borders, nothing is ever lost.
-        let turn = if fully { view_tick.wrapping_add(slot) } else { 1 };
+        let turn = if fully { view_tick.bits().wrapping_add(slot) } else { 1 };
         let asks_again = turn.is_multiple_of(ASKS_AGAIN) && scene.map.regions.len() > 1;
         let links_again = asks_again && turn.is_multiple_of(LINKS_AGAIN);
         let mut i = 0;

@@ -81,9 +81,9 @@ impl Region {
             n.progress.note(&batch);
             n.supersede_thrs(batch.tick, &batch.thrs);
         }
-        self.mail.post_thrs(batch.thrs);
+        self.counts.letters_lost += self.mail.post_thrs(batch.thrs);
         for letter in batch.letters {
-            self.mail.post(letter);
+            self.counts.letters_lost += self.mail.post(letter);
         }
         match self.phase {
             Phase::Open => {}
@@ -147,10 +147,12 @@ impl Region {
         rises
     }
 
-    /// Puts changed thresholds of mirrored players into the batches, which are in the neighbours'
-    /// order.
+    /// Puts changed thresholds of mirrored players into the batches, which are in the order of the neighbours that
+    /// are heard; the bits of who mirrors a player are in that of those who are told.
     fn tell_thrs(&mut self, batches: &mut [SettleBatch]) -> bool {
         let mut any = false;
+        let bits: Vec<_> =
+            self.inbound.neighbours.iter().map(|n| self.outbound.bit_of(n.id)).collect();
         for viewer in &self.viewers {
             let body = &self.bodies.hot[viewer.slot as usize];
             let Role::Real(real) = &mut self.bodies.cold[viewer.slot as usize].role else {
@@ -162,13 +164,66 @@ impl Region {
             let rises = body.thr > real.thr_told;
             any |= rises;
             real.thr_told = body.thr;
-            for (i, batch) in batches.iter_mut().enumerate() {
-                if real.mirrors >> i & 1 == 1 {
+            for (bit, batch) in bits.iter().zip(batches.iter_mut()) {
+                if bit.is_some_and(|bit| real.mirrors >> bit & 1 == 1) {
                     batch.thrs.push((body.id, body.thr));
                     batch.rises |= rises;
                 }
             }
         }
         any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::scene::effects::{Input, Spawn};
+    use crate::scene::{
+        EntityId, Kind, Plane, Pos, RangeSet, Scene, SceneId, SceneSpec, SessionId,
+    };
+
+    /// A region with neighbours on three sides, and a player near the western one.
+    fn region() -> Region {
+        let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
+        let mut region = Region::new(Arc::new(scene), RegionId(1)).unwrap();
+        let spawn = Spawn {
+            id: EntityId(7),
+            kind: Kind::PLAYER,
+            plane: Plane(0),
+            pos: Pos::ground(102_500, 20_000),
+            range: RangeSet::FULL,
+            look: Bytes::new(),
+            session: Some(SessionId(1)),
+            bonds: Vec::new(),
+        };
+        region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
+        region.tick(Tick(1), &mut Vec::new());
+        region
+    }
+
+    /// To whom a new threshold of the player is told.
+    fn told(region: &mut Region) -> Vec<RegionId> {
+        let slot = region.bodies.slot(EntityId(7)).unwrap();
+        region.bodies.set_thr(&region.rules, slot, 4_711);
+        let mut fx = Vec::new();
+        region.send_done(&mut fx);
+        let to = |effect| match effect {
+            Effect::Settle(to, batch) if !batch.thrs.is_empty() => Some(to),
+            _ => None,
+        };
+        fx.into_iter().filter_map(to).collect()
+    }
+
+    #[test]
+    fn thresholds_are_told_to_who_mirrors_a_player_in_whatever_order_neighbours_are_kept() {
+        assert_eq!(told(&mut region()), [RegionId(0)]);
+        let mut turned = region();
+        turned.inbound.neighbours.reverse();
+        assert_eq!(told(&mut turned), [RegionId(0)]);
     }
 }

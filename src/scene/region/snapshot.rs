@@ -13,7 +13,9 @@ use crate::scene::border::{BorderBatch, GhostLeave, GhostState, Handoff};
 use crate::scene::effects::{Input, Spawn};
 use crate::scene::terrain::SavedDoors;
 use crate::scene::views::ViewMsg;
-use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, SessionId, Tick};
+use crate::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, SessionId, Tick, TickStamp,
+};
 
 /// An entity that lives in the region.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -23,7 +25,7 @@ pub(super) struct SavedReal {
     /// The first tick of which its client gets a frame.
     pub frames_from: Tick,
     /// Tick of the last change that viewers are told.
-    pub changed: u32,
+    pub changed: TickStamp,
     /// A door has closed in its way.
     pub cut: bool,
     /// Neighbours that mirror it, a bit each, in the order of [`RegionSnapshot::outbound`].
@@ -41,8 +43,8 @@ pub(super) struct SavedReal {
 pub(super) struct SavedGhost {
     pub state: GhostState,
     pub owner: RegionId,
-    pub orphan_since: Option<u32>,
-    pub changed: u32,
+    pub orphan_since: Option<TickStamp>,
+    pub changed: TickStamp,
 }
 
 /// What a neighbour has sent.

@@ -4,7 +4,7 @@
 use crate::scene::effects::FIRST_SESSION;
 use crate::scene::frames::InputRefused;
 use crate::scene::views::{Key, Registers};
-use crate::scene::{EntityId, RegionId, Seq, SessionId, Tick};
+use crate::scene::{EntityId, RegionId, Seq, SessionId, Tick, TickStamp};
 
 /// Something else than a player that a player sees.
 #[derive(Debug, Clone, Copy)]
@@ -12,7 +12,7 @@ pub struct Seen {
     pub id: EntityId,
     pub slot: u32,
     /// Tick of the last update that the client was sent.
-    pub sent: u32,
+    pub sent: TickStamp,
     pub ring: u8,
     /// The client was told of it.
     pub shown: bool,

@@ -15,7 +15,7 @@ use crate::scene::movement::{
     Accepted, Course, Footing, Move, MoveOrder, Mover, Open, Own, Reason, ServerMs, Tiles,
 };
 use crate::scene::terrain::Ground;
-use crate::scene::{Kind, Plane, Pos, Scene, Seq, Tile};
+use crate::scene::{Kind, Plane, Pos, Scene, Seq, TickStamp, Tile};
 
 /// What one walks on: the map, or flat and free where there is none.
 #[derive(Debug, Clone, Copy)]
@@ -175,7 +175,7 @@ impl Region {
             None if self.bodies.hot[slot as usize].pos != pos => {
                 self.bodies.tracks.drop(slot);
                 self.bodies.set_pos(slot, pos);
-                self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
+                self.bodies.hot[slot as usize].changed = TickStamp::of(self.tick);
             }
             None => {}
         }
@@ -226,7 +226,7 @@ impl Region {
         let Some((course, lapses_at)) = told else { return };
         self.bodies.tracks.set(slot, course, lapses_at.unwrap_or(never));
         if changed {
-            self.bodies.hot[slot as usize].changed = self.tick.0 as u32;
+            self.bodies.hot[slot as usize].changed = TickStamp::of(self.tick);
             self.own_is_due(slot);
         }
         self.bring_up(slot);

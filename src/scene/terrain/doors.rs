@@ -152,7 +152,9 @@ impl Doors {
             self.planes.entry(order.plane).or_default().apply(&order, now);
         }
         if now.0.is_multiple_of(RESET_TICKS) {
-            self.planes.retain(|_, p| !p.set.is_empty() || now.0 < p.reset_at.0 + RESET_TICKS);
+            self.planes.retain(|_, p| {
+                !p.set.is_empty() || now.0 < p.reset_at.0.saturating_add(RESET_TICKS)
+            });
         }
         due > 0
     }

@@ -33,7 +33,7 @@ mod rules;
 mod ties;
 pub mod why;
 
-pub use registers::{Addressee, Heard, Peer, Registers, Tally, Words};
+pub use registers::{Addressee, Heard, NUMBERS_LEFT, Peer, Registers, Tally, Words};
 pub use rules::{Key, NO_BOND, ViewRules};
 pub use ties::{Fight, Ties};
 

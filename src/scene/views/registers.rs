@@ -7,7 +7,10 @@ pub use peer::{Addressee, Peer, Words};
 use smallvec::SmallVec;
 
 use super::{Key, PeerState, Say, ViewRules};
-use crate::scene::EntityId;
+use crate::scene::{EntityId, Tick, TickStamp};
+
+/// How many numbers a player keeps in reserve: more than it makes requests between two looks at how many are left.
+pub const NUMBERS_LEFT: u32 = 1 << 20;
 
 /// What hearing a NO changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +77,7 @@ pub struct Registers {
     /// A link may have come or gone since the tick began.
     stirred: bool,
     /// The tick that has begun.
-    tick: u32,
+    tick: TickStamp,
 }
 
 impl Registers {
@@ -84,14 +87,20 @@ impl Registers {
     }
 
     /// Registers as they have come from elsewhere. Who is linked counts as linked when the tick began;
-    /// distances are not known, nor are slots, for which `slot` stands.
-    pub fn restored(me: EntityId, peers: &[PeerState], counter: u32, slot: u32) -> Registers {
+    /// distances are not known, nor are slots, for which `slot` stands. `now` is the tick.
+    pub fn restored(
+        me: EntityId,
+        peers: &[PeerState],
+        counter: u32,
+        slot: u32,
+        now: Tick,
+    ) -> Registers {
         let mut registers = Registers { counter, stirred: true, ..Registers::new(me) };
         for s in peers {
             let ix = registers.push(s.id, slot);
             let (p, w) = (&mut registers.peers[ix], &mut registers.words[ix]);
             (w.mine, w.seen) = (s.mine, s.seen.max(s.his));
-            p.sent = s.sent.0 as u32;
+            p.sent = TickStamp::heard(s.sent, now);
             p.set_said(s.mine != 0);
             registers.said += u32::from(s.mine != 0);
             p.set_wanted(s.his != 0);
@@ -104,7 +113,7 @@ impl Registers {
 
     /// Tick `tick` begins, unless it has: those linked now are the ones to keep.
     #[inline]
-    pub fn begin_tick(&mut self, tick: u32) {
+    pub fn begin_tick(&mut self, tick: TickStamp) {
         if self.tick != tick {
             self.tick = tick;
             self.keep_links();
@@ -156,8 +165,8 @@ impl Registers {
         if self.peers[ix].wanted() { self.words[ix].seen } else { 0 }
     }
 
-    /// The registers of the peer at `ix` as they travel.
-    pub fn state(&self, ix: usize) -> PeerState {
+    /// The registers of the peer at `ix` as they travel in tick `now`.
+    pub fn state(&self, ix: usize, now: Tick) -> PeerState {
         let (p, w) = (&self.peers[ix], &self.words[ix]);
         PeerState {
             id: w.id,
@@ -166,7 +175,7 @@ impl Registers {
             seen: w.seen,
             owed: p.owed(),
             shown: p.shown(),
-            sent: crate::scene::Tick(p.sent.into()),
+            sent: p.sent.near(now),
             epoch: crate::scene::Epoch(0),
         }
     }
@@ -216,12 +225,17 @@ impl Registers {
         let at = self.peers.iter().position(|p| p.slot == slot || p.slot == none);
         match at {
             Some(ix) if self.peers[ix].slot == slot => {
-                debug_assert_eq!(self.words[ix].id, id, "a slot was given out too early");
-                at
+                // Somebody else may be there by now, of whom this side has not heard yet.
+                if self.words[ix].id == id { at } else { self.find(id) }
             }
             None if !moved => None,
             _ => self.find(id),
         }
+    }
+
+    /// Peers that count from 1 again: what number they said last is forgotten.
+    pub fn forget_numbers_of(&mut self, which: impl Fn(EntityId) -> bool) {
+        self.words.iter_mut().filter(|w| which(w.id)).for_each(|w| w.seen = 0);
     }
 
     /// Counts links and requests.
@@ -283,7 +297,8 @@ impl Registers {
 
     /// Says YES to the peer at `ix`, who is not asked yet.
     pub fn ask(&mut self, ix: usize, mut say: impl FnMut(Addressee, Say)) {
-        self.counter += 1;
+        // 0 stands for no request. A region begins anew long before the numbers end.
+        self.counter = self.counter.checked_add(1).unwrap_or(1);
         self.stirred = true;
         self.note_said(ix, true);
         let (p, w) = (&mut self.peers[ix], &mut self.words[ix]);

@@ -276,7 +276,7 @@ impl Region {
     /// elsewhere, where nobody knew of it and others are asked about it.
     pub(in crate::scene::region) fn may_wake(&self, id: EntityId) -> bool {
         let Some(recovering) = &self.recovering else { return true };
-        let has_had_time = |since: Tick| self.tick.0 >= since.0 + PATIENCE;
+        let has_had_time = |since: Tick| self.tick.0 >= since.0.saturating_add(PATIENCE);
         let answered = recovering.doubted.get(&id).is_none_or(|(_, since)| has_had_time(*since));
         answered && recovering.since.is_some_and(has_had_time) && self.have_all_answered()
     }
@@ -331,7 +331,8 @@ impl Region {
 
     /// Asks what became of those whom the owner before has handed over of late: it may have died before that was heard.
     pub(super) fn ask_about_lent(&mut self, fx: &mut Vec<Effect>) {
-        let recent = self.escrow.lent().filter(|(at, ..)| at.0 + AGAIN_TICKS > self.tick.0);
+        let recent =
+            self.escrow.lent().filter(|(at, ..)| at.0.saturating_add(AGAIN_TICKS) > self.tick.0);
         let unknown = recent.filter(|(.., handoff)| self.knows_newer(handoff).is_none());
         let again: Vec<_> = unknown.map(|(_, to, handoff)| (*to, handoff.clone())).collect();
         let claim =

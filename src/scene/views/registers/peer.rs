@@ -1,7 +1,7 @@
 //! What one player keeps of another.
 
-use crate::scene::EntityId;
 use crate::scene::views::NO_BOND;
+use crate::scene::{EntityId, TickStamp};
 
 /// I have said YES, and it stands.
 const SAID: u8 = 1;
@@ -23,7 +23,7 @@ pub struct Peer {
     /// Distance, centimetres, as of the last evaluation.
     pub dist_cm: u32,
     /// Tick of the last update that the client was sent of the other.
-    pub sent: u32,
+    pub sent: TickStamp,
     /// Bond class of the pair, 255 none.
     pub class: u8,
     /// Ring in which the other was at the last evaluation.
@@ -34,7 +34,7 @@ pub struct Peer {
 impl Peer {
     /// A peer with whom nothing was said yet.
     pub(super) fn new(slot: u32) -> Peer {
-        Peer { slot, dist_cm: 0, sent: 0, class: NO_BOND, ring: 0, flags: 0 }
+        Peer { slot, dist_cm: 0, sent: TickStamp::default(), class: NO_BOND, ring: 0, flags: 0 }
     }
 
     /// My YES stands: a link or a request.

@@ -54,7 +54,7 @@ impl Table {
 
     /// mine, his, seen and owed of a peer.
     fn registers(&self, id: u64) -> (u32, u32, u32, bool) {
-        let s = self.regs.state(self.at(id));
+        let s = self.regs.state(self.at(id), Tick(0));
         (s.mine, s.his, s.seen, s.owed)
     }
 
@@ -310,4 +310,23 @@ fn one_who_asks_again_though_it_is_linked_is_told_the_yes_again_and_not_more() {
     other.ask(2);
     other.hear_yes(2, 1);
     assert_eq!((other.links(), other.said()), (vec![2], vec![(2, Say::Yes(1))]));
+}
+
+/// A slot that was given out too early is another's: nothing is said in the name of who was there.
+#[test]
+fn somebody_else_in_a_slot_is_not_taken_for_who_was_there() {
+    let mut t = Table::new(2, &[(2, 100), (3, 200)]);
+    t.regs.peers_mut().iter_mut().zip([7, 8]).for_each(|(p, slot)| p.slot = slot);
+    assert_eq!(t.regs.find_at(7, EntityId(2), false, u32::MAX), Some(0));
+    assert_eq!(t.regs.find_at(7, EntityId(3), false, u32::MAX), Some(1));
+    assert_eq!(t.regs.find_at(7, EntityId(9), false, u32::MAX), None);
+}
+
+#[test]
+fn requests_are_numbered_on_when_the_numbers_end() {
+    let mut t = Table::new(2, &[(2, 100)]);
+    t.regs.counter = u32::MAX;
+    let mut said = Vec::new();
+    t.regs.ask(0, |_, say| said.push(say));
+    assert_eq!(said, [Say::Yes(1)], "0 stands for no request");
 }

@@ -1,0 +1,120 @@
+//! Ticks in 32 bits: what a region remembers of each entity and of each entry of a view list, where a whole
+//! [`Tick`] would be too much memory.
+//!
+//! A tick of 10 ms passes 2^31 after 248 days and 2^32 after 497. So stamps are compared as serial numbers
+//! ([RFC 1982](https://www.rfc-editor.org/rfc/rfc1982)): of two stamps less than 2^31 ticks apart the order is
+//! right, wherever the numbers wrap. A region renews older stamps ([`TickStamp::renewed`]) long before that.
+
+use serde::{Deserialize, Serialize};
+
+use super::Tick;
+
+/// The low 32 bits of a tick. Deliberately not `Ord`: [`TickStamp::is_after`] compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TickStamp(u32);
+
+/// Ticks after which a stamp counts as this old and no older: a quarter of what can be told apart.
+const OLDEST: u32 = 1 << 29;
+
+/// How far ahead of the present tick a stamp from elsewhere may be. A sender may be a few ticks ahead.
+const AHEAD: u64 = 1_024;
+
+impl TickStamp {
+    /// Ticks after which a region renews its stamps, so that none grows older than 2^31.
+    pub const RENEW_TICKS: u64 = 1 << 28;
+
+    /// The stamp of a tick.
+    #[inline]
+    pub const fn of(tick: Tick) -> TickStamp {
+        TickStamp(tick.0 as u32)
+    }
+
+    /// The stamp of a tick that somebody else has written down, as far as it can be true at `now`: what would be
+    /// in the future is as of now, and what is too old to be compared is as old as a stamp can be.
+    pub fn heard(tick: Tick, now: Tick) -> TickStamp {
+        let latest = now.0.saturating_add(AHEAD);
+        match tick.0 {
+            ahead if ahead > latest => TickStamp::of(now),
+            tick => TickStamp::of(Tick(tick.max(now.0.saturating_sub(OLDEST.into())))),
+        }
+    }
+
+    /// Whether this tick is later than another one; they are less than 2^31 ticks apart.
+    #[inline]
+    pub const fn is_after(self, other: TickStamp) -> bool {
+        (self.0.wrapping_sub(other.0) as i32) > 0
+    }
+
+    /// Ticks since an earlier one.
+    #[inline]
+    pub const fn ticks_since(self, earlier: TickStamp) -> u32 {
+        self.0.wrapping_sub(earlier.0)
+    }
+
+    /// The whole tick that this is the stamp of: the one next to `now`.
+    pub fn near(self, now: Tick) -> Tick {
+        let ahead = self.0.wrapping_sub(now.0 as u32) as i32;
+        Tick(now.0.saturating_add_signed(ahead.into()))
+    }
+
+    /// The same stamp, or the oldest one that there is at `now`.
+    #[must_use]
+    pub fn renewed(self, now: Tick) -> TickStamp {
+        TickStamp::heard(self.near(now), now)
+    }
+
+    /// The low bits of the tick, for what takes turns by it.
+    #[inline]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn stamps_are_ordered_as_their_ticks_wherever_the_numbers_wrap(
+            around in prop::sample::select(vec![0u64, 1 << 31, 1 << 32, 3 << 31, 1 << 33, 1 << 62]),
+            at in 0u64..1 << 20,
+            apart in 0u64..1 << 31,
+        ) {
+            let tick = Tick((around + at).saturating_sub(1 << 19));
+            let later = Tick(tick.0 + apart);
+            let (a, b) = (TickStamp::of(tick), TickStamp::of(later));
+            prop_assert_eq!(b.is_after(a), apart > 0);
+            prop_assert!(!a.is_after(b));
+            prop_assert_eq!(u64::from(b.ticks_since(a)), apart);
+            prop_assert_eq!(a.near(later), tick);
+            prop_assert_eq!(b.near(tick), later);
+        }
+
+        #[test]
+        fn what_is_heard_is_never_far_in_the_future_nor_too_old_to_be_compared(
+            now in any::<u64>(),
+            tick in any::<u64>(),
+        ) {
+            let stamp = TickStamp::heard(Tick(tick), Tick(now));
+            let heard = stamp.near(Tick(now)).0;
+            prop_assert!(heard <= now.saturating_add(AHEAD));
+            prop_assert!(heard >= now.saturating_sub(OLDEST.into()));
+            prop_assert_eq!(stamp.renewed(Tick(now)), stamp);
+        }
+    }
+
+    #[test]
+    fn an_old_stamp_is_renewed_and_stays_before_the_present() {
+        let begin = Tick(u64::from(u32::MAX) - 5);
+        let mut stamp = TickStamp::of(begin);
+        for renewals in 1..40 {
+            let now = Tick(begin.0 + renewals * TickStamp::RENEW_TICKS);
+            stamp = stamp.renewed(now);
+            assert!(TickStamp::of(now).is_after(stamp), "{now}");
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Peers that say the largest and smallest numbers there are: no region panics, and none is deaf afterwards to those who
+//! come later. Every number of every message is tried, alone and together with others.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use purview::scene::border::{BorderBatch, Handoff};
+use purview::scene::effects::{Effect, Input, Spawn};
+use purview::scene::region::Implausible;
+use purview::scene::spec::{MoveSpec, Moves};
+use purview::scene::views::{PeerState, Ties};
+use purview::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
+    SessionId, Tick, Visibility,
+};
+use purview::wire::peer::PeerMsg;
+use serde_json::{Value, json};
+
+use crate::peers::samples;
+use crate::support::trial;
+
+/// The tick that the samples are of.
+const TICK: Tick = Tick(70_000);
+const EPOCH: Epoch = Epoch(1 << 21 | 5);
+
+/// The region that is told everything.
+const HERE: RegionId = RegionId(2);
+/// A neighbour, in whose name the samples speak.
+const THERE: RegionId = RegionId(1);
+
+fn region(moves: Moves) -> Region {
+    let moves = MoveSpec { mode: moves, ..MoveSpec::default() };
+    let spec = SceneSpec {
+        kinds: SceneSpec::default().kinds,
+        moves,
+        top_speed_cm_s: 400,
+        ..trial::scene(Visibility::Patches, 4)
+    };
+    let scene = Scene::new(SceneId(1), spec, 100, THERE).expect("a legal scene");
+    Region::new(Arc::new(scene), HERE).expect("a region").with_epoch(EPOCH)
+}
+
+/// What the samples have for a region, on the ground of the one here.
+fn inputs() -> Vec<(String, Value)> {
+    let region = |(name, message): (String, PeerMsg)| match message {
+        PeerMsg::Region { input, .. } => {
+            let mut value = serde_json::to_value(input).expect("a value");
+            for_each_number(&mut value, |number| match number.as_i64() {
+                // The place of the samples, and their plane, where there may be entities.
+                Some(-5) => *number = json!(3_300),
+                Some(70_000) => {}
+                _ => {}
+            });
+            Some((name, value))
+        }
+        _ => None,
+    };
+    samples::all().into_iter().filter_map(region).collect()
+}
+
+fn for_each_number(value: &mut Value, mut visit: impl FnMut(&mut Value)) {
+    fn walk(value: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
+        match value {
+            Value::Number(_) => visit(value),
+            Value::Array(all) => all.iter_mut().for_each(|v| walk(v, visit)),
+            Value::Object(all) => all.values_mut().for_each(|v| walk(v, visit)),
+            Value::Null | Value::Bool(_) | Value::String(_) => {}
+        }
+    }
+    walk(value, &mut visit);
+}
+
+fn numbers(value: &Value) -> usize {
+    let mut count = 0;
+    for_each_number(&mut value.clone(), |_| count += 1);
+    count
+}
+
+fn with(value: &Value, nth: usize, extreme: &Value) -> Value {
+    let (mut value, mut at) = (value.clone(), 0);
+    for_each_number(&mut value, |number| {
+        if at == nth {
+            *number = extreme.clone();
+        }
+        at += 1;
+    });
+    value
+}
+
+fn extremes() -> Vec<Value> {
+    let unsigned = [0, 1, 31, 32, 255, 65_535, 1 << 31, u32::MAX.into(), 1 << 32, 1 << 41, 1 << 61];
+    let signed = [-1, i32::MIN.into(), i32::MAX.into(), i64::MIN, i64::MAX];
+    let largest = [1 << 63, u64::MAX - 1, u64::MAX];
+    let unsigned = unsigned.into_iter().chain(largest).map(|n: u64| json!(n));
+    unsigned.chain(signed.into_iter().map(|n: i64| json!(n))).collect()
+}
+
+fn tick(region: &mut Region, tick: u64, fx: &mut Vec<Effect>) {
+    region.tick(Tick(tick), fx);
+    fx.clear();
+}
+
+/// The region before anybody says anything wrong: in the middle of its life, with somebody in it.
+fn settled(moves: Moves) -> Region {
+    let (mut region, mut fx) = (region(moves), Vec::new());
+    let spawn = Spawn {
+        id: EntityId(42),
+        kind: Kind::PLAYER,
+        plane: Plane(3),
+        pos: Pos::ground(3_400, 500),
+        range: RangeSet::FULL,
+        look: Bytes::new(),
+        session: Some(SessionId(5)),
+        bonds: Vec::new(),
+    };
+    tick(&mut region, TICK.0 - 2, &mut fx);
+    region.handle(Input::Enter(Box::new(spawn)), &mut fx);
+    tick(&mut region, TICK.0 + 9, &mut fx);
+    fx.clear();
+    region
+}
+
+/// It goes on for longer than anybody is waited for.
+fn goes_on(region: &mut Region) {
+    let mut fx = Vec::new();
+    let last = region.current_tick().0;
+    (1..=45).for_each(|n| tick(region, last + n, &mut fx));
+    assert!(region.current_tick() > Tick(last), "it ticks no more");
+}
+
+#[test]
+fn no_number_of_any_message_makes_a_region_panic() {
+    let (mut heard, mut wrong) = (0, Vec::new());
+    for (name, input) in inputs() {
+        for moves in [Moves::Trusted, Moves::Judged] {
+            for nth in 0..numbers(&input) {
+                for extreme in extremes() {
+                    let changed = with(&input, nth, &extreme);
+                    // What the types do not hold is refused by the wire.
+                    let Ok(told) = serde_json::from_value::<Input>(changed) else { continue };
+                    let mut region = settled(moves);
+                    let what = format!("{name}, number {nth} = {extreme}");
+                    let run = std::panic::AssertUnwindSafe(|| {
+                        region.handle(told.clone(), &mut Vec::new());
+                        goes_on(&mut region);
+                        region.handle(told, &mut Vec::new());
+                        goes_on(&mut region);
+                        region.checkpoint();
+                    });
+                    if std::panic::catch_unwind(run).is_err() {
+                        wrong.push(what);
+                    }
+                    heard += 1;
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {heard}: {wrong:#?}", wrong.len());
+    assert!(heard > 5_000, "{heard}");
+}
+
+fn told() -> impl Strategy<Value = Value> {
+    let all = inputs();
+    let changes = prop::collection::vec(
+        (any::<prop::sample::Index>(), prop::sample::select(extremes())),
+        0..6,
+    );
+    (0..all.len(), changes).prop_map(move |(input, changes)| {
+        let mut value = all[input].1.clone();
+        for (at, extreme) in changes {
+            value = with(&value, at.index(numbers(&value)), &extreme);
+        }
+        value
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn no_row_of_wrong_messages_makes_a_region_panic(
+        said in prop::collection::vec((told(), 0u64..4), 1..20),
+        judged in any::<bool>(),
+    ) {
+        let mut region = settled(if judged { Moves::Judged } else { Moves::Trusted });
+        let mut fx = Vec::new();
+        for (value, ticks) in said {
+            if let Ok(input) = serde_json::from_value::<Input>(value) {
+                region.handle(input, &mut fx);
+            }
+            for _ in 0..ticks {
+                let next = region.current_tick().0 + 10;
+                tick(&mut region, next, &mut fx);
+            }
+        }
+        goes_on(&mut region);
+    }
+}
+
+fn ghosts(tick: Tick, epoch: Epoch) -> Input {
+    let (from, lineage, prev) = (THERE, epoch, Tick(tick.0 - 1));
+    let (enters, changes, leaves, acts) = Default::default();
+    let full = true;
+    Input::Border(Box::new(BorderBatch {
+        from,
+        epoch,
+        lineage,
+        tick,
+        prev,
+        full,
+        enters,
+        changes,
+        leaves,
+        acts,
+    }))
+}
+
+fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff {
+    let state = Spawn {
+        id,
+        kind: Kind::PLAYER,
+        plane: Plane(0),
+        pos: Pos::ground(3_300, 500),
+        range: RangeSet::FULL,
+        look: Bytes::new(),
+        session: None,
+        bonds: Vec::new(),
+    };
+    Handoff {
+        from: THERE,
+        from_epoch: epoch,
+        state,
+        ties: Ties::default(),
+        epoch: epoch.of_birth().next(),
+        last_applied: Seq(0),
+        tick,
+        peers: Vec::new(),
+        view_counter,
+        seen: Vec::new(),
+        gone: Vec::new(),
+        refused: Vec::new(),
+        mover: None,
+        held: false,
+        resync: false,
+        jumped: false,
+        absent_until: None,
+        scene: Some(SceneId(1)),
+        by_map: false,
+        since_ms: 1,
+    }
+}
+
+/// Whether the neighbour is believed: it is waited for no more than for what it says, and whom it hands over lives here.
+fn hears_the_neighbour(region: &mut Region, epoch: Epoch) -> bool {
+    let mut fx = Vec::new();
+    let now = region.current_tick().next().max(TICK);
+    let fenced = region.counts().fenced;
+    region.tick(now, &mut fx);
+    let id = EntityId(77);
+    region.handle(Input::Handoff(Box::new(handoff(epoch, Tick(now.0 - 1), id, 0))), &mut fx);
+    region.handle(ghosts(now, epoch), &mut fx);
+    (1..40).for_each(|n| tick(region, now.0 + n, &mut fx));
+    let lives = region.find(id).is_some_and(|found| !found.ghost);
+    lives && region.counts().fenced == fenced
+}
+
+/// Messages with an epoch or a tick that cannot be true.
+fn lies() -> Vec<(&'static str, Input)> {
+    let border = |change: fn(&mut BorderBatch)| {
+        let Input::Border(mut batch) = ghosts(TICK, EPOCH) else { unreachable!("ghosts") };
+        change(&mut batch);
+        Input::Border(batch)
+    };
+    let lent = |change: fn(&mut Handoff)| {
+        let mut lent = handoff(EPOCH, TICK, EntityId(78), 0);
+        change(&mut lent);
+        Input::Handoff(Box::new(lent))
+    };
+    vec![
+        ("a border's epoch", border(|b| b.epoch = Epoch(u64::MAX))),
+        ("a lineage", border(|b| (b.epoch, b.lineage) = (Epoch(u64::MAX), Epoch(u64::MAX)))),
+        ("a lineage after its epoch", border(|b| b.lineage = Epoch(b.epoch.0 + 1))),
+        ("a border's tick", border(|b| b.tick = Tick(u64::MAX))),
+        ("a tick that is far away", border(|b| b.tick = Tick(TICK.0 + (1 << 40)))),
+        ("a handoff's region", lent(|h| h.from_epoch = Epoch(u64::MAX))),
+        ("a handoff's epoch", lent(|h| (h.epoch, h.state.id) = (Epoch(u64::MAX), EntityId(77)))),
+        ("a handoff's tick", lent(|h| (h.tick, h.state.id) = (Tick(u64::MAX), EntityId(77)))),
+        (
+            "a peer's epoch",
+            lent(|h| {
+                let (mine, his, seen, sent) = (1, 1, 1, Tick(u64::MAX));
+                let (id, owed, shown, epoch) = (EntityId(42), false, true, Epoch(u64::MAX));
+                h.peers.push(PeerState { id, mine, his, seen, owed, shown, sent, epoch });
+            }),
+        ),
+    ]
+}
+
+#[test]
+fn an_epoch_or_tick_that_cannot_be_true_shuts_nobody_out() {
+    for (what, lie) in lies() {
+        let mut region = settled(Moves::Trusted);
+        assert!(region.check_plausible(&lie).is_err(), "{what}");
+        region.handle(lie, &mut Vec::new());
+        assert_eq!(region.counts().implausible, 1, "{what}");
+        assert!(hears_the_neighbour(&mut region, Epoch(EPOCH.0 + 1)), "{what}");
+    }
+}
+
+#[test]
+fn a_refusal_says_what_was_said_and_what_can_be_true() {
+    let region = settled(Moves::Trusted);
+    let (_, lie) = lies().swap_remove(0);
+    let why = region.check_plausible(&lie).expect_err("a lie");
+    let most = Epoch(EPOCH.0 + (1 << 40));
+    assert_eq!(why, Implausible::RegionEpoch { region: THERE, found: Epoch(u64::MAX), most });
+    assert_eq!(
+        why.to_string(),
+        format!("region 1 speaks under epoch {}; at most {most} can be true", u64::MAX)
+    );
+}
+
+/// A region that has just begun does not know what time it is, and finds out.
+#[test]
+fn what_was_said_of_far_ticks_before_the_first_one_is_forgotten_with_it() {
+    let (mut region, mut fx) = (region(Moves::Trusted), Vec::new());
+    let far = Tick(1 << 61);
+    region.handle(ghosts(far, EPOCH), &mut fx);
+    let lent = handoff(EPOCH, far, EntityId(79), 0);
+    region.handle(Input::Handoff(Box::new(lent)), &mut fx);
+    assert_eq!(region.counts().implausible, 0);
+    assert!(hears_the_neighbour(&mut region, EPOCH));
+    assert!(region.find(EntityId(79)).is_some_and(|found| !found.ghost), "it never comes");
+}
