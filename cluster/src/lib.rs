@@ -14,6 +14,7 @@ pub mod config;
 pub mod console;
 pub mod crowd;
 pub mod ctl;
+mod descriptors;
 pub mod dev;
 pub mod durable;
 pub mod ends;

@@ -141,6 +141,10 @@ pub(crate) fn gateway_config(s: &GatewaySettings) -> GatewayConfig {
         slow_close: s.slow_close,
         linger: s.linger,
         max_sessions: s.max_sessions as u64,
+        unauthenticated: s.unauthenticated,
+        limits: s.limits.clone(),
+        proxies: s.proxies.clone(),
+        origins: s.origins.clone(),
         tls: s.tls.clone(),
         ..GatewayConfig::default()
     }

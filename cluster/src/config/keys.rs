@@ -53,6 +53,8 @@ impl Form {
 
 pub(super) const KM_1000: i64 = 100_000_000;
 const HOUR: i64 = 3_600_000;
+const NETWORKS: &str =
+    "a list of addresses and networks, such as [\"10.0.0.7\", \"2001:db8::/64\"]";
 
 macro_rules! keys {
     ($($id:ident: $name:literal, $form:expr, $says:literal;)*) => {
@@ -117,6 +119,27 @@ keys! {
         "How long a node that is asked to end may take to give its regions to others.";
     CAPACITY: "capacity", Form::Count(1, 1_000_000),
         "How much this node carries, against the others: one of 200 gets twice as much as one of 100.";
+
+    UNAUTHENTICATED: "unauthenticated", Form::Count(1, 1_000_000),
+        "Connections at once that have not said a valid hello; they take no session. When there is one more, the one \
+         makes room that has waited longest of the address that has most.";
+    PROXIES: "proxies", Form::Text(NETWORKS),
+        "Proxies that begin each connection with a header of the PROXY protocol, version 2; its client's address \
+         counts for limits and logs. Others are not believed.";
+    ORIGINS: "origins",
+        Form::Text("a list of origins, such as [\"https://game.example\", \"http://localhost:8080\"]"),
+        "Origins of the web pages that may connect. Default: all. Programs that are no browsers name none.";
+    LIMITS: "limits", Form::Text("a section, [gateway.limits]"),
+        "What one source address may have; IPv6 addresses count by their first 64 bits.";
+    CONNECTIONS: "connections", Form::Count(1, 1_000_000), "Connections of one address at once.";
+    HANDSHAKES: "handshakes", Form::Count(1, 1_000_000),
+        "Connections of one address that have not said a valid hello; with one more the oldest of them ends.";
+    FAILED_TOKENS: "failed_tokens", Form::Count(1, 1_000_000),
+        "Tokens of one address within a minute that do not hold; then it is blocked.";
+    BLOCK: "block", Form::Quantity(Time, 1_000, HOUR),
+        "For how long new connections of such an address are refused.";
+    EXEMPT: "exempt", Form::Text(NETWORKS),
+        "Addresses and networks without these limits: load tests, or a proxy that names no clients.";
 
     LISTENER_TLS: "tls", Form::Text("a section with `certificate` and `key`"),
         "The certificate that is shown to whoever connects. Without it, plain.";

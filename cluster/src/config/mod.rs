@@ -15,6 +15,7 @@
 
 mod error;
 mod keys;
+mod limits;
 mod map;
 mod print;
 mod read;
@@ -37,6 +38,7 @@ use purview::scene::{RegionId, Scene, SceneId, SceneSpec};
 use crate::terrain::{self, MapSpec};
 
 pub use error::{ConfigError, ConfigErrors};
+pub use limits::AddressLimits;
 pub use settings::{
     CertificateSettings, ClusterSettings, ConsoleSettings, GatewaySettings, LogFormat, LogSettings,
     Secret, SecretError, ServerSettings, TlsSettings, TokenSettings,

@@ -3,12 +3,15 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use purview::scene::spec::{BondSpec, MoveSpec, Moves};
 use purview::scene::{RangeSet, SceneSpec, Visibility};
 
 use super::keys::{self, Key};
 use super::units::Quantity;
-use super::{CertificateSettings, ClusterSettings, Config, GatewaySettings, LogFormat};
+use super::{
+    AddressLimits, CertificateSettings, ClusterSettings, Config, GatewaySettings, LogFormat,
+};
 use crate::terrain::{DoorSpec, MapSpec, Shade};
 
 /// The text of `config`.
@@ -100,7 +103,27 @@ fn gateway(out: &mut Page, g: &GatewaySettings, d: &GatewaySettings) {
     out.key(&keys::SLOW_CLOSE, &time(g.slow_close), &time(d.slow_close));
     out.key(&keys::LINGER, &time(g.linger), &time(d.linger));
     out.key(&keys::MAX_SESSIONS, &g.max_sessions, &d.max_sessions);
+    out.key(&keys::UNAUTHENTICATED, &g.unauthenticated, &d.unauthenticated);
+    out.key(&keys::PROXIES, &networks(&g.proxies), &networks(&d.proxies));
+    let origins: Vec<_> = g.origins.iter().map(|origin| text(origin)).collect();
+    out.key(&keys::ORIGINS, &format!("[{}]", origins.join(", ")), &"");
+    limits(out, &g.limits, &d.limits);
     listener_tls(out, "[gateway.tls]", g.tls.as_ref());
+}
+
+fn networks(networks: &[IpNet]) -> String {
+    let all: Vec<_> = networks.iter().map(|net| text(&net.to_string())).collect();
+    format!("[{}]", all.join(", "))
+}
+
+fn limits(out: &mut Page, l: &AddressLimits, d: &AddressLimits) {
+    out.section("[gateway.limits]");
+    out.key(&keys::CONNECTIONS, &l.connections, &d.connections);
+    out.key(&keys::HANDSHAKES, &l.handshakes, &d.handshakes);
+    out.key(&keys::FAILED_TOKENS, &l.failed_tokens, &d.failed_tokens);
+    let time = |t: Duration| ms(t.as_millis() as i64);
+    out.key(&keys::BLOCK, &time(l.block), &time(d.block));
+    out.key(&keys::EXEMPT, &networks(&l.exempt), &networks(&d.exempt));
 }
 
 fn listener_tls(out: &mut Page, header: &str, tls: Option<&CertificateSettings>) {

@@ -5,7 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ipnet::IpNet;
+
 use super::keys::{self, Key, nearest};
+use super::limits::{self, AddressLimits};
 use super::read::Section;
 
 /// The process.
@@ -51,6 +54,14 @@ pub struct GatewaySettings {
     pub linger: Duration,
     /// Sessions at once.
     pub max_sessions: usize,
+    /// Connections at once that have not said a valid hello.
+    pub unauthenticated: usize,
+    /// What one source address may have.
+    pub limits: AddressLimits,
+    /// Proxies that name the client of each connection by a header of the PROXY protocol, version 2.
+    pub proxies: Vec<IpNet>,
+    /// Origins of the web pages that may connect; empty: all.
+    pub origins: Vec<String>,
     /// The certificate that clients are shown; `None`: they are talked to plain.
     pub tls: Option<CertificateSettings>,
 }
@@ -68,6 +79,10 @@ impl Default for GatewaySettings {
             slow_close: Duration::from_secs(10),
             linger: Duration::from_secs(10),
             max_sessions: 20_000,
+            unauthenticated: 2_000,
+            limits: AddressLimits::default(),
+            proxies: Vec::new(),
+            origins: Vec::new(),
             tls: None,
         }
     }
@@ -279,6 +294,10 @@ pub(super) fn gateway(root: &mut Section<'_>, folder: &Path) -> GatewaySettings 
         slow_close: time(&mut s, &keys::SLOW_CLOSE, d.slow_close),
         linger: time(&mut s, &keys::LINGER, d.linger),
         max_sessions: s.count(&keys::MAX_SESSIONS, d.max_sessions as i64) as usize,
+        unauthenticated: s.count(&keys::UNAUTHENTICATED, d.unauthenticated as i64) as usize,
+        limits: limits::address(&mut s),
+        proxies: limits::networks(&mut s, &keys::PROXIES, d.proxies),
+        origins: limits::origins(&mut s, &keys::ORIGINS),
         tls: listener_tls(&mut s, folder),
     };
     root.close(s);
@@ -413,6 +432,6 @@ pub(crate) fn check_level(text: &str) -> Result<(), String> {
     }
 }
 
-fn time(s: &mut Section<'_>, key: &Key, default: Duration) -> Duration {
+pub(super) fn time(s: &mut Section<'_>, key: &Key, default: Duration) -> Duration {
     Duration::from_millis(s.quantity(key, default.as_millis() as i64) as u64)
 }

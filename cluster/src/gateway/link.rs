@@ -15,6 +15,7 @@ use purview::wire::{CloseCode, ServerMsg};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 
+use super::admission::Ticket;
 use super::metrics::GatewayMetrics;
 use super::socket::Socket;
 
@@ -72,6 +73,8 @@ pub(super) struct Link<'a> {
     pub(super) at_stop: FromSocket,
     /// How long a client has to read its last messages.
     pub(super) close_grace: Duration,
+    /// The connection's place.
+    pub(super) ticket: &'a Ticket,
 }
 
 impl Link<'_> {
@@ -81,7 +84,9 @@ impl Link<'_> {
         inbound: &mut impl Inbound,
         outbound: &mut impl Outbound,
     ) -> bool {
-        let Link { session, mut queue, metrics, mut stop, at_stop, close_grace } = self;
+        let Link { session, mut queue, metrics, mut stop, at_stop, close_grace, ticket } = self;
+        // A connection that makes room for another is dropped where it stands.
+        let left = Left(Some(&session));
         let (closing, closed) = (queue.closing(), queue.closing());
         let expire = async {
             if closing.await.is_none() {
@@ -112,12 +117,39 @@ impl Link<'_> {
         });
         let said = tokio::select! {
             biased;
-            said = speak(&mut queue, outbound, metrics) => said,
+            said = speak(&mut queue, outbound, metrics, ticket) => said,
             () = rest => false,
         };
-        metrics.ended(closed.now_or_never().flatten());
+        metrics.ended(closed.now_or_never().flatten().map(|code| amended(code, ticket)));
         tell(&session, FromSocket::Gone).await;
+        left.is_told();
         said
+    }
+}
+
+/// A session whose connection has not ended.
+struct Left<'a>(Option<&'a Addr<PlayerActor>>);
+
+impl Left<'_> {
+    /// It knows that its connection has ended.
+    fn is_told(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = self.0 {
+            session.do_send(FromSocket::Gone);
+        }
+    }
+}
+
+/// The session knows only that it may not go on; the connection's ticket knows whether that is for want of room.
+fn amended(code: CloseCode, ticket: &Ticket) -> CloseCode {
+    match code {
+        CloseCode::Token if ticket.is_too_many() => CloseCode::Overload,
+        other => other,
     }
 }
 
@@ -152,6 +184,7 @@ async fn speak(
     queue: &mut ClientQueue,
     outbound: &mut impl Outbound,
     metrics: &GatewayMetrics,
+    ticket: &Ticket,
 ) -> bool {
     loop {
         let written = match queue.next().await {
@@ -165,7 +198,7 @@ async fn speak(
                 }
             }
             Some(ClientOut::Close(code, why)) => {
-                return last_word(outbound, code, why).await.is_ok();
+                return last_word(outbound, amended(code, ticket), why).await.is_ok();
             }
         };
         if written.is_err() {

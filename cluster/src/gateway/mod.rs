@@ -4,11 +4,16 @@
 //! [`PlayerActor`]. The task reads no faster than the session works and writes whatever the session
 //! has queued in one go. Nothing that a client sends reaches another session but through regions.
 
+mod admission;
+mod entry;
 mod link;
 mod metrics;
+mod proxy;
+mod seldom;
 mod socket;
 mod tcp;
 pub mod token;
+mod upgrade;
 mod ws;
 
 use std::collections::BTreeMap;
@@ -18,26 +23,33 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix::{Actor, ArbiterHandle};
+use ipnet::IpNet;
 use purview::actor::directory::Directory;
 use purview::actor::player::{FromSocket, Passes, PlayerActor, PlayerSetup, TokenCheck};
 use purview::scene::player::PlayerConfig;
 use purview::wire::CloseCode;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::{Semaphore, watch};
 
-pub use self::metrics::GatewayMetrics;
+pub use self::metrics::{GatewayMetrics, Refusal};
 pub use self::token::Tokens;
 
+use self::admission::{Admission, Refused, Ticket};
+use self::entry::Accepted;
 pub(crate) use self::link::{Broken, Heard, Inbound, Outbound};
-use self::link::{Link, last_word, linger};
+use self::link::{Link, last_word};
 use self::metrics::Open;
-use crate::config::CertificateSettings;
+use self::seldom::Seldom;
+use crate::config::{AddressLimits, CertificateSettings};
+use crate::descriptors;
 use crate::tls::server::ServerTls;
 use crate::tls::{self, TlsError};
 
-/// Connections beyond the cap that are told so; still more are dropped without a word.
-const TURNED_AWAY_AT_ONCE: u64 = 64;
+/// Refused connections that are told why at once; still more are dropped without a word.
+const TOLD_AT_ONCE: usize = 64;
+
+/// After the listener failed, for example for want of file descriptors.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// How a gateway is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,8 +73,17 @@ pub struct GatewayConfig {
     /// For how long a player stays in its scene when its client's connection breaks, at most 49 days; zero: it
     /// leaves at once.
     pub linger: Duration,
-    /// Most connections.
+    /// Most sessions: connections that have said a valid hello.
     pub max_sessions: u64,
+    /// Most connections that have not. When there is one more, the one makes room that has waited longest of the
+    /// address that has most.
+    pub unauthenticated: usize,
+    /// What one source address may have.
+    pub limits: AddressLimits,
+    /// Proxies that name the client of each connection by a header of the PROXY protocol, version 2.
+    pub proxies: Vec<IpNet>,
+    /// Origins of the web pages that may connect; empty: all.
+    pub origins: Vec<String>,
     /// How long a client has to read its last messages and hang up.
     pub close_grace: Duration,
     /// How often a session looks at its deadlines and its queue.
@@ -87,6 +108,10 @@ impl Default for GatewayConfig {
             slow_close: Duration::from_secs(10),
             linger: Duration::from_secs(10),
             max_sessions: 20_000,
+            unauthenticated: 2_000,
+            limits: AddressLimits::default(),
+            proxies: Vec::new(),
+            origins: Vec::new(),
             close_grace: Duration::from_secs(2),
             check_every: Duration::from_millis(250),
             send_buffer: 64 * 1_024,
@@ -155,8 +180,42 @@ struct Shared {
     tokens: TokenCheck,
     passes: Arc<dyn Passes>,
     metrics: Arc<GatewayMetrics>,
+    admission: Arc<Admission>,
+    /// Refused connections that are told why.
+    telling: Arc<Semaphore>,
+    /// When the log was told of refused connections last.
+    refusals: Seldom,
     arbiters: Vec<ArbiterHandle>,
     next_arbiter: AtomicUsize,
+}
+
+impl Shared {
+    fn new(
+        config: GatewayConfig,
+        directory: Arc<Directory>,
+        tokens: TokenCheck,
+        passes: Arc<dyn Passes>,
+    ) -> Shared {
+        let metrics = Arc::<GatewayMetrics>::default();
+        let (limits, sessions) = (config.limits.clone(), config.max_sessions);
+        let admission = Admission::new(limits, sessions, config.unauthenticated, metrics.clone());
+        let telling = Arc::new(Semaphore::new(TOLD_AT_ONCE));
+        let (tls, arbiters, next_arbiter) = Default::default();
+        let refusals = Seldom::default();
+        Shared {
+            config,
+            tls,
+            directory,
+            tokens,
+            passes,
+            metrics,
+            admission,
+            telling,
+            refusals,
+            arbiters,
+            next_arbiter,
+        }
+    }
 }
 
 impl Gateway {
@@ -183,36 +242,28 @@ impl Gateway {
         };
         let tls = config.tls.as_ref().map(|files| ServerTls::load(tls::server::GATEWAY, files));
         let tls = tls.transpose()?;
+        descriptors::provide(config.max_sessions, config.unauthenticated as u64);
         let ws = bind(config.ws_addr)?;
         let tcp = bind(config.tcp_addr)?;
         let (stop, stopping) = watch::channel(false);
-        let metrics = Arc::new(GatewayMetrics::default());
-        let gateway = Gateway {
-            ws_addr: ws.as_ref().map(|(addr, _)| *addr),
-            tcp_addr: tcp.as_ref().map(|(addr, _)| *addr),
-            secure: tls.is_some(),
-            metrics: Arc::clone(&metrics),
-            stop,
-            patience: config.close_grace * 2 + Duration::from_secs(1),
-        };
+        let patience = config.close_grace * 2 + Duration::from_secs(1);
         let passes: Arc<dyn Passes> = Arc::new(tokens.clone());
         let tokens: TokenCheck = Arc::new(move |token| {
             tokens.verify(token).map(|claims| claims.sub).map_err(|e| e.to_string())
         });
-        let next_arbiter = AtomicUsize::new(0);
-        let shared = Arc::new(Shared {
-            config,
-            tls,
-            directory,
-            tokens,
-            passes,
-            metrics,
-            arbiters,
-            next_arbiter,
-        });
+        let secure = tls.is_some();
+        let shared = Shared::new(config, directory, tokens, passes);
+        let shared = Arc::new(Shared { tls, arbiters, ..shared });
+        let gateway = Gateway {
+            ws_addr: ws.as_ref().map(|(addr, _)| *addr),
+            tcp_addr: tcp.as_ref().map(|(addr, _)| *addr),
+            secure,
+            metrics: Arc::clone(&shared.metrics),
+            stop,
+            patience,
+        };
         for (listener, carrier) in [(ws, Carrier::WebSocket), (tcp, Carrier::Tcp)] {
             if let Some((addr, listener)) = listener {
-                let secure = shared.tls.is_some();
                 tracing::info!(%addr, ?carrier, secure, "clients may connect");
                 actix::spawn(accept(Arc::clone(&shared), listener, carrier, stopping.clone()));
             }
@@ -227,22 +278,11 @@ impl Gateway {
         tokens: TokenCheck,
         passes: Arc<dyn Passes>,
     ) -> (Gateway, Doors) {
-        let metrics = Arc::new(GatewayMetrics::default());
         let (stop, stopping) = watch::channel(false);
         let patience = config.close_grace * 2 + Duration::from_secs(1);
-        let (arbiters, next_arbiter) = (Vec::new(), AtomicUsize::new(0));
-        let shared = Shared {
-            config,
-            tls: None,
-            directory,
-            tokens,
-            passes,
-            metrics: metrics.clone(),
-            arbiters,
-            next_arbiter,
-        };
-        let gateway =
-            Gateway { ws_addr: None, tcp_addr: None, secure: false, metrics, stop, patience };
+        let shared = Shared::new(config, directory, tokens, passes);
+        let (metrics, secure) = (shared.metrics.clone(), false);
+        let gateway = Gateway { ws_addr: None, tcp_addr: None, secure, metrics, stop, patience };
         let stops = Arc::new(Mutex::new(Stops::default()));
         (gateway, Doors { shared: Arc::new(shared), stopping, stops })
     }
@@ -273,7 +313,7 @@ impl Gateway {
     pub async fn stop(self) {
         self.stop.send_replace(true);
         if tokio::time::timeout(self.patience, self.stop.closed()).await.is_err() {
-            let open = self.metrics.sessions_open.load(Ordering::Relaxed);
+            let open = self.metrics.connections_open.load(Ordering::Relaxed);
             tracing::warn!(open, "some clients did not hang up in time");
         }
     }
@@ -310,8 +350,8 @@ impl Doors {
 
     /// Serves a connection until either side ends it.
     pub(crate) async fn serve(&self, inbound: &mut impl Inbound, outbound: &mut impl Outbound) {
-        let open = Open::new(&self.shared.metrics);
-        let full = open.before >= self.shared.config.max_sessions;
+        let _open = Open::new(&self.shared.metrics);
+        let entry = self.shared.admission.admit(None).map(|(ticket, _)| Arc::new(ticket));
         let (stop, stopping) = watch::channel(*self.stopping.borrow());
         let number = {
             let mut stops = self.stops();
@@ -320,7 +360,11 @@ impl Doors {
             stops.open.insert(number, stop);
             number
         };
-        self.shared.serve(inbound, outbound, full, stopping).await;
+        let entry = entry.as_ref().map_err(|refused| *refused);
+        if entry.is_err() {
+            self.shared.metrics.ended(Some(CloseCode::Overload));
+        }
+        self.shared.serve(inbound, outbound, entry, stopping).await;
         self.stops().open.remove(&number);
     }
 }
@@ -341,6 +385,7 @@ async fn accept(
     carrier: Carrier,
     mut stop: watch::Receiver<bool>,
 ) {
+    let failures = Seldom::default();
     loop {
         let accepted = tokio::select! {
             biased;
@@ -348,100 +393,47 @@ async fn accept(
             _ = stop.wait_for(|stop| *stop) => return,
         };
         // A std socket leaves this arbiter's reactor; the session's own one takes it up.
-        let socket = accepted.and_then(|(socket, _)| {
+        let accepted = accepted.and_then(|(socket, peer)| {
             socket.set_nodelay(true)?;
-            socket.into_std()
+            Ok(Accepted { socket: socket.into_std()?, peer, carrier })
         });
-        match socket {
-            Ok(socket) => shared.dispatch(socket, carrier, stop.clone()),
-            Err(e) => {
-                // Out of file descriptors, most likely: give sessions time to end.
-                tracing::warn!(error = %e, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(50)).await;
+        match accepted {
+            Ok(accepted) => shared.dispatch(accepted, stop.clone()),
+            Err(error) => {
+                // Out of file descriptors, most likely: who has not logged in makes room, and sessions may end.
+                let makes_room = shared.admission.make_room();
+                if let Some(more) = failures.due() {
+                    tracing::warn!(%error, more, makes_room, "cannot accept a connection");
+                }
+                tokio::time::sleep(AGAIN).await;
             }
         }
     }
 }
 
 impl Shared {
-    fn dispatch(
-        self: &Arc<Self>,
-        socket: std::net::TcpStream,
-        carrier: Carrier,
-        stop: watch::Receiver<bool>,
-    ) {
-        let open = Open::new(&self.metrics);
-        if open.before >= self.config.max_sessions.saturating_add(TURNED_AWAY_AT_ONCE) {
-            return self.metrics.ended(Some(CloseCode::Overload));
-        }
-        let turn = self.next_arbiter.fetch_add(1, Ordering::Relaxed) % self.arbiters.len();
-        let shared = Arc::clone(self);
-        let spawned = self.arbiters[turn].spawn_fn(move || {
-            actix::spawn(async move {
-                if let Err(e) = shared.connection(socket, carrier, open.before, stop).await {
-                    tracing::debug!(error = %e, "a connection failed before its session began");
-                    shared.metrics.ended(None);
-                }
-                drop(open);
-            });
-        });
-        if !spawned {
-            purview::log_limited!(error, "an arbiter for sessions is gone");
-        }
-    }
-
-    async fn connection(
-        &self,
-        socket: std::net::TcpStream,
-        carrier: Carrier,
-        before: u64,
-        stop: watch::Receiver<bool>,
-    ) -> std::io::Result<()> {
-        let socket = TcpStream::from_std(socket)?;
-        let full = before >= self.config.max_sessions;
-        // What comes before hello shares one limit of time.
-        let until = Instant::now() + self.config.handshake_timeout;
-        let socket = timeout_at(until, socket::secure(socket, self.tls.as_ref())).await??;
-        let (said, socket) = match carrier {
-            Carrier::WebSocket => {
-                let (mut inbound, mut outbound) =
-                    timeout_at(until, ws::accept(socket)).await?.map_err(std::io::Error::other)?;
-                let said = self.serve(&mut inbound, &mut outbound, full, stop).await;
-                (said, ws::socket(inbound, outbound))
-            }
-            Carrier::Tcp => {
-                let (mut inbound, mut outbound) = tcp::split(socket);
-                let said = self.serve(&mut inbound, &mut outbound, full, stop).await;
-                (said, tcp::socket(inbound, outbound))
-            }
-        };
-        if let Some(socket) = socket.filter(|_| said) {
-            linger(socket, self.config.close_grace).await;
-        }
-        Ok(())
-    }
-
     /// Serves a connection; true when its client was told that it ends.
     async fn serve(
         &self,
         inbound: &mut impl Inbound,
         outbound: &mut impl Outbound,
-        full: bool,
+        entry: Result<&Arc<Ticket>, Refused>,
         stop: watch::Receiver<bool>,
     ) -> bool {
-        if full {
-            self.metrics.ended(Some(CloseCode::Overload));
-            let why = "the server is full".to_owned();
-            let say = last_word(outbound, CloseCode::Overload, why);
-            let said = tokio::time::timeout(self.config.close_grace, say).await;
-            return matches!(said, Ok(Ok(())));
-        }
+        let ticket = match entry {
+            Ok(ticket) => ticket,
+            Err(refused) => {
+                let say = last_word(outbound, CloseCode::Overload, refused.to_string());
+                let said = tokio::time::timeout(self.config.close_grace, say).await;
+                return matches!(said, Ok(Ok(())));
+            }
+        };
         let config = self.config.player();
         let (sink, queue) = PlayerSetup::queue(&config);
         let session = PlayerActor::new(PlayerSetup {
             directory: Arc::clone(&self.directory),
             sink,
-            tokens: Arc::clone(&self.tokens),
+            tokens: self.tokens_of(ticket),
             passes: Some(Arc::clone(&self.passes)),
             config,
             check_every: self.config.check_every,
@@ -451,7 +443,24 @@ impl Shared {
         // Where this process is one of many, others go on.
         let at_stop =
             if self.directory.process() > 0 { FromSocket::Drain } else { FromSocket::Stop };
-        let link = Link { session, queue, metrics: &self.metrics, stop, at_stop, close_grace };
+        let metrics = &self.metrics;
+        let link = Link { session, queue, metrics, stop, at_stop, close_grace, ticket };
         link.serve(inbound, outbound).await
+    }
+
+    /// The check of tokens, which tells the connection's ticket what comes of it.
+    fn tokens_of(&self, ticket: &Arc<Ticket>) -> TokenCheck {
+        // The session outlives the connection.
+        let (tokens, ticket) = (self.tokens.clone(), Arc::downgrade(ticket));
+        Arc::new(move |token| {
+            let checked = tokens(token);
+            let ticket = ticket.upgrade().ok_or("the connection is gone")?;
+            match &checked {
+                Ok(_) if !ticket.log_in() => return Err(Refused::Full.to_string()),
+                Ok(_) => {}
+                Err(_) => ticket.fail(),
+            }
+            checked
+        })
     }
 }

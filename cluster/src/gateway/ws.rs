@@ -4,13 +4,14 @@ use bytes::Bytes;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use purview::wire::{CloseCode, MAX_CLIENT_FRAME};
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
-use tokio_tungstenite::{WebSocketStream, accept_async_with_config};
 
 use super::link::{Broken, Heard, Inbound, Outbound};
 use super::socket::Socket;
+use super::upgrade::{self, NoUpgrade};
 
 /// Longest reason in a close frame, in bytes (RFC 6455: 125 with the code).
 const MAX_REASON: usize = 123;
@@ -20,14 +21,17 @@ pub(super) struct WsIn(SplitStream<WebSocketStream<Socket>>);
 pub(super) struct WsOut(SplitSink<WebSocketStream<Socket>, Message>);
 
 /// Shakes hands.
-pub(super) async fn accept(socket: Socket) -> Result<(WsIn, WsOut), Error> {
+pub(super) async fn accept(
+    socket: Socket,
+    origins: &[String],
+) -> Result<(WsIn, WsOut), (Option<Socket>, NoUpgrade)> {
     // The library's own buffers are sized for few big streams; ours are many and small.
     let config = WebSocketConfig::default()
         .read_buffer_size(MAX_CLIENT_FRAME)
         .write_buffer_size(16 * 1_024)
         .max_message_size(Some(MAX_CLIENT_FRAME))
         .max_frame_size(Some(MAX_CLIENT_FRAME));
-    let socket = accept_async_with_config(socket, Some(config)).await?;
+    let socket = upgrade::accept(socket, origins, config).await?;
     let (out, inn) = socket.split();
     Ok((WsIn(inn), WsOut(out)))
 }

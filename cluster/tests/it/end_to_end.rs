@@ -4,6 +4,7 @@ pub mod process;
 mod proxy;
 mod trace;
 
+mod attack;
 mod cluster;
 mod ctl;
 pub mod durable;

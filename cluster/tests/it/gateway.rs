@@ -1,5 +1,6 @@
 //! Sessions over real sockets, against a region that does just enough.
 
+mod limits;
 mod secure;
 mod support;
 

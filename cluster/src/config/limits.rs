@@ -1,0 +1,92 @@
+//! What one source address may have of a gateway, and who is believed to name others.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use super::keys::{self, Key};
+use super::read::{Section, text_of};
+use super::settings::time;
+use super::tree::Item;
+
+/// What one source address may have. IPv6 addresses count by their first 64 bits: one customer has so many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddressLimits {
+    /// Connections at once.
+    pub connections: u32,
+    /// Of these, connections that have not said a valid hello.
+    pub handshakes: u32,
+    /// Tokens within a minute that do not hold; then the address is blocked.
+    pub failed_tokens: u32,
+    /// For how long.
+    pub block: Duration,
+    /// Addresses without these limits.
+    pub exempt: Vec<IpNet>,
+}
+
+impl Default for AddressLimits {
+    fn default() -> Self {
+        let loopback = [
+            IpNet::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8),
+            IpNet::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 128),
+        ];
+        AddressLimits {
+            connections: 1_000,
+            handshakes: 100,
+            failed_tokens: 30,
+            block: Duration::from_secs(60),
+            exempt: loopback.into_iter().flatten().collect(),
+        }
+    }
+}
+
+pub(super) fn address(gateway: &mut Section<'_>) -> AddressLimits {
+    let mut s = gateway.section(keys::LIMITS.name);
+    let d = AddressLimits::default();
+    let limits = AddressLimits {
+        connections: s.count(&keys::CONNECTIONS, d.connections.into()) as u32,
+        handshakes: s.count(&keys::HANDSHAKES, d.handshakes.into()) as u32,
+        failed_tokens: s.count(&keys::FAILED_TOKENS, d.failed_tokens.into()) as u32,
+        block: time(&mut s, &keys::BLOCK, d.block),
+        exempt: networks(&mut s, &keys::EXEMPT, d.exempt),
+    };
+    gateway.close(s);
+    limits
+}
+
+/// A list of addresses and networks.
+pub(super) fn networks(s: &mut Section<'_>, key: &Key, default: Vec<IpNet>) -> Vec<IpNet> {
+    list(s, key, default, |text| {
+        let one = text.parse::<IpAddr>().map(IpNet::from);
+        one.ok().or_else(|| text.parse().ok())
+    })
+}
+
+/// A list of origins, as browsers write them: scheme, host and, if it is not the scheme's own, port.
+pub(super) fn origins(s: &mut Section<'_>, key: &Key) -> Vec<String> {
+    list(s, key, Vec::new(), |text| {
+        let (scheme, host) = text.split_once("://")?;
+        let is_origin = matches!(scheme, "http" | "https")
+            && !host.is_empty()
+            && !host.contains(|c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '*'));
+        is_origin.then(|| text.to_owned())
+    })
+}
+
+fn list<T>(
+    s: &mut Section<'_>,
+    key: &Key,
+    default: Vec<T>,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Vec<T> {
+    let Some(node) = s.get(key) else { return default };
+    let found = match &node.item {
+        Item::Array(list) => list.iter().map(|n| text_of(n).and_then(&parse)).collect(),
+        _ => None,
+    };
+    found.unwrap_or_else(|| {
+        s.wrong(key.name, node, format!("must be {}", key.form.rule()));
+        default
+    })
+}
