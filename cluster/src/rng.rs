@@ -16,6 +16,11 @@ impl Rng {
         self.next()
     }
 
+    /// Where this generator is: [`Rng::new`] with it draws what this one would draw next.
+    pub fn state(&self) -> u64 {
+        self.0
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -102,6 +102,9 @@ pub enum Mutant {
     AckedLate,
 }
 
+/// Those that the product makes up for: a run must hold with them.
+pub const WITHSTOOD: [Mutant; 1] = [Mutant::AckedLate];
+
 /// All that are bugs.
 pub const ALL: [Mutant; 45] = [
     Mutant::AnyNumber,

@@ -10,6 +10,8 @@ pub mod enquiry;
 mod forms;
 pub mod frame;
 pub mod framing;
+#[doc(hidden)]
+pub mod fuzzing;
 mod lenient;
 pub mod moves;
 pub mod peer;

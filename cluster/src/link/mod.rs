@@ -18,6 +18,8 @@ mod away;
 mod codec;
 mod dial;
 mod enquiry;
+#[doc(hidden)]
+pub mod fuzzing;
 mod hello;
 mod lane;
 mod road;

@@ -116,15 +116,12 @@ impl Cluster {
 
     /// The hosts of its nodes.
     pub fn nodes(&self) -> Vec<Host> {
-        (1..=self.options.nodes).collect()
+        node_hosts(&self.options)
     }
 
     /// The hosts of its gateways; where there are none besides the nodes, each node is one, too.
     pub fn gateways(&self) -> Vec<Host> {
-        match self.options.gateways {
-            0 => self.nodes(),
-            some => (0..some).map(|i| GATEWAYS + i).collect(),
-        }
+        gateway_hosts(&self.options)
     }
 
     /// The hosts of all its processes.
@@ -358,6 +355,19 @@ impl Cluster {
                 Some(_) => {}
             }
         }
+    }
+}
+
+/// The hosts of a cluster's nodes.
+pub(super) fn node_hosts(options: &Options) -> Vec<Host> {
+    (1..=options.nodes).collect()
+}
+
+/// The hosts of a cluster's gateways: its nodes, if it has no others.
+pub(super) fn gateway_hosts(options: &Options) -> Vec<Host> {
+    match options.gateways {
+        0 => node_hosts(options),
+        some => (0..some).map(|i| GATEWAYS + i).collect(),
     }
 }
 

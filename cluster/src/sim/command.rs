@@ -1,5 +1,6 @@
 //! `purview sim`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -8,7 +9,8 @@ use serde_json::json;
 
 use super::client::STEP;
 use super::faults::Faults;
-use super::{Only, Options, Outcome, mutation, shrink, simulate};
+use super::schedule::{Schedule, Storm};
+use super::{Only, Options, Outcome, mutation, shrink, simulate_by};
 use crate::config::LogSettings;
 
 /// `purview sim`.
@@ -76,6 +78,16 @@ pub struct SimArgs {
     /// Where something is found, leave out faults and players for as long as it still is, and print the smallest run.
     #[arg(long)]
     pub shrink: bool,
+    /// Write the faults of the run to this file, with their times and targets; with --shrink those of the smallest run.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "mutants"])]
+    pub record: Option<PathBuf>,
+    /// What the run shows, in one sentence, for the file that --record writes.
+    #[arg(long, value_name = "TEXT", requires = "record", default_value = "")]
+    pub about: String,
+    /// Run the faults that this file holds, on the cluster that it describes.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "seeds", "lasts", "nodes", "gateways",
+        "players", "faults", "at_once", "cap", "plane_groups", "scenes", "judged", "fauna", "beat", "mutants"])]
+    pub schedule: Option<PathBuf>,
     /// Try deliberate bugs, one after the other, and print which of the seeds finds which: all, or a list of their names;
     /// only in builds with debug assertions.
     #[arg(long, value_name = "NAMES", num_args = 0..=1, default_missing_value = "all", value_parser = mutants)]
@@ -112,13 +124,19 @@ fn numbers(text: &str) -> Result<Numbers, String> {
 
 /// What clients' steps are a multiple of, so that they stay on the beat.
 fn beat(text: &str) -> Result<Duration, String> {
-    let step = STEP.as_millis() as u64;
-    let fits = text.parse().ok().filter(|ms| *ms > 0 && step.is_multiple_of(*ms));
-    fits.map(Duration::from_millis).ok_or_else(|| {
-        format!(
-            "{text:?} is no beat: clients speak every {step} ms; write a part of that, such as 50"
-        )
-    })
+    let ms = text.parse().map_err(|_| format!("{text:?} is no beat: write {}", beat_rule()))?;
+    beat_of(ms).map_err(|rule| format!("{text:?} is no beat: write {rule}"))
+}
+
+/// The same in milliseconds; the error says what would be right.
+pub(super) fn beat_of(ms: u64) -> Result<Duration, String> {
+    let fits = ms > 0 && (STEP.as_millis() as u64).is_multiple_of(ms);
+    fits.then_some(Duration::from_millis(ms)).ok_or_else(beat_rule)
+}
+
+fn beat_rule() -> String {
+    let step = STEP.as_millis();
+    format!("a part of the {step} ms after which clients speak again, such as 50")
 }
 
 fn time(text: &str) -> Result<Duration, String> {
@@ -135,6 +153,14 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 impl SimArgs {
+    /// What holds beside a schedule: what is left out, and how the run is shown.
+    fn narrow(&self, options: &mut Options) {
+        let some = |numbers: &Option<Numbers>| numbers.as_ref().map(|numbers| numbers.0.clone());
+        (options.until, options.trace) = (self.until, self.trace);
+        options.only.faults = some(&self.only_faults);
+        options.only.players = some(&self.only_players).or(options.only.players.take());
+    }
+
     fn options(&self, seed: u64) -> Options {
         let (lasts, nodes, gateways, players) =
             (self.lasts, self.nodes, self.gateways, self.players);
@@ -191,16 +217,20 @@ pub fn again(options: &Options) -> String {
     if let Some(beat) = options.beat {
         again += &format!(" --beat {}", beat.as_millis());
     }
+    again + &only(options)
+}
+
+/// The flags that leave out what a run leaves out.
+fn only(options: &Options) -> String {
     let numbers = |of: &[u32]| match of {
         [] => "none".to_owned(),
         some => some.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
     };
-    for (flag, some) in [("faults", &options.only.faults), ("players", &options.only.players)] {
-        if let Some(some) = some {
-            again += &format!(" --only-{flag} {}", numbers(some));
-        }
-    }
-    again
+    let flags = [("faults", &options.only.faults), ("players", &options.only.players)];
+    let flag = |(flag, some): (&str, &Option<Vec<u32>>)| {
+        Some(format!(" --only-{flag} {}", numbers(some.as_ref()?)))
+    };
+    flags.into_iter().filter_map(flag).collect()
 }
 
 /// Runs `purview sim` to its end.
@@ -214,26 +244,63 @@ pub fn run_sim(args: &SimArgs) -> anyhow::Result<u8> {
         return mutation::run(&args.options(args.seed), mutants, args.seeds);
     }
     let mut found = false;
+    if let Some(file) = &args.schedule {
+        let mut schedule = Schedule::read(file)?;
+        args.narrow(&mut schedule.options);
+        let again = format!("purview sim --schedule {}", file.display());
+        return Ok(u8::from(run_one(args, &schedule.options, Some(&schedule.storms), &again)?));
+    }
     for seed in args.seed..args.seed.saturating_add(args.seeds) {
         let options = args.options(seed);
-        let outcome = simulate(&options)?;
-        found |= outcome.violation.is_some();
-        match args.json {
-            true => println!("{}", in_json(&options, &outcome)),
-            false => print!("{}", in_words(&options, &outcome)),
-        }
-        if args.shrink && outcome.violation.is_some() {
-            print_shrunk(&options, args.json)?;
-        }
+        found |= run_one(args, &options, None, &again(&options))?;
     }
     Ok(u8::from(found))
 }
 
-/// Prints the smallest run that was found to break the same invariant.
-fn print_shrunk(options: &Options, json: bool) -> anyhow::Result<()> {
-    let Some(shrunk) = shrink::shrink(options, |step| eprintln!("{step}"))? else { return Ok(()) };
+/// Simulates once and prints the outcome; whether something was found.
+fn run_one(
+    args: &SimArgs,
+    options: &Options,
+    recorded: Option<&[Storm]>,
+    again: &str,
+) -> anyhow::Result<bool> {
+    let outcome = simulate_by(options, recorded)?;
+    match args.json {
+        true => println!("{}", in_json(options, &outcome, again)),
+        false => print!("{}", in_words_by(options, &outcome, again)),
+    }
+    let found = outcome.violation.is_some();
+    let shrunk = match args.shrink && found {
+        true => print_shrunk(options, recorded, args.json)?,
+        false => None,
+    };
+    if let Some(file) = &args.record {
+        let (options, storms) = match shrunk {
+            Some(smallest) => {
+                let storms = simulate_by(&smallest, recorded)?.storms;
+                (smallest, storms)
+            }
+            None => (options.clone(), outcome.storms),
+        };
+        let (about, finds, withstands) = (args.about.clone(), None, None);
+        Schedule { about, finds, withstands, options, storms }.write(file)?;
+    }
+    Ok(found)
+}
+
+/// Prints the smallest run that was found to break the same invariant, and returns its options.
+fn print_shrunk(
+    options: &Options,
+    recorded: Option<&[Storm]>,
+    json: bool,
+) -> anyhow::Result<Option<Options>> {
+    let shrunk = shrink::shrink(options, recorded, |step| eprintln!("{step}"))?;
+    let Some(shrunk) = shrunk else { return Ok(None) };
     let ((faults, all_faults), (players, all_players)) = (shrunk.faults, shrunk.players);
-    let again = again(&shrunk.options);
+    let again = match recorded {
+        Some(_) => only(&shrunk.options),
+        None => again(&shrunk.options),
+    };
     match json {
         true => {
             let shrunk = json!({ "faults": faults, "players": players, "runs": shrunk.runs, "again": again });
@@ -244,10 +311,10 @@ fn print_shrunk(options: &Options, json: bool) -> anyhow::Result<()> {
             shrunk.runs
         ),
     }
-    Ok(())
+    Ok(Some(shrunk.options))
 }
 
-fn in_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
+fn in_json(options: &Options, outcome: &Outcome, again: &str) -> serde_json::Value {
     let violation = outcome.violation.as_ref().map(|(violation, steps)| {
         json!({
             "invariant": format!("{:?}", violation.invariant),
@@ -269,12 +336,17 @@ fn in_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
         "bytes": outcome.bytes,
         "rests": outcome.rests,
         "violation": violation,
-        "again": again(options),
+        "again": again,
     })
 }
 
-/// The outcome, for people.
+/// The outcome of a run whose faults were drawn, for people.
 pub fn in_words(options: &Options, outcome: &Outcome) -> String {
+    in_words_by(options, outcome, &again(options))
+}
+
+/// The outcome, for people; `again` is the command that does the same again.
+pub fn in_words_by(options: &Options, outcome: &Outcome, again: &str) -> String {
     let (core, simulated) = (outcome.core_time.as_secs_f64(), outcome.virtual_time.as_secs_f64());
     let mut out = format!(
         "seed {}: {simulated:.0} s in {core:.2} s of a core ({:.0} a second), {} steps, {} inputs, {} frames, {} \
@@ -291,8 +363,8 @@ pub fn in_words(options: &Options, outcome: &Outcome) -> String {
         for step in steps {
             out += &format!("{step}\n");
         }
-        out += &format!("VIOLATION of {violation}\nagain: {}\n", again(options));
-        out += &format!("trace: {} --until {} --trace\n", again(options), violation.step);
+        out += &format!("VIOLATION of {violation}\nagain: {again}\n");
+        out += &format!("trace: {again} --until {} --trace\n", violation.step);
     }
     out
 }

@@ -153,18 +153,24 @@ fn choose<T: Copy>(rng: &mut Rng, of: &[T]) -> Option<T> {
 }
 
 /// Something that is to be done, once: all that is drawn for it, so that its time passes whether it is done or not.
-pub(super) struct Blow {
-    fault: Fault,
-    node: Host,
-    gateway: Host,
-    /// Any process.
-    other: Host,
-    lasts: Duration,
+#[derive(Debug, Clone, PartialEq)]
+pub struct Blow {
+    /// Of which kind.
+    pub fault: Fault,
+    /// The node to which it is done.
+    pub node: Host,
+    /// The gateway to which it is done, if it is for gateways.
+    pub gateway: Host,
+    /// Any process: the other end of a link.
+    pub other: Host,
+    /// For how long.
+    pub lasts: Duration,
     /// What a process that dies has said last is lost.
-    lost: bool,
-    /// From which client on.
-    first: f64,
-    rng: Rng,
+    pub lost: bool,
+    /// From which client on, as a part of all clients: 0 to below 1.
+    pub first: f64,
+    /// Seed for what depends on the cluster as it is by then: which of its regions, which place.
+    pub seed: u64,
 }
 
 impl Blow {
@@ -193,7 +199,7 @@ impl Blow {
         };
         let lasts = Duration::from_secs_f64(least + (most - least) * rng.unit());
         let (lost, first) = (rng.one_in(2), rng.unit());
-        Blow { fault, node, gateway, other, lasts, lost, first, rng }
+        Blow { fault, node, gateway, other, lasts, lost, first, seed: rng.state() }
     }
 
     /// The time in which it would have been done passes.
@@ -206,7 +212,8 @@ impl Cluster {
     /// Does something, and waits until it is over. Of two that are done at once, what ends first ends what both did
     /// to the same.
     pub(super) async fn inflict(&self, blow: Blow) {
-        let Blow { fault, node, gateway, other, lasts, lost, first, mut rng } = blow;
+        let Blow { fault, node, gateway, other, lasts, lost, first, seed } = blow;
+        let mut rng = Rng::new(seed);
         let all = self.all();
         let net = &self.ground().net;
         match fault {

@@ -21,6 +21,7 @@ mod leaps;
 pub mod mutation;
 pub mod net;
 pub mod process;
+pub mod schedule;
 pub mod shrink;
 pub mod store;
 mod whole;
@@ -43,6 +44,7 @@ use self::cluster::Cluster;
 use self::faults::{Blow, Faults};
 use self::journal::{Step, What};
 use self::judge::{Invariant, Violation};
+use self::schedule::{Recorder, Storm};
 
 /// How long everything may take to be as it should be after the last fault: dead processes begin again, leases run
 /// out, clients come back.
@@ -131,8 +133,10 @@ pub struct Outcome {
     pub bytes: u64,
     /// How often everything was found as it should be at rest.
     pub rests: u32,
-    /// Faults that were drawn.
+    /// Faults that were drawn, or that the schedule has.
     pub faults: u32,
+    /// What was done, and when: by this the run can be done again.
+    pub storms: Vec<Storm>,
     /// What must not be, and the last steps that concern it.
     pub violation: Option<(Violation, Vec<Step>)>,
 }
@@ -146,21 +150,32 @@ pub enum SimError {
     /// The system.
     #[error("no runtime for the simulation: {0}")]
     Runtime(#[from] std::io::Error),
+    /// The schedule.
+    #[error(transparent)]
+    Schedule(#[from] schedule::ScheduleError),
 }
 
-/// Simulates.
+/// Simulates with faults that are drawn from the seed.
 ///
 /// # Errors
 /// [`SimError`]; that something is found is none.
 pub fn simulate(options: &Options) -> Result<Outcome, SimError> {
+    simulate_by(options, None)
+}
+
+/// Simulates with the faults of a schedule, or without one with those that are drawn from the seed.
+///
+/// # Errors
+/// [`SimError`]; that something is found is none.
+pub fn simulate_by(options: &Options, recorded: Option<&[Storm]>) -> Result<Outcome, SimError> {
     let runtime = leaps::runtime()?;
     let hold = clock::Hold::new();
     let (began, had) = (Instant::now(), thread_cpu());
     mutants::set(options.mutant);
     let tasks = Rc::new(LocalSet::new());
     // In a task: what a set of tasks is run for it looks at whenever there is work for any of them.
-    let options = options.clone();
-    let run = tasks.spawn_local(async move { run(&options).await });
+    let (options, recorded) = (options.clone(), recorded.map(<[Storm]>::to_vec));
+    let run = tasks.spawn_local(async move { run(&options, recorded).await });
     let set = tasks.clone();
     let outcome = leaps::block_on(&runtime, async move { set.run_until(run).await });
     drop((tasks, hold));
@@ -171,7 +186,7 @@ pub fn simulate(options: &Options) -> Result<Outcome, SimError> {
     Ok(outcome)
 }
 
-async fn run(options: &Options) -> Result<Outcome, SimError> {
+async fn run(options: &Options, recorded: Option<Vec<Storm>>) -> Result<Outcome, SimError> {
     let cluster = Cluster::start(options)?;
     let mut rng = Rng::new(options.seed ^ 0x5151_5151);
     let (journal, judge) = (cluster.ground().journal.clone(), cluster.ground().judge.clone());
@@ -180,6 +195,7 @@ async fn run(options: &Options) -> Result<Outcome, SimError> {
         move || judge.violation().is_some() || journal.is_over()
     };
     let (mut rests, mut faults) = (0, 0);
+    let recorder = Recorder::default();
     let all = async {
         let mut waited = 0;
         while !cluster.is_whole() && waited < 300 {
@@ -204,8 +220,15 @@ async fn run(options: &Options) -> Result<Outcome, SimError> {
             }
         }
         sleep(Duration::from_secs(12)).await;
-        while journal.now() < options.lasts {
-            storm(&cluster, options, &mut rng, &mut faults).await;
+        let storming = Storming { cluster: &cluster, options, recorder: &recorder };
+        for storm in recorded.iter().flatten() {
+            faults = faults.max(storm.faults());
+            storming.repeat(storm).await;
+            rest(&cluster).await;
+            rests += 1;
+        }
+        while recorded.is_none() && journal.now() < options.lasts {
+            storming.draw(&mut rng, &mut faults).await;
             rest(&cluster).await;
             rests += 1;
         }
@@ -235,38 +258,92 @@ async fn run(options: &Options) -> Result<Outcome, SimError> {
         bytes: journal.bytes(),
         rests,
         faults,
+        storms: recorder.storms(),
         violation,
     })
 }
 
-/// Faults for a while, which are counted.
-async fn storm(cluster: &Cluster, options: &Options, rng: &mut Rng, count: &mut u32) {
-    let until = cluster.ground().journal.now() + Duration::from_secs_f64(15.0 + 25.0 * rng.unit());
-    let faults = &options.faults.0;
-    while cluster.ground().journal.now() < until {
-        sleep(Duration::from_secs_f64(0.2 + 4.0 * rng.unit())).await;
-        let mut draw = |rng: &mut Rng, after: f64| {
-            let fault = *faults.get((rng.unit() * faults.len() as f64) as usize)?;
-            let (number, own) = (*count, Rng::new(rng.seed()));
-            *count += 1;
-            Some((number, Blow::draw(fault, cluster, own), Duration::from_secs_f64(after)))
-        };
-        let one = draw(rng, 0.0);
-        let (also, after) = (rng.one_in(2), rng.unit());
-        let two = if options.at_once > 1 && also { draw(rng, after) } else { None };
-        let strike = async |blow: Option<(u32, Blow, Duration)>| {
-            let Some((number, blow, after)) = blow else { return };
-            sleep(after).await;
-            if options.only.fault(number) {
-                cluster.ground().journal.note(What::Fault(format!("fault {number}")));
-                cluster.inflict(blow).await;
-            } else {
-                blow.pass().await;
+/// What does faults to a cluster, and records them.
+struct Storming<'a> {
+    cluster: &'a Cluster,
+    options: &'a Options,
+    recorder: &'a Recorder,
+}
+
+impl Storming<'_> {
+    fn now(&self) -> Duration {
+        self.cluster.ground().journal.now()
+    }
+
+    /// Faults for a while that are drawn, which are counted.
+    async fn draw(&self, rng: &mut Rng, count: &mut u32) {
+        self.recorder.begins_storm();
+        let until = self.now() + Duration::from_secs_f64(15.0 + 25.0 * rng.unit());
+        let faults = &self.options.faults.0;
+        while self.now() < until {
+            sleep(Duration::from_secs_f64(0.2 + 4.0 * rng.unit())).await;
+            let mut draw = |rng: &mut Rng| {
+                let fault = *faults.get((rng.unit() * faults.len() as f64) as usize)?;
+                let (number, own) = (*count, Rng::new(rng.seed()));
+                *count += 1;
+                Some((number, Blow::draw(fault, self.cluster, own)))
+            };
+            let one = draw(rng);
+            let (also, after) = (rng.one_in(2), rng.unit());
+            let two = if self.options.at_once > 1 && also { draw(rng) } else { None };
+            self.recorder.begins_strike();
+            let second = async {
+                if let Some((number, blow)) = two {
+                    sleep(Duration::from_secs_f64(after)).await;
+                    self.strike(number, blow).await;
+                }
+            };
+            let first = async {
+                if let Some((number, blow)) = one {
+                    sleep(Duration::ZERO).await;
+                    self.strike(number, blow).await;
+                }
+            };
+            futures::future::join(first, second).await;
+            self.ends_strike();
+        }
+    }
+
+    /// The faults of a recorded storm, each at its own time, or as soon as what came before is over.
+    async fn repeat(&self, storm: &Storm) {
+        self.recorder.begins_storm();
+        for strike in &storm.strikes {
+            self.recorder.begins_strike();
+            let faults = strike.faults.iter().map(async |fault| {
+                self.sleep_until(fault.at).await;
+                self.strike(fault.number, fault.blow.clone()).await;
+            });
+            futures::future::join_all(faults).await;
+            if let Some(over) = strike.over {
+                self.sleep_until(over).await;
             }
-        };
-        futures::future::join(strike(one), strike(two)).await;
-        cluster.revive();
-        cluster.look_at_bounds();
+            self.ends_strike();
+        }
+    }
+
+    async fn sleep_until(&self, at: Duration) {
+        sleep(at.saturating_sub(self.now())).await;
+    }
+
+    /// Does a fault, unless it is left out: then its time passes.
+    async fn strike(&self, number: u32, blow: Blow) {
+        if !self.options.only.fault(number) {
+            return blow.pass().await;
+        }
+        self.recorder.strikes(number, self.now(), &blow);
+        self.cluster.ground().journal.note(What::Fault(format!("fault {number}")));
+        self.cluster.inflict(blow).await;
+    }
+
+    fn ends_strike(&self) {
+        self.recorder.ends_strike(self.now());
+        self.cluster.revive();
+        self.cluster.look_at_bounds();
     }
 }
 

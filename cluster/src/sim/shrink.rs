@@ -1,7 +1,7 @@
 //! Makes a failing run smaller: without most of its faults and players, as long as it breaks the same invariant.
 
-use super::judge::Invariant;
-use super::{Only, Options, SimError, simulate};
+use super::schedule::Storm;
+use super::{Only, Options, SimError, simulate_by};
 
 /// Runs that are tried at most.
 const MOST_RUNS: usize = 300;
@@ -47,13 +47,21 @@ pub fn smallest<E>(
     Ok(left)
 }
 
-/// Makes the run of `options` smaller, which breaks an invariant; `None`: it breaks none. `say` is told of each that
-/// still fails.
+/// Makes the run of `options` smaller, which breaks an invariant, with the faults of a schedule if there is one; `None`:
+/// it breaks none. `say` is told of each that still fails.
 ///
 /// # Errors
 /// Nothing can be simulated.
-pub fn shrink(options: &Options, mut say: impl FnMut(String)) -> Result<Option<Shrunk>, SimError> {
-    let whole = simulate(options)?;
+pub fn shrink(
+    options: &Options,
+    recorded: Option<&[Storm]>,
+    mut say: impl FnMut(String),
+) -> Result<Option<Shrunk>, SimError> {
+    let broken = |options: &Options| {
+        let violation = simulate_by(options, recorded)?.violation;
+        Ok::<_, SimError>(violation.map(|(violation, _)| violation.invariant))
+    };
+    let whole = simulate_by(options, recorded)?;
     let Some((violation, _)) = &whole.violation else { return Ok(None) };
     let invariant = violation.invariant;
     let faults: Vec<u32> = (0..whole.faults).filter(|n| options.only.fault(*n)).collect();
@@ -91,10 +99,6 @@ pub fn shrink(options: &Options, mut say: impl FnMut(String)) -> Result<Option<S
     let counts = ((fewer_faults.len(), faults.len()), (fewer_players.len(), players.len()));
     best.only = Only { faults: Some(fewer_faults), players: Some(fewer_players) };
     Ok(Some(Shrunk { options: best, faults: counts.0, players: counts.1, runs }))
-}
-
-fn broken(options: &Options) -> Result<Option<Invariant>, SimError> {
-    Ok(simulate(options)?.violation.map(|(violation, _)| violation.invariant))
 }
 
 #[cfg(test)]

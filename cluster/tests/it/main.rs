@@ -8,6 +8,7 @@ mod console;
 mod end_to_end;
 mod engine;
 mod failover;
+mod fuzz;
 mod gateway;
 mod judged;
 mod links;

@@ -1,0 +1,9 @@
+//! What a process reads from another one.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use purview::wire::fuzzing;
+
+fuzz_target!(|bytes: &[u8]| {
+    fuzzing::peer_message(bytes);
+});
