@@ -108,7 +108,7 @@ impl Sending {
     /// Everything up to number `upto` has been taken by the other end. What is older news or was never
     /// sent changes nothing.
     pub fn acknowledged(&mut self, upto: u64) {
-        let count = (upto + 1).saturating_sub(self.first).min(self.sent as u64);
+        let count = upto.saturating_add(1).saturating_sub(self.first).min(self.sent as u64);
         for _ in 0..count {
             if let Some(message) = self.kept.pop_front() {
                 self.bytes -= message.len() + LENGTH;
