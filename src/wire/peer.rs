@@ -52,6 +52,14 @@ pub enum PeerMsg {
     Gone(Vec<SessionId>),
     /// A region moves from one process to another.
     Move(Box<MoveMsg>),
+    /// A region of the sender takes nothing now, or does again: what is for it waits at the receiver. A release that does
+    /// not know this goes on to send.
+    Busy {
+        /// Which.
+        region: RegionId,
+        /// Whether it takes nothing.
+        busy: bool,
+    },
     /// The machine of a member says that nobody listens there any more.
     Suspect(u64),
     /// A question of somebody who looks after the cluster.

@@ -22,7 +22,7 @@ struct Family {
     of: fn(&RegionMetrics) -> &AtomicU64,
 }
 
-const FAMILIES: [Family; 17] = [
+const FAMILIES: [Family; 22] = [
     Family {
         name: "purview_entities",
         kind: "gauge",
@@ -70,6 +70,36 @@ const FAMILIES: [Family; 17] = [
         kind: "counter",
         help: "Ghost batches lost because a neighbour's mailbox was full.",
         of: |m| &m.borders_lost,
+    },
+    Family {
+        name: "purview_outbox_lost_total",
+        kind: "counter",
+        help: "Messages for other regions for which no room was left to wait.",
+        of: |m| &m.outbox_lost,
+    },
+    Family {
+        name: "purview_notices_lost_total",
+        kind: "counter",
+        help: "News for sessions for which no room was left to wait.",
+        of: |m| &m.notices_lost,
+    },
+    Family {
+        name: "purview_inputs_refused_total",
+        kind: "counter",
+        help: "Inputs that found no room to wait for the next tick; clients' are sent again.",
+        of: |m| &m.inputs_refused,
+    },
+    Family {
+        name: "purview_letters_lost_total",
+        kind: "counter",
+        help: "Messages of the view negotiation from other regions that found no room.",
+        of: |m| &m.letters_lost,
+    },
+    Family {
+        name: "purview_implausible_total",
+        kind: "counter",
+        help: "Messages of other regions with an epoch or a tick that cannot be true.",
+        of: |m| &m.implausible,
     },
     Family {
         name: "purview_view_messages_total",

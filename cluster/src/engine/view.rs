@@ -58,6 +58,11 @@ impl View {
         epoch.0 <= self.epochs_above.saturating_add(self.revision.0)
     }
 
+    /// The newest epoch that it can know of.
+    pub fn newest(&self) -> Epoch {
+        Epoch(self.epochs_above.saturating_add(self.revision.0))
+    }
+
     pub(super) fn take(&mut self, what: What) {
         match what {
             What::Joined(incarnation, node) => {

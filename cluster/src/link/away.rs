@@ -13,6 +13,7 @@ use purview::scene::frames::{FrameBatch, Subset};
 use purview::scene::{Epoch, RegionId, SessionId};
 use purview::wire::peer::{self, MoveMsg, PeerMsg, speaker};
 
+use super::backlog::Busy;
 use super::dial::Lane;
 use super::switch::Switch;
 
@@ -52,6 +53,8 @@ pub(super) struct Remote {
     pub(super) lane: Arc<Lane>,
     pub(super) switch: Arc<Switch>,
     pub(super) region: RegionId,
+    /// Regions of that process which take nothing now.
+    pub(super) busy: Arc<Busy>,
 }
 
 impl Remote {
@@ -59,7 +62,7 @@ impl Remote {
     fn push(&self, message: &PeerMsg) -> Result<(), AwayError> {
         match () {
             () if self.lane.is_ended() => Err(AwayError::Closed),
-            () if !self.lane.has_room() => Err(AwayError::Full),
+            () if self.busy.is(self.region) || !self.lane.has_room() => Err(AwayError::Full),
             // Others may have taken the room meanwhile: a lane takes one message more than it has room for.
             () => self.lane.push(encoded(message)).map_err(|_| AwayError::Full),
         }

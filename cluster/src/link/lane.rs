@@ -303,6 +303,16 @@ mod tests {
     }
 
     #[test]
+    fn an_acknowledgement_of_what_was_never_sent_takes_what_was_and_no_more() {
+        let mut sending = Sending::default();
+        (0..3).for_each(|n| sending.push(vec![n; 9].into()).unwrap());
+        assert!(sending.next_frame().is_some());
+        sending.push(vec![9; 9].into()).unwrap();
+        sending.acknowledged(u64::MAX);
+        assert_eq!(sending.waiting(), 1, "what was not sent yet");
+    }
+
+    #[test]
     fn long_messages_travel_alone_and_small_ones_together() {
         let mut sending = Sending::default();
         for len in [10, FRAME_BYTES * 2, 20, 30] {

@@ -15,6 +15,7 @@
 
 mod accept;
 mod away;
+mod backlog;
 mod codec;
 mod dial;
 mod enquiry;
@@ -54,6 +55,7 @@ pub use self::switch::{Elsewhere, Switch, SwitchMetrics, bequeathed, follows};
 
 use self::accept::callers;
 use self::away::{Gateway, Remote, encoded};
+use self::backlog::Busy;
 pub(crate) use self::dial::DialError;
 use self::dial::{Lane, Told};
 use self::enquiry::Enquiries;
@@ -114,6 +116,8 @@ pub enum Unsaid {
 struct Peer {
     lanes: [Arc<Lane>; 2],
     gateway: Arc<Gateway>,
+    /// Its regions that take nothing now.
+    busy: Arc<Busy>,
 }
 
 impl Peer {
@@ -247,6 +251,11 @@ impl Links {
         &self.0.switch
     }
 
+    /// Messages that were to be kept for regions without an address and found no room.
+    pub fn kept_lost(&self) -> u64 {
+        self.0.switch.kept_lost()
+    }
+
     /// How many callers were not let in: without a certificate, of another cluster, of a version that is not
     /// spoken here.
     pub fn refused(&self) -> u64 {
@@ -283,7 +292,7 @@ impl Links {
                 lane
             });
             let gateway = Gateway::new(process, lanes[Kind::Sessions as usize].clone());
-            Arc::new(Peer { lanes, gateway: Arc::new(gateway) })
+            Arc::new(Peer { lanes, gateway: Arc::new(gateway), busy: Arc::default() })
         });
     }
 
@@ -303,9 +312,7 @@ impl Links {
 
     /// The address of a region that a process owns; `None` when the process is not known.
     pub fn region(&self, process: u64, region: RegionId) -> Option<RegionAddress> {
-        let lane = self.peer(process)?.lane(Kind::Regions).clone();
-        let switch = self.0.switch.clone();
-        Some(RegionAddress::Away(Arc::new(Remote { lane, switch, region })))
+        Some(RegionAddress::Away(self.successor(process, region)?))
     }
 
     /// The sessions that a process holds.
@@ -346,8 +353,9 @@ impl Links {
 
     /// The address of a region that moves to a process.
     pub fn successor(&self, process: u64, region: RegionId) -> Option<Arc<dyn AwayRegion>> {
-        let lane = self.peer(process)?.lane(Kind::Regions).clone();
-        Some(Arc::new(Remote { lane, switch: self.0.switch.clone(), region }))
+        let peer = self.peer(process)?;
+        let (lane, busy) = (peer.lane(Kind::Regions).clone(), peer.busy.clone());
+        Some(Arc::new(Remote { lane, switch: self.0.switch.clone(), region, busy }))
     }
 
     /// The processes that are members, but this one.
@@ -388,6 +396,24 @@ impl Links {
             // It is said again when the next frame is lost.
             let _lost = peer.lane(Kind::Regions).push(encoded(&message)).is_err();
         }
+    }
+
+    /// Where its tasks run.
+    fn home(&self) -> &Home {
+        &self.0.home
+    }
+
+    /// A process says that a region of its own takes nothing now, or does again.
+    fn is_busy(&self, process: u64, region: RegionId, busy: bool) {
+        if let Some(peer) = self.peer(process) {
+            peer.busy.set(region, busy);
+        }
+    }
+
+    /// Tells a process that a region here takes nothing now, or does again. False when there was no room to say it.
+    fn tell_busy(&self, process: u64, region: RegionId, busy: bool) -> bool {
+        let Some(peer) = self.peer(process) else { return true };
+        peer.lane(Kind::Regions).push(encoded(&PeerMsg::Busy { region, busy })).is_ok()
     }
 
     /// Tells a process that sessions are no more.

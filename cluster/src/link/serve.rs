@@ -148,10 +148,11 @@ impl Inboxes {
             let messages = inbox.receiving.take(frame);
             let mut lasts = false;
             for message in messages.map_err(|e| Status::data_loss(e.to_string()))? {
+                let len = message.len();
                 match peer::decode(&message) {
                     Ok(message) => {
                         lasts |= !is_fleeting(&message);
-                        self.switch.take(hello.from, hello.kind, message).await;
+                        self.switch.take(hello.from, hello.kind, message, len).await;
                     }
                     // The lane goes on behind it.
                     Err(error) => self.switch.refused(hello.from, &error),

@@ -1,5 +1,7 @@
 //! Where what a peer says goes: to a region or a session of this process.
 
+#![expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
+
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
@@ -12,14 +14,17 @@ use purview::scene::border::Claims;
 use purview::scene::effects::{Input, Notice};
 use purview::scene::frames::FrameBatch;
 use purview::scene::mutants::{self, Mutant};
+use purview::scene::region::Implausible;
 use purview::scene::{Epoch, RegionId, SessionId};
 use purview::wire::EncodedBatch;
 use purview::wire::peer::{Mark, MoveMsg, PeerError, PeerMsg, speaker};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 
+use super::backlog::{Backlogs, Brought, Entry, Places};
 use super::{Kind, Links, MOVE, WeakLinks};
 
 /// What was heard from peers.
@@ -35,6 +40,12 @@ pub struct SwitchMetrics {
     pub astray: AtomicU64,
     /// Frames for sessions that are not here, or whose mailbox was full.
     pub frames_lost: AtomicU64,
+    /// Messages that waited since a region's mailbox was full.
+    pub backlogged: AtomicU64,
+    /// Messages of regions under epochs that cannot be true; dropped.
+    pub implausible: AtomicU64,
+    /// What is said of regions that move for which there was no room; those regions stay, or recover.
+    pub moves_refused: AtomicU64,
 }
 
 /// Where a region has moved.
@@ -48,6 +59,12 @@ pub struct Elsewhere {
 
 /// Members of whom others may say that they are dead.
 const MAX_SUSPECTED: usize = 1_024;
+
+/// How far above the store's newest known epoch that of an owner may be of which the store has not told yet.
+const EPOCHS_AHEAD: u64 = 1 << 24;
+
+/// The highest epoch that is believed before the store was heard.
+const EPOCH_MAX: u64 = 1 << 42;
 
 /// How soon what found no room is tried again.
 const AGAIN: Duration = Duration::from_millis(2);
@@ -67,7 +84,11 @@ pub struct Switch {
     suspicion: Arc<Notify>,
     /// Told when a region that runs here has another owner.
     deposed: Arc<Notify>,
-    mover: OnceLock<UnboundedSender<(u64, MoveMsg)>>,
+    mover: OnceLock<Sender<(u64, MoveMsg)>>,
+    /// What waits for regions whose mailboxes are full.
+    backlogs: Backlogs,
+    /// The store's newest epoch; 0: it was not heard yet.
+    newest: AtomicU64,
     metrics: SwitchMetrics,
 }
 
@@ -120,20 +141,31 @@ impl Switch {
     }
 
     /// Where those of [`MoveMsg`] go that the two owners say to each other.
-    pub fn set_mover(&self, mover: UnboundedSender<(u64, MoveMsg)>) {
+    pub fn set_mover(&self, mover: Sender<(u64, MoveMsg)>) {
         if self.mover.set(mover).is_err() {
             tracing::error!("a process has two movers");
         }
     }
 
-    /// Takes one message of a lane; waits while the mailbox that it is for is full.
-    pub(super) async fn take(&self, from: u64, lane: Kind, message: PeerMsg) {
+    /// Takes one message of a lane, of so many bytes.
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        from: u64,
+        lane: Kind,
+        message: PeerMsg,
+        bytes: usize,
+    ) {
         let Some((links, directory)) = &self.ends() else { return };
         match message {
             PeerMsg::Region { to, epoch, input } => {
+                if speaker(&input).is_some_and(|region| !self.is_plausible(region, epoch, from)) {
+                    return;
+                }
                 self.depose(links, directory, speaker(&input).map(|region| (region, epoch)), from);
                 if self.believes(&input, epoch, from) {
-                    self.to_region(links, directory, to, input).await;
+                    let client = links.session_of(directory, &input);
+                    let entry = Entry::Say(ToRegion { input, client });
+                    self.bring(links, directory, (from, to), entry, bytes).await;
                 }
             }
             PeerMsg::Frames { from: region, batch } => {
@@ -151,8 +183,9 @@ impl Switch {
                 None => links.gone(from, vec![session]),
             },
             PeerMsg::Gone(sessions) => links.sessions_are_gone(from, &sessions),
+            PeerMsg::Busy { region, busy } => links.is_busy(from, region, busy),
             PeerMsg::Suspect(suspect) => self.suspect(suspect, from),
-            PeerMsg::Move(msg) => self.moving(links, directory, (from, lane), *msg).await,
+            PeerMsg::Move(msg) => self.moving(links, directory, (from, lane), *msg, bytes).await,
             PeerMsg::Ask { ticket, question } => links.asked(from, ticket, question),
             PeerMsg::Told { ticket, answer } => links.told(from, ticket, answer),
         }
@@ -232,6 +265,36 @@ impl Switch {
         is_old && owner.is_some_and(|owner| owner != from) && !mutants::has(Mutant::OwnerPassedOver)
     }
 
+    /// The store's newest epoch, up to which everything is known of who owns what.
+    pub fn knows_up_to(&self, epoch: Epoch) {
+        self.newest.fetch_max(epoch.0, Relaxed);
+    }
+
+    /// The store, which knows everything up to `newest`, says who owns a region. A later owner that somebody has named, and
+    /// of which the store would know, does not exist.
+    pub fn correct_epoch(&self, region: RegionId, owner: Epoch, newest: Epoch) {
+        let mut epochs = self.epochs.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) =
+            epochs.get_mut(&region).filter(|known| owner < **known && **known <= newest)
+        {
+            tracing::error!(%region, claimed = %*known, %owner, "somebody has named an owner that the store does not know");
+            *known = owner;
+        }
+    }
+
+    /// Whether the epoch under which somebody speaks for a region, or of it, can be true.
+    fn is_plausible(&self, region: RegionId, epoch: Epoch, from: u64) -> bool {
+        let newest = self.newest.load(Relaxed);
+        let most = if newest == 0 { EPOCH_MAX } else { newest.saturating_add(EPOCHS_AHEAD) };
+        if epoch.0 <= most {
+            return true;
+        }
+        let why = Implausible::RegionEpoch { region, found: epoch, most: Epoch(most) };
+        self.metrics.implausible.fetch_add(1, Relaxed);
+        purview::log_limited!(warn, from, %why, "a message was dropped");
+        false
+    }
+
     /// Whether who speaks may be the owner.
     fn believes(&self, input: &Input, epoch: Epoch, from: u64) -> bool {
         let Some(region) = speaker(input) else { return true };
@@ -249,57 +312,91 @@ impl Switch {
 
     /// A region moves.
     async fn moving(
-        &self,
+        self: &Arc<Self>,
         links: &Links,
         directory: &Arc<Directory>,
         (from, lane): (u64, Kind),
         msg: MoveMsg,
+        bytes: usize,
     ) {
         match msg {
+            MoveMsg::Moved { region, epoch, .. } if !self.is_plausible(region, epoch, from) => {}
             MoveMsg::Moved { region, epoch, to } => {
                 self.moved(links, directory, region, Elsewhere { epoch, to });
                 // Everything that it said before on this lane was taken before.
                 let mark = Mark { process: links.process(), sessions: lane == Kind::Sessions };
-                let late = Instant::now() + MOVE;
-                if let Err(why) =
-                    links.say(from, Kind::Regions, MoveMsg::Marked { region, mark }, late).await
-                {
-                    purview::log_limited!(warn, %region, from, %why, "a region that moves is not told that all was heard");
+                let places = self.backlogs.places();
+                if places.is_empty() {
+                    return self.say_marked(links, from, region, mark).await;
                 }
+                // Some of it waits for regions whose mailboxes are full.
+                let (me, known) = (self.clone(), links.clone());
+                links.home().spawn(async move {
+                    if me.has_passed(&places).await {
+                        me.say_marked(&known, from, region, mark).await;
+                    }
+                });
             }
             MoveMsg::Passed { region, epoch, input } => {
-                if !self.believes(&input, epoch, from) {
+                let speaks = speaker(&input);
+                if speaks.is_some_and(|region| !self.is_plausible(region, epoch, from))
+                    || !self.believes(&input, epoch, from)
+                {
                     return;
                 }
                 let client = links.session_of(directory, &input);
-                let mut msg = ToRegion { input, client };
-                loop {
-                    msg = match directory.passed_on(region, msg) {
-                        Ok(()) => return,
-                        Err(SendError::Full(msg)) => msg,
-                        Err(SendError::Closed(msg)) => return self.astray(directory, region, msg),
-                    };
-                    tokio::time::sleep(AGAIN).await;
-                }
+                let entry = Entry::Passed(ToRegion { input, client });
+                self.bring(links, directory, (from, region), entry, bytes).await;
             }
-            // From a sender to the old owner, whose actor passes it on after all that came before.
-            MoveMsg::Marked { region, mark } if mark.process == from => {
-                if !directory.mark(region, mark) {
-                    self.to_mover(from, MoveMsg::Marked { region, mark });
-                }
+            // After all that has come before for the region.
+            MoveMsg::Marked { region, mark } => {
+                let entry = Entry::Marked(from, mark);
+                self.bring(links, directory, (from, region), entry, bytes).await;
             }
             msg => self.to_mover(from, msg),
         }
     }
 
+    async fn say_marked(&self, links: &Links, from: u64, region: RegionId, mark: Mark) {
+        let (late, marked) = (Instant::now() + MOVE, MoveMsg::Marked { region, mark });
+        if let Err(why) = links.say(from, Kind::Regions, marked, late).await {
+            purview::log_limited!(warn, %region, from, %why, "a region that moves is not told that all was heard");
+        }
+    }
+
+    /// Waits until everything was taken that waits up to these places; false when that takes longer than a region may
+    /// take to move.
+    async fn has_passed(&self, places: &Places) -> bool {
+        let late = Instant::now() + MOVE;
+        while !self.backlogs.have_passed(places) {
+            if Instant::now() >= late {
+                return false;
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+        true
+    }
+
+    /// Says to who moves regions what is said of one. What it has no room for is lost and counted: a region that is to move
+    /// stays where it is, or recovers from its last checkpoint when its move has begun.
     fn to_mover(&self, from: u64, msg: MoveMsg) {
-        let taken = self.mover.get().is_some_and(|mover| mover.send((from, msg)).is_ok());
-        if !taken {
-            purview::log_limited!(
-                warn,
-                from,
-                "a region is to move, and nobody here can move regions"
-            );
+        match self.mover.get().map(|mover| mover.try_send((from, msg))) {
+            Some(Ok(())) => {}
+            Some(Err(TrySendError::Full(_))) => {
+                self.metrics.moves_refused.fetch_add(1, Relaxed);
+                purview::log_limited!(
+                    warn,
+                    from,
+                    "too much is said of regions that move; this is lost"
+                );
+            }
+            Some(Err(TrySendError::Closed(_))) | None => {
+                purview::log_limited!(
+                    warn,
+                    from,
+                    "a region is to move, and nobody here can move regions"
+                );
+            }
         }
     }
 
@@ -332,25 +429,80 @@ impl Switch {
         self.moved.write().unwrap_or_else(PoisonError::into_inner).remove(&region);
     }
 
-    async fn to_region(
-        &self,
+    /// Brings something to a region. Where its mailbox is full it waits, and the lane goes on for others.
+    async fn bring(
+        self: &Arc<Self>,
         links: &Links,
         directory: &Arc<Directory>,
-        to: RegionId,
-        input: Input,
+        (from, to): (u64, RegionId),
+        mut entry: Entry,
+        bytes: usize,
     ) {
-        let client = links.session_of(directory, &input);
-        let msg = ToRegion { input, client };
-        let mut msg = msg;
         loop {
-            msg = match directory.send_from_peer(to, msg) {
-                Ok(()) => return,
-                // The lane waits; what is sent on it meanwhile waits at the sender.
-                Err(NotSent::Full(msg)) => msg,
-                Err(other) => return self.astray(directory, to, other.into_message()),
-            };
-            tokio::time::sleep(AGAIN).await;
+            let room = self.backlogs.room.notified();
+            let give = |entry| self.give(directory, to, entry);
+            match self.backlogs.bring((from, to), entry, bytes, give) {
+                Brought::Taken => return,
+                Brought::Waits { first, busy } => {
+                    self.metrics.backlogged.fetch_add(1, Relaxed);
+                    if busy && links.tell_busy(from, to, true) {
+                        self.backlogs.told(from, to);
+                    }
+                    if first {
+                        links.home().spawn(self.clone().empty_backlog(to));
+                    }
+                    return;
+                }
+                // A peer that does not heed that a region is busy waits.
+                Brought::NoRoom(back) => entry = back,
+            }
+            // The room may have come before it was waited for.
+            let _late = tokio::time::timeout(AGAIN * 10, room).await;
         }
+    }
+
+    /// Gives a region what waits for it, as it takes it.
+    async fn empty_backlog(self: Arc<Self>, region: RegionId) {
+        loop {
+            tokio::time::sleep(AGAIN).await;
+            let Some((links, directory)) = self.ends() else { return };
+            let give = |entry| self.give(&directory, region, entry);
+            if !self.backlogs.empty(region, give, |peer| links.tell_busy(peer, region, false)) {
+                return;
+            }
+        }
+    }
+
+    /// Gives a region something; it is given back while there is no room.
+    fn give(&self, directory: &Directory, to: RegionId, entry: Entry) -> Result<(), Entry> {
+        match entry {
+            Entry::Say(msg) => match directory.send_from_peer(to, msg) {
+                Ok(()) => {}
+                Err(NotSent::Full(msg)) => return Err(Entry::Say(msg)),
+                Err(other) => self.astray(directory, to, other.into_message()),
+            },
+            Entry::Passed(msg) => match directory.passed_on(to, msg) {
+                Ok(()) => {}
+                Err(SendError::Full(msg)) => return Err(Entry::Passed(msg)),
+                Err(SendError::Closed(msg)) => self.astray(directory, to, msg),
+            },
+            // From a sender to the old owner, whose actor passes it on after all that came before.
+            Entry::Marked(from, mark) if mark.process == from && directory.mark(to, mark) => {}
+            Entry::Marked(from, mark) => {
+                self.to_mover(from, MoveMsg::Marked { region: to, mark });
+            }
+        }
+        Ok(())
+    }
+
+    /// Messages that were to be kept for regions without an address and found no room.
+    pub(super) fn kept_lost(&self) -> u64 {
+        self.ends().map_or(0, |(_, directory)| directory.kept_lost())
+    }
+
+    /// Messages that wait for regions whose mailboxes are full, and their bytes.
+    pub fn backlog(&self) -> (usize, usize) {
+        self.backlogs.waiting()
     }
 
     /// A message for a region that lives here no more.

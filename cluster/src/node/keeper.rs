@@ -382,6 +382,7 @@ impl Keeper {
 
     /// Tells the directory where every region is.
     fn route(&mut self, view: &View) {
+        self.links.switch().knows_up_to(view.newest());
         let nowhere = (Whereabouts::Nowhere, Epoch(0));
         let mut now: BTreeMap<RegionId, Found> =
             self.maps.ids().into_iter().map(|id| (id, nowhere)).collect();
@@ -390,6 +391,7 @@ impl Keeper {
             if !self.is_known(key) {
                 continue;
             }
+            self.links.switch().correct_epoch(id, owner.epoch, view.newest());
             let at = match owner.incarnation == self.me.incarnation() {
                 true => Whereabouts::Here(owner.epoch),
                 false => match self.peers.get(&owner.incarnation) {

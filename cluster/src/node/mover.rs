@@ -34,7 +34,7 @@ use purview::scene::region::RegionSnapshot;
 use purview::scene::{Epoch, Region, RegionId};
 use purview::wire::SnapshotError;
 use purview::wire::peer::{Baggage, Mark, MoveMsg};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::maps::Maps;
@@ -45,6 +45,11 @@ use crate::link::{Elsewhere, Kind, Links, MOVE, Unsaid, follows};
 
 /// How long the new owner may take to be ready, and a tick to end.
 const READY: Duration = Duration::from_secs(1);
+
+/// Messages about regions that move which wait to be heard: two marks of each process, of more than there are. What finds no
+/// room is lost and counted (`moves_refused`): a region whose move has not begun stays, and one whose move has begun
+/// recovers from what its old owner has frozen.
+const WAITING: usize = 4_096;
 
 /// How often it is looked whether something has come to pass.
 const LOOK: Duration = Duration::from_millis(5);
@@ -115,7 +120,7 @@ pub(super) struct Mover(Arc<(Tools, Mutex<State>)>);
 impl Mover {
     /// Takes part in moves from now on.
     pub(super) fn start(tools: Tools) -> Mover {
-        let (tell, told) = unbounded_channel();
+        let (tell, told) = channel(WAITING);
         tools.links.switch().set_mover(tell);
         let mover = Mover(Arc::new((tools, Mutex::default())));
         mover.tools().home.spawn(mover.clone().run(told));
@@ -290,7 +295,7 @@ impl Mover {
         }
     }
 
-    async fn run(self, mut told: UnboundedReceiver<(u64, MoveMsg)>) {
+    async fn run(self, mut told: Receiver<(u64, MoveMsg)>) {
         let mut look = tokio::time::interval(Duration::from_millis(50));
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

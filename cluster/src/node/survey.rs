@@ -39,6 +39,12 @@ pub struct ClusterSurvey {
     /// Messages of peers that were left out.
     #[serde(default)]
     pub left_out: LeftOut,
+    /// Messages, and their bytes, that wait for regions of this process whose mailboxes are full.
+    #[serde(skip)]
+    pub backlog: (usize, usize),
+    /// Messages that were to be kept for regions without an address and found no room.
+    #[serde(skip)]
+    pub kept_lost: u64,
 }
 
 /// Messages of peers that were left out, by why.
@@ -50,6 +56,12 @@ pub struct LeftOut {
     pub unknown: u64,
     /// Not understood.
     pub malformed: u64,
+    /// With an epoch that cannot be true.
+    #[serde(skip)]
+    pub implausible: u64,
+    /// Of regions that move, for which there was no room.
+    #[serde(skip)]
+    pub moves_refused: u64,
 }
 
 /// A process.
@@ -183,7 +195,11 @@ impl ClusterSurvey {
                 fenced: heard.fenced.load(Relaxed),
                 unknown: heard.unknown.load(Relaxed),
                 malformed: heard.malformed.load(Relaxed),
+                implausible: heard.implausible.load(Relaxed),
+                moves_refused: heard.moves_refused.load(Relaxed),
             },
+            backlog: links.switch().backlog(),
+            kept_lost: links.kept_lost(),
         }
     }
 
@@ -221,10 +237,26 @@ impl ClusterSurvey {
         *text += &format!("purview_links_refused_total {}\n", self.refused);
         *text += "# HELP purview_links_left_out_total Messages of peers that were left out.\n";
         *text += "# TYPE purview_links_left_out_total counter\n";
-        let LeftOut { fenced, unknown, malformed } = self.left_out;
-        for (why, count) in [("fenced", fenced), ("unknown", unknown), ("malformed", malformed)] {
+        let LeftOut { fenced, unknown, malformed, implausible, moves_refused } = self.left_out;
+        for (why, count) in [
+            ("fenced", fenced),
+            ("unknown", unknown),
+            ("malformed", malformed),
+            ("implausible", implausible),
+            ("move_refused", moves_refused),
+        ] {
             *text += &format!("purview_links_left_out_total{{why=\"{why}\"}} {count}\n");
         }
+        let (messages, bytes) = self.backlog;
+        *text += "# HELP purview_links_backlog_messages Messages that wait for regions whose mailboxes are full.\n";
+        *text += "# TYPE purview_links_backlog_messages gauge\n";
+        *text += &format!("purview_links_backlog_messages {messages}\n");
+        *text += "# HELP purview_links_backlog_bytes Bytes of these.\n";
+        *text += "# TYPE purview_links_backlog_bytes gauge\n";
+        *text += &format!("purview_links_backlog_bytes {bytes}\n");
+        *text += "# HELP purview_kept_lost_total Messages for regions without an owner that found no room to wait.\n";
+        *text += "# TYPE purview_kept_lost_total counter\n";
+        *text += &format!("purview_kept_lost_total {}\n", self.kept_lost);
         *text += "# HELP purview_regions_located Regions of which it is known where they run.\n";
         *text += "# TYPE purview_regions_located gauge\n";
         *text += &format!("purview_regions_located {}\n", self.regions_located);

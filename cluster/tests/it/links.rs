@@ -22,7 +22,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
 /// Nothing here takes this long, unless it never comes.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a region was told: who was to go where.
 type Heard = Arc<Mutex<Vec<u64>>>;
@@ -43,17 +43,17 @@ impl Handler<ToRegion> for Listener {
 }
 
 /// One process, as far as links go.
-struct Side {
-    directory: Arc<Directory>,
-    links: Links,
-    address: SocketAddr,
+pub struct Side {
+    pub directory: Arc<Directory>,
+    pub links: Links,
+    pub address: SocketAddr,
 }
 
-fn runtime() -> Runtime {
+pub fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-async fn side(cluster: &str, number: u64, runtime: &Runtime) -> Side {
+pub async fn side(cluster: &str, number: u64, runtime: &Runtime) -> Side {
     side_of(Identity::new(cluster, number), runtime).await
 }
 
@@ -83,7 +83,7 @@ fn lives_as(id: RegionId, at: &Side) -> Heard {
 }
 
 /// Ghosts that region 1 tells of under an epoch.
-fn ghosts(epoch: Epoch) -> ToRegion {
+pub fn ghosts(epoch: Epoch) -> ToRegion {
     let ghosts = BorderBatch {
         from: RegionId(1),
         lineage: epoch,
@@ -99,12 +99,12 @@ fn ghosts(epoch: Epoch) -> ToRegion {
     ToRegion { input: Input::Border(Box::new(ghosts)), client: None }
 }
 
-fn word(n: u64) -> ToRegion {
+pub fn word(n: u64) -> ToRegion {
     let input = Input::Logic { id: EntityId(n), order: Order::Move(Pos::ground(0, 0)) };
     ToRegion { input, client: None }
 }
 
-async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+pub async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !holds() {
         assert!(begin.elapsed() < PATIENCE, "in vain: {what}");

@@ -12,6 +12,7 @@ mod fuzz;
 mod gateway;
 mod judged;
 mod links;
+mod links_busy;
 mod movement;
 mod nodes;
 mod people;

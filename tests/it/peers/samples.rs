@@ -360,6 +360,7 @@ fn message_kind(message: &PeerMsg) -> &'static str {
         PeerMsg::Notice { .. } => "Notice",
         PeerMsg::Gone(_) => "Gone",
         PeerMsg::Move(_) => "Move",
+        PeerMsg::Busy { .. } => "Busy",
         PeerMsg::Suspect(_) => "Suspect",
         PeerMsg::Ask { .. } => "Ask",
         PeerMsg::Told { .. } => "Told",
@@ -416,6 +417,7 @@ pub fn all() -> Vec<(String, PeerMsg)> {
         ("clock".into(), PeerMsg::Ask { ticket: 10, question: Question::Clock }),
         ("entity".into(), PeerMsg::Ask { ticket: 8, question: Question::Entity(ID) }),
         (String::new(), PeerMsg::Told { ticket: 8, answer: answer() }),
+        (String::new(), PeerMsg::Busy { region: RegionId(2), busy: true }),
     ];
     let moves = moves().into_iter().map(|msg| {
         let name = move_kind(&msg).to_owned();

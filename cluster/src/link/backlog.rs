@@ -1,0 +1,345 @@
+//! What has come for regions of this process whose mailboxes are full: it waits here, each region's in its own queue and
+//! in order, so that a channel goes on for all other regions.
+//!
+//! ```text
+//!  a peer                               this process                           region
+//!    message ──────────────────────────► mailbox is full: queue
+//!    ◄─────────────────── Busy(region)   more than SOFT_BYTES wait
+//!  keeps what is for that region         ... the mailbox has room ──────────────► in order
+//!    ◄─────────────────── Free(region)   the queue is empty
+//! ```
+//!
+//! | waits for a region | bound | beyond it |
+//! |---|---|---|
+//! | ghosts | one batch of each neighbour | a newer one replaces it; the region sees the gap and asks for everything |
+//! | everything | [`SOFT_BYTES`] | the peer is told, keeps the rest in the outboxes of its regions, and hands nobody over |
+//! | the same, of a peer that does not heed that | [`HARD_BYTES`] | its channel waits, and with it all that is behind |
+//!
+//! Nothing that must arrive is dropped. A message that waits here counts as taken, like one that waits in the mailbox.
+
+#![allow(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use purview::actor::messages::ToRegion;
+use purview::scene::RegionId;
+use purview::scene::effects::Input;
+use purview::wire::peer::Mark;
+use tokio::sync::Notify;
+
+/// Bytes that wait for one region before its peers are told to keep theirs.
+pub const SOFT_BYTES: usize = 8 << 20;
+
+/// Bytes that wait for one region at most. What a peer has sent before it can have heard that the region is busy fits
+/// on top of [`SOFT_BYTES`].
+pub const HARD_BYTES: usize = SOFT_BYTES + super::LANE_BYTES;
+
+/// What is for a region.
+#[derive(Debug)]
+pub(super) enum Entry {
+    /// Something that it is told.
+    Say(ToRegion),
+    /// The same, passed on by its old owner to where it is about to arrive.
+    Passed(ToRegion),
+    /// A sender says nothing more by the old way: this process has it from whom, and whose mark it is.
+    Marked(u64, Mark),
+}
+
+impl Entry {
+    /// The neighbour whose ghosts these are.
+    fn ghosts_of(&self) -> Option<RegionId> {
+        match self {
+            Entry::Say(ToRegion { input: Input::Border(batch), .. }) => Some(batch.from),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Backlog {
+    waiting: VecDeque<(Entry, usize)>,
+    bytes: usize,
+    /// Entries that have come, and gone, since the queue was made.
+    came: u64,
+    went: u64,
+    /// Peers that know that the region is busy.
+    told: BTreeSet<u64>,
+}
+
+impl Backlog {
+    fn push(&mut self, entry: Entry, bytes: usize) {
+        if let Some(of) = entry.ghosts_of() {
+            let older = |(e, _): &(Entry, usize)| e.ghosts_of() == Some(of);
+            if let Some((_, bytes)) =
+                self.waiting.iter().rposition(older).and_then(|at| self.waiting.remove(at))
+            {
+                self.bytes -= bytes;
+                self.went += 1;
+            }
+        }
+        self.bytes += bytes;
+        self.came += 1;
+        self.waiting.push_back((entry, bytes));
+    }
+}
+
+/// What became of an entry that was brought.
+#[derive(Debug)]
+pub(super) enum Brought {
+    /// The region has it.
+    Taken,
+    /// It waits; with `first`, nobody empties the queue yet. With `busy` the peer is to be told so.
+    Waits {
+        /// Somebody has to begin to empty the queue.
+        first: bool,
+        /// The peer does not know yet that the region is busy.
+        busy: bool,
+    },
+    /// There is no room.
+    NoRoom(Entry),
+}
+
+/// All queues, and a place in each that is to be passed.
+pub(super) type Places = Vec<(RegionId, u64)>;
+
+/// The queues of all regions whose mailboxes are full.
+#[derive(Debug, Default)]
+pub(super) struct Backlogs {
+    regions: Mutex<BTreeMap<RegionId, Backlog>>,
+    /// How many there are: mostly none, and then nobody asks for the rest.
+    count: AtomicUsize,
+    /// Told when something was taken out of a queue.
+    pub(super) room: Notify,
+}
+
+impl Backlogs {
+    fn regions(&self) -> MutexGuard<'_, BTreeMap<RegionId, Backlog>> {
+        self.regions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings what a peer has for a region: `give` gives it, or gives it back when the mailbox is full. Behind what waits
+    /// for the region already it waits, too.
+    pub(super) fn bring(
+        &self,
+        (from, to): (u64, RegionId),
+        entry: Entry,
+        bytes: usize,
+        give: impl FnOnce(Entry) -> Result<(), Entry>,
+    ) -> Brought {
+        if self.count.load(Relaxed) == 0 {
+            match give(entry) {
+                Ok(()) => return Brought::Taken,
+                Err(entry) => return self.wait(from, to, entry, bytes),
+            }
+        }
+        if self.regions().contains_key(&to) {
+            return self.wait(from, to, entry, bytes);
+        }
+        match give(entry) {
+            Ok(()) => Brought::Taken,
+            Err(entry) => self.wait(from, to, entry, bytes),
+        }
+    }
+
+    fn wait(&self, from: u64, to: RegionId, entry: Entry, bytes: usize) -> Brought {
+        let mut regions = self.regions();
+        let first = !regions.contains_key(&to);
+        let backlog = regions.entry(to).or_default();
+        if backlog.bytes + bytes > HARD_BYTES && !backlog.waiting.is_empty() {
+            return Brought::NoRoom(entry);
+        }
+        backlog.push(entry, bytes);
+        let busy = backlog.bytes > SOFT_BYTES && !backlog.told.contains(&from);
+        if first {
+            self.count.fetch_add(1, Relaxed);
+        }
+        Brought::Waits { first, busy }
+    }
+
+    /// A peer has been told that a region is busy.
+    pub(super) fn told(&self, from: u64, region: RegionId) {
+        if let Some(backlog) = self.regions().get_mut(&region) {
+            backlog.told.insert(from);
+        }
+    }
+
+    /// Gives a region as much as it takes. False: nothing waits any more, and every peer that was told that it is busy knows
+    /// that it is free.
+    pub(super) fn empty(
+        &self,
+        region: RegionId,
+        mut give: impl FnMut(Entry) -> Result<(), Entry>,
+        tell_free: impl Fn(u64) -> bool,
+    ) -> bool {
+        let mut regions = self.regions();
+        let Some(backlog) = regions.get_mut(&region) else { return false };
+        while let Some((entry, bytes)) = backlog.waiting.pop_front() {
+            if let Err(entry) = give(entry) {
+                backlog.waiting.push_front((entry, bytes));
+                break;
+            }
+            backlog.bytes -= bytes;
+            backlog.went += 1;
+        }
+        if backlog.waiting.is_empty() {
+            backlog.told.retain(|peer| !tell_free(*peer));
+            if backlog.told.is_empty() {
+                regions.remove(&region);
+                self.count.fetch_sub(1, Relaxed);
+            }
+        }
+        let goes_on = regions.contains_key(&region);
+        drop(regions);
+        self.room.notify_waiters();
+        goes_on
+    }
+
+    /// The ends of all queues as they are now.
+    pub(super) fn places(&self) -> Places {
+        self.regions().iter().map(|(region, backlog)| (*region, backlog.came)).collect()
+    }
+
+    /// Whether everything up to these places was taken.
+    pub(super) fn have_passed(&self, places: &Places) -> bool {
+        let regions = self.regions();
+        let passed = |(region, came): &(RegionId, u64)| {
+            regions.get(region).is_none_or(|backlog| backlog.went >= *came)
+        };
+        places.iter().all(passed)
+    }
+
+    /// Messages that wait, and their bytes.
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        let regions = self.regions();
+        let sum = |of: fn(&Backlog) -> usize| regions.values().map(of).sum();
+        (sum(|backlog| backlog.waiting.len()), sum(|backlog| backlog.bytes))
+    }
+}
+
+/// Regions of a peer that it says are busy: what is for them is kept here.
+#[derive(Debug, Default)]
+pub(super) struct Busy {
+    regions: Mutex<BTreeSet<RegionId>>,
+    count: AtomicUsize,
+}
+
+impl Busy {
+    /// Most regions that are remembered; a peer has fewer.
+    const MOST: usize = 65_536;
+
+    /// The peer says that a region is busy, or free again.
+    pub(super) fn set(&self, region: RegionId, busy: bool) {
+        let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        match busy {
+            true if regions.len() < Busy::MOST => drop(regions.insert(region)),
+            true => {}
+            false => drop(regions.remove(&region)),
+        }
+        self.count.store(regions.len(), Relaxed);
+    }
+
+    /// Whether a region is busy.
+    pub(super) fn is(&self, region: RegionId) -> bool {
+        self.count.load(Relaxed) > 0
+            && self.regions.lock().unwrap_or_else(PoisonError::into_inner).contains(&region)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use purview::scene::border::BorderBatch;
+    use purview::scene::{EntityId, Epoch, Tick};
+
+    use super::*;
+
+    const BUSY: RegionId = RegionId(1);
+
+    fn leave(n: u64) -> Entry {
+        Entry::Say(ToRegion { input: Input::Leave(EntityId(n)), client: None })
+    }
+
+    fn ghosts(from: u32, tick: u64) -> Entry {
+        let (enters, changes, leaves, acts) = Default::default();
+        let (epoch, lineage, full, prev) = (Epoch(1), Epoch(1), false, Tick(tick - 1));
+        let (from, tick) = (RegionId(from), Tick(tick));
+        let batch =
+            BorderBatch { from, epoch, lineage, tick, prev, full, enters, changes, leaves, acts };
+        Entry::Say(ToRegion { input: Input::Border(Box::new(batch)), client: None })
+    }
+
+    /// What an entry is, in a word.
+    fn name(entry: &Entry) -> String {
+        match entry {
+            Entry::Say(ToRegion { input: Input::Leave(id), .. }) => id.to_string(),
+            Entry::Say(ToRegion { input: Input::Border(batch), .. }) => {
+                format!("g{}@{}", batch.from, batch.tick)
+            }
+            _ => "other".into(),
+        }
+    }
+
+    fn drained(backlogs: &Backlogs, region: RegionId) -> Vec<String> {
+        let mut all = Vec::new();
+        let give = |entry: Entry| {
+            all.push(name(&entry));
+            Ok(())
+        };
+        backlogs.empty(region, give, |_| true);
+        all
+    }
+
+    #[test]
+    fn what_is_for_a_full_region_waits_in_order_and_others_have_theirs_at_once() {
+        let backlogs = Backlogs::default();
+        let waits = backlogs.bring((7, BUSY), leave(1), 10, Err);
+        assert!(matches!(waits, Brought::Waits { first: true, busy: false }));
+        // There would be room by now, but not before those that wait.
+        let waits = backlogs.bring((7, BUSY), leave(2), 10, |_| Ok(()));
+        assert!(matches!(waits, Brought::Waits { first: false, busy: false }));
+        let taken = backlogs.bring((7, RegionId(2)), leave(3), 10, |_| Ok(()));
+        assert!(matches!(taken, Brought::Taken));
+        let places = backlogs.places();
+        assert!(!backlogs.have_passed(&places));
+        assert_eq!(drained(&backlogs, BUSY), ["1", "2"]);
+        assert!(backlogs.have_passed(&places));
+        assert_eq!(backlogs.waiting(), (0, 0));
+    }
+
+    #[test]
+    fn of_ghosts_the_newest_batch_of_each_neighbour_waits() {
+        let backlogs = Backlogs::default();
+        let bring = |entry| drop(backlogs.bring((7, BUSY), entry, 100, Err));
+        bring(leave(1));
+        for tick in 10..1_000 {
+            bring(ghosts(3, tick));
+            bring(ghosts(4, tick));
+        }
+        assert_eq!(backlogs.waiting(), (3, 300));
+        assert_eq!(drained(&backlogs, BUSY), ["1", "g3@999", "g4@999"]);
+    }
+
+    #[test]
+    fn a_peer_is_told_that_a_region_is_busy_and_that_it_is_free() {
+        let backlogs = Backlogs::default();
+        let mut busy = Vec::new();
+        for n in 0..40 {
+            match backlogs.bring((7, BUSY), leave(n), 1 << 20, Err) {
+                Brought::Waits { busy: true, .. } => {
+                    busy.push(n);
+                    backlogs.told(7, BUSY);
+                }
+                Brought::Waits { .. } => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(busy, [8], "once, as soon as more than 8 MiB wait");
+        let other = backlogs.bring((8, BUSY), leave(99), 1 << 20, Err);
+        let Brought::NoRoom(entry) = other else { panic!("{other:?}") };
+        assert_eq!(name(&entry), "99", "a peer that does not heed it waits");
+        assert!(backlogs.empty(BUSY, |_| Ok(()), |_| false), "the peer could not be told");
+        assert!(!backlogs.empty(BUSY, |_| Ok(()), |peer| peer == 7));
+        assert_eq!(backlogs.count.load(Relaxed), 0);
+    }
+}
