@@ -3,6 +3,10 @@
 //! Sessions tell places; of each player only the newest waits; they are written together, between two times
 //! `BATCH` apart, outside of any tick. A store that is away costs memory for one place of each player, up to
 //! a bound, beyond which new ones are lost and counted.
+//!
+//! A session asks for its player's last place before it tells any, and gets a number above all from which one is
+//! kept: what an older session tells late replaces nothing, whatever the machines' clocks say. While nobody can
+//! answer nobody joins.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,10 +16,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use purview::actor::places::{LastPlace, Places};
+use purview::actor::places::{Found, LastPlace, NotFoundNow, Places, Stamp};
 use purview::scene::Epoch;
 use tokio::sync::Notify;
 
+use crate::engine::checkpoints::check_player;
 use crate::engine::{CheckpointError, Checkpoints, PlayerPlace};
 use crate::home::Home;
 
@@ -28,8 +33,8 @@ const BATCH_MAX: usize = 2_000;
 /// Most players whose places wait.
 const WAITING_MAX: usize = 100_000;
 
-/// A client that says hello waits no longer than this for its player's place.
-const LOAD_LIMIT: Duration = Duration::from_secs(1);
+/// A client that says hello or joins waits no longer than this for its player's place.
+pub const LOAD_LIMIT: Duration = Duration::from_secs(2);
 
 /// What became of places.
 #[derive(Debug, Default)]
@@ -42,15 +47,15 @@ pub struct PlacesMetrics {
     pub failed: AtomicU64,
     /// Places that were lost: too many wait, or the player's name cannot be kept.
     pub lost: AtomicU64,
-    /// Players of whom nobody could say in time where they were.
+    /// Times that nobody could say in time where a player was: its join was refused.
     pub unknown: AtomicU64,
 }
 
 impl PlacesMetrics {
-    fn cannot_say(&self, why: &str) -> Option<LastPlace> {
+    fn cannot_say(&self, why: String) -> NotFoundNow {
         self.unknown.fetch_add(1, Relaxed);
         purview::log_limited!(warn, why, "a player's last place cannot be asked for");
-        None
+        NotFoundNow { why }
     }
 }
 
@@ -76,36 +81,45 @@ impl Places for PlaceBook {
         self.every
     }
 
-    fn keep(&self, name: &str, place: LastPlace) {
-        // Later is newer, whoever says so: gateways' clocks differ by less than a player takes to change over.
-        let epoch = Epoch(self.home.time_of_day().as_millis() as u64);
+    fn keep(&self, name: &str, place: LastPlace, stamp: Stamp) {
         let Ok(bytes) = serde_json::to_vec(&place) else { return self.lose(name) };
         let mut waiting = self.waiting();
-        if name.is_empty() || (waiting.len() >= WAITING_MAX && !waiting.contains_key(name)) {
+        let newest = waiting.get(name).map(|place| (place.epoch.0, place.clock));
+        if newest.is_some_and(|newest| newest > (stamp.number, stamp.clock_ms)) {
+            self.metrics.fenced.fetch_add(1, Relaxed);
+            return;
+        }
+        if check_player(name).is_err() || (waiting.len() >= WAITING_MAX && newest.is_none()) {
             drop(waiting);
             return self.lose(name);
         }
-        let place = PlayerPlace { name: name.into(), epoch, place: Bytes::from(bytes) };
+        let (epoch, clock) = (Epoch(stamp.number), stamp.clock_ms);
+        let place = PlayerPlace { name: name.into(), epoch, clock, place: Bytes::from(bytes) };
         waiting.insert(name.into(), place);
         drop(waiting);
         self.more.notify_one();
     }
 
-    fn load(&self, name: &str) -> BoxFuture<'static, Option<LastPlace>> {
-        let waiting = self.waiting().get(name).map(|place| place.place.clone());
-        if let Some(place) = waiting {
-            return std::future::ready(read(name, &place)).boxed();
-        }
+    fn load(&self, name: &str) -> BoxFuture<'static, Result<Found, NotFoundNow>> {
+        // What waits here may be older than what another process has written.
+        let waiting = self.waiting().get(name).cloned();
         let (store, metrics, name) = (self.store.clone(), self.metrics.clone(), name.to_owned());
         let load = self.home.spawn(async move {
-            let found = tokio::time::timeout(LOAD_LIMIT, store.load_player(&name)).await;
-            match found {
-                Ok(Ok(place)) => place.and_then(|place| read(&name, &place.place)),
-                Ok(Err(error)) => metrics.cannot_say(&error.to_string()),
-                Err(late) => metrics.cannot_say(&late.to_string()),
-            }
+            let stored = tokio::time::timeout(LOAD_LIMIT, store.load_player(&name)).await;
+            let stored = match stored {
+                Ok(Ok(stored)) => stored,
+                // A name of which no place can be kept.
+                Ok(Err(CheckpointError::Illegal { .. })) => None,
+                Ok(Err(error)) => return Err(metrics.cannot_say(error.to_string())),
+                Err(late) => return Err(metrics.cannot_say(late.to_string())),
+            };
+            let newest = stored.into_iter().chain(waiting).max_by_key(|p| (p.epoch, p.clock));
+            let number = newest.as_ref().map_or(0, |newest| newest.epoch.0) + 1;
+            let place = newest.and_then(|newest| read(&name, &newest.place));
+            Ok(Found { place, number })
         });
-        load.map(|loaded| loaded.unwrap_or_default()).boxed()
+        let ended = |e: tokio::task::JoinError| Err(NotFoundNow { why: e.to_string() });
+        load.map(move |loaded| loaded.unwrap_or_else(ended)).boxed()
     }
 }
 
@@ -179,6 +193,7 @@ impl PlaceBook {
                 if matches!(error, CheckpointError::Unreachable { .. }) {
                     let mut waiting = self.waiting();
                     for place in batch {
+                        // What has come meanwhile is newer.
                         waiting.entry(place.name.clone()).or_insert(place);
                     }
                     return false;
@@ -215,5 +230,68 @@ impl PlaceBook {
             let name = format!("purview_places_{name}");
             *text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use purview::scene::{Plane, Pos};
+
+    use super::*;
+    use crate::sim::store::{Memory, ShelfFaults};
+
+    fn at(x: i32) -> LastPlace {
+        LastPlace { scene: "city".into(), plane: Plane(0), pos: Pos::ground(x, 0) }
+    }
+
+    fn book(memory: &Memory) -> PlaceBook {
+        let home = tokio::runtime::Handle::current().into();
+        PlaceBook::new(Duration::from_secs(1), Arc::new(memory.clone()), home)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_place_of_an_older_session_replaces_nothing_whenever_it_is_told() {
+        let memory = Memory::new(1);
+        let (old, new) = (book(&memory), book(&memory));
+        let first = old.load("ann").await.unwrap();
+        assert_eq!(first, Found { place: None, number: 1 });
+        old.keep("ann", at(1), Stamp { number: first.number, clock_ms: 1_000 });
+        old.flush().await;
+        // The player comes back at another gateway, and the first one hears of it late.
+        let second = new.load("ann").await.unwrap();
+        assert_eq!(second, Found { place: Some(at(1)), number: 2 });
+        new.keep("ann", at(2), Stamp { number: second.number, clock_ms: 2_000 });
+        new.flush().await;
+        old.keep("ann", at(3), Stamp { number: first.number, clock_ms: 9_000 });
+        old.flush().await;
+        assert_eq!(old.metrics().fenced.load(Relaxed), 1);
+        let third = new.load("ann").await.unwrap();
+        assert_eq!(third, Found { place: Some(at(2)), number: 3 });
+        // In one session the cluster's clock counts.
+        new.keep("ann", at(4), Stamp { number: 2, clock_ms: 3_000 });
+        new.keep("ann", at(5), Stamp { number: 2, clock_ms: 2_500 });
+        new.flush().await;
+        assert_eq!(new.load("ann").await.unwrap().place, Some(at(4)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_the_store_is_away_nobody_can_say_even_of_what_waits_here() {
+        let memory = Memory::new(1);
+        let book = book(&memory);
+        let found = book.load("ann").await.unwrap();
+        book.keep("ann", at(1), Stamp { number: found.number, clock_ms: 1_000 });
+        memory.set_faults(ShelfFaults { away: true, ..ShelfFaults::default() });
+        assert!(book.load("ann").await.is_err(), "another gateway may know better");
+        assert_eq!(book.metrics().unknown.load(Relaxed), 1);
+        memory.set_faults(ShelfFaults::default());
+        let found = book.load("ann").await.unwrap();
+        assert_eq!(found, Found { place: Some(at(1)), number: 2 }, "it waits here");
+        // A name of which nothing can be kept harms no other.
+        let long = "x".repeat(300);
+        assert_eq!(book.load(&long).await.unwrap().place, None);
+        book.keep(&long, at(2), Stamp { number: 1, clock_ms: 1 });
+        book.flush().await;
+        assert_eq!(book.metrics().lost.load(Relaxed), 1);
+        assert_eq!(memory.load_player("ann").await.unwrap().unwrap().clock, 1_000);
     }
 }

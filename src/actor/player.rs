@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorContext, ActorFutureExt, ActorStreamExt, AsyncContext, Context, Handler, Message,
-    Recipient,
+    Actor, ActorContext, ActorFuture, ActorFutureExt, ActorStreamExt, AsyncContext, Context,
+    Handler, Message, Recipient,
 };
 use actix_rt::time::{Instant, sleep_until};
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use super::address::{Beside, LostFrames, SessionEntry};
 use super::directory::Directory;
 use super::messages::{Delivery, ToRegion};
-use super::places::LastPlace;
+use super::places::{Found, LastPlace, NotFoundNow, Stamp};
 use super::seldom::Seldom;
 use super::sink::{ClientSink, QueueFull};
 use super::turns::Turns;
@@ -123,8 +123,10 @@ pub struct PlayerActor {
     passes: Option<Arc<dyn Passes>>,
     /// Whom the token of the hello named.
     subject: String,
-    /// Where the player was last, by what was kept of it.
-    last: Option<LastPlace>,
+    /// What was kept of the player; `None`: nobody could say so far. Until then none of its places is kept.
+    found: Option<Found>,
+    /// It is asked for now.
+    is_looking: bool,
     /// The place that was told last, and when.
     kept: Option<(Instant, LastPlace)>,
     /// It was the last one: what comes now is another session's to tell.
@@ -160,7 +162,8 @@ impl PlayerActor {
             tokens,
             passes,
             subject,
-            last: None,
+            found: None,
+            is_looking: false,
             kept: None,
             has_kept_last: false,
             registered,
@@ -321,6 +324,7 @@ impl PlayerActor {
     fn keep_place(&mut self, over: bool) {
         let Some(places) = self.directory.places() else { return };
         let due = |(at, _): &(Instant, LastPlace)| clock::now() - *at >= places.every();
+        let Some(Found { number, .. }) = self.found else { return };
         if self.has_kept_last {
             return;
         }
@@ -333,9 +337,29 @@ impl PlayerActor {
         let Some(scene) = self.directory.scene(scene) else { return };
         let place = LastPlace { scene: scene.spec.name.clone(), plane, pos };
         if self.kept.as_ref().is_none_or(|(_, kept)| *kept != place) {
-            places.keep(&self.subject, place.clone());
+            let clock_ms = self.player.last_tick().0.saturating_mul(tick_ms.into());
+            places.keep(&self.subject, place.clone(), Stamp { number, clock_ms });
             self.kept = Some((clock::now(), place));
         }
+    }
+
+    /// Asks what is kept of the player, if that is not known yet.
+    fn look_up(&mut self) -> Option<impl ActorFuture<Self, Output = ()> + 'static + use<>> {
+        let places = self.directory.places().filter(|_| self.found.is_none())?;
+        if self.is_looking || self.subject.is_empty() {
+            return None;
+        }
+        let load = actix::fut::wrap_future::<_, Self>(places.load(&self.subject));
+        self.is_looking = true;
+        Some(load.map(|found, actor, _| {
+            actor.is_looking = false;
+            match found {
+                Ok(found) => actor.found = Some(found),
+                Err(NotFoundNow { why }) => {
+                    tracing::debug!(session = %actor.player.session(), why, "no last place");
+                }
+            }
+        }))
     }
 
     /// Makes the session known to regions of other processes.
@@ -354,7 +378,11 @@ impl PlayerActor {
             may_jump(&scene)?;
         }
         let spawn = Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm);
-        let last = self.last.as_ref().filter(|last| join.pos.is_none() && allows(&scene, last));
+        if self.directory.places().is_some() && self.found.is_none() {
+            return Err(Problem::LastPlace);
+        }
+        let last = self.found.as_ref().and_then(|found| found.place.as_ref());
+        let last = last.filter(|last| join.pos.is_none() && allows(&scene, last));
         let pos = last.map_or(join.pos.unwrap_or(spawn), |last| last.pos);
         is_on_map(&scene, pos)?;
         let room = |plane: &Plane| {
@@ -524,7 +552,7 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::Jumping => ErrorCode::Busy,
         Problem::Region(why) => ErrorCode::from(*why),
         Problem::Gone => ErrorCode::Gone,
-        Problem::NotFound => ErrorCode::Busy,
+        Problem::NotFound | Problem::LastPlace => ErrorCode::Busy,
         Problem::Ticket(_) => ErrorCode::BadTicket,
     }
 }
@@ -573,6 +601,19 @@ impl Handler<FromSocket> for PlayerActor {
     type Result = ();
 
     fn handle(&mut self, msg: FromSocket, ctx: &mut Context<Self>) {
+        if let FromSocket::Binary(bytes) = &msg
+            && self.player.state() == State::Greeted
+            && matches!(ClientMsg::decode(bytes), Ok(ClientMsg::Join(_)))
+            && let Some(look) = self.look_up()
+        {
+            // It is joined when it is known where the player was, or refused when nobody can say.
+            let joins = look.map(move |(), actor: &mut Self, ctx: &mut Context<Self>| {
+                let said =
+                    if let FromSocket::Binary(bytes) = &msg { actor.read(bytes) } else { return };
+                actor.handle(PlayerInput::Said(said), None, ctx);
+            });
+            return ctx.wait(joins);
+        }
         let input = match msg {
             FromSocket::Binary(bytes) => PlayerInput::Said(self.read(&bytes)),
             FromSocket::Unsupported => PlayerInput::Said(Said::Unsupported),
@@ -586,10 +627,9 @@ impl Handler<FromSocket> for PlayerActor {
         let greets = matches!(input, PlayerInput::Said(Said::Hello(Ok(()))));
         let is_new = greets && self.player.state() == State::Connected;
         self.handle(input, None, ctx);
-        if let Some(places) = self.directory.places().filter(|_| is_new) {
+        if is_new && let Some(look) = self.look_up() {
             // What the client says next waits for it.
-            let load = actix::fut::wrap_future::<_, Self>(places.load(&self.subject));
-            ctx.wait(load.map(|last, actor, _| actor.last = last));
+            ctx.wait(look);
         }
     }
 }
@@ -609,6 +649,12 @@ impl PlayerActor {
     /// Looks at deadlines and at the client's queue, now and then.
     fn look(&mut self, ctx: &mut Context<Self>) {
         let queued = self.sink.queued();
+        if self.player.state() == State::InWorld
+            && let Some(look) = self.look_up()
+        {
+            // It came back while nobody could say.
+            ctx.spawn(look);
+        }
         self.keep_place(false);
         self.handle(PlayerInput::Timer { queued }, None, ctx);
         if let Some(turns) = self.turns.as_mut().filter(|turns| turns.is_waiting()) {

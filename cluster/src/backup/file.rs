@@ -129,7 +129,7 @@ impl<W: Write> Writer<W> {
     /// What the system says.
     pub fn players(&mut self, players: &[PlayerPlace]) -> Result<(), FileError> {
         let all: Vec<(&str, u64, u64, &Bytes)> =
-            players.iter().map(|p| (p.name.as_str(), p.epoch.0, 0, &p.place)).collect();
+            players.iter().map(|p| (p.name.as_str(), p.epoch.0, p.clock, &p.place)).collect();
         self.put(PLAYERS, &all)
     }
 
@@ -275,7 +275,7 @@ fn record(kind: u8, payload: &[u8], at: u64) -> Result<Option<Record>, FileError
         }
         PLAYERS => {
             let all: Vec<(String, u64, u64, Bytes)> = parse(payload, at)?;
-            let place = |(name, epoch, _, place)| PlayerPlace { name, epoch: Epoch(epoch), place };
+            let place = |(name, epoch, clock, place)| PlayerPlace { name, epoch: Epoch(epoch), clock, place };
             Record::Players(all.into_iter().map(place).collect())
         }
         LAYOUT => {
@@ -306,7 +306,7 @@ mod tests {
             |n: u64| Snapshot { epoch: Epoch(n), tick: Tick(n), state: vec![n as u8; 99].into() };
         let kept = Kept { newest: Some(snapshot(9)), previous: Some(snapshot(8)) };
         let ann =
-            PlayerPlace { name: "ann".into(), epoch: Epoch(3), place: Bytes::from_static(b"p") };
+            PlayerPlace { name: "ann".into(), epoch: Epoch(3), clock: 5, place: Bytes::from_static(b"p") };
         let layout =
             KeptLayout { scene: "city".into(), change: 2, data: Bytes::from_static(b"{}") };
         let mut writer = Writer::begin(Vec::new(), &about()).unwrap();

@@ -43,14 +43,21 @@ pub trait Checkpoints: Whole {
     /// [`CheckpointError`]; that there is none is none.
     fn load<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<Kept, CheckpointError>>;
 
+    /// Sets everything aside that is kept of a region: it is loaded no more, and its bytes stay in the store for
+    /// whoever looks into them. Gives how many snapshots.
+    ///
+    /// # Errors
+    /// [`CheckpointError`]; that there is none is none.
+    fn set_aside<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<u64, CheckpointError>>;
+
     /// The regions of which a snapshot is kept, in order.
     ///
     /// # Errors
     /// [`CheckpointError`].
     fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>>;
 
-    /// Keeps players' last places, all or none of them. What has a lower epoch than what is kept of
-    /// that player is passed over; of two of one player the newer counts. At most 10,000 at a time.
+    /// Keeps players' last places, all or none of them. What is older (by epoch, then by clock) than what is
+    /// kept of that player is passed over; of two of one player the newer counts. At most 10,000 at a time.
     ///
     /// # Errors
     /// [`CheckpointError`].
@@ -124,11 +131,19 @@ pub struct Snapshot {
 pub struct PlayerPlace {
     /// The player's name, 1 to 255 bytes.
     pub name: String,
-    /// Grows along the player's life, across regions and sessions: epochs of different regions do
-    /// not compare, so it is not a region's.
+    /// The number of the session that told it, which grows along the player's life: not a region's epoch.
     pub epoch: Epoch,
+    /// The cluster's clock when the player was there, milliseconds.
+    pub clock: u64,
     /// What was saved, at most 64 KiB.
     pub place: Bytes,
+}
+
+impl PlayerPlace {
+    /// By what places of one player are compared.
+    pub(crate) fn age(&self) -> (u64, u64) {
+        (self.epoch.0, self.clock)
+    }
 }
 
 /// Refuses what no store can keep.
@@ -151,9 +166,10 @@ pub(crate) fn check_places(places: &[PlayerPlace]) -> Result<(), CheckpointError
         let rule = format!("must be at most {PLAYERS_MAX} at a time");
         return Err(illegal("what is to be saved", found, rule));
     }
-    for PlayerPlace { name, epoch, place } in places {
+    for PlayerPlace { name, epoch, clock, place } in places {
         check_player(name)?;
         check_number("a player's epoch", epoch.0)?;
+        check_number("a player's clock", *clock)?;
         check_size(&format!("the place of player {name:?}"), place.len(), PLACE_MAX)?;
     }
     Ok(())
@@ -164,7 +180,7 @@ pub(crate) fn check_player(name: &str) -> Result<(), CheckpointError> {
     check_name("a player's name", name, PLAYER_NAME_MAX)
 }
 
-/// Of the places of each player the one that counts, ordered by name: the highest epoch, and of
+/// Of the places of each player the one that counts, ordered by name: the highest epoch and clock, and of
 /// these the last.
 pub(crate) fn newest_of_each(places: Vec<PlayerPlace>) -> Vec<PlayerPlace> {
     // As a book of last places tells them.
@@ -173,7 +189,7 @@ pub(crate) fn newest_of_each(places: Vec<PlayerPlace>) -> Vec<PlayerPlace> {
     }
     let mut newest: BTreeMap<String, PlayerPlace> = BTreeMap::new();
     for place in places {
-        if newest.get(&place.name).is_none_or(|now| now.epoch <= place.epoch) {
+        if newest.get(&place.name).is_none_or(|now| now.age() <= place.age()) {
             newest.insert(place.name.clone(), place);
         }
     }

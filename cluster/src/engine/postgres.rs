@@ -1,9 +1,11 @@
 //! Checkpoints of a cluster: PostgreSQL, 12 or later.
 //!
-//! One connection, kept by a task that makes it again with growing pauses. While there is none every
-//! request fails at once; whoever asks keeps what it has and asks again.
+//! A few connections to the server that takes writes, each made when it is needed. A request that fails
+//! says so; whoever asks keeps what it has and asks again. The tables are made by migrations (`schema.rs`).
 
 mod connection;
+mod failure;
+mod schema;
 mod secure;
 mod whole;
 
@@ -23,38 +25,13 @@ use super::checkpoints::{
     check_state, newest_of_each,
 };
 use super::{CheckpointError, RegionKey};
-use connection::{Connection, Demand, Schema};
+use connection::{Connections, Demand};
 use secure::Secure;
 
 pub use connection::Tls;
 
 /// How long one answer is waited for: a snapshot of 64 MiB takes a while.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-
-/// The tables. Two states of each region alternate, so that a save writes one only.
-static SCHEMA: Schema = Schema {
-    there: "SELECT to_regclass('purview_layouts') IS NOT NULL",
-    // Nodes that come at the same time would get into each other's way.
-    make: "
-BEGIN;
-SELECT pg_advisory_xact_lock(hashtext('purview schema'));
-CREATE TABLE IF NOT EXISTS purview_regions (
-    cluster text NOT NULL, scene text NOT NULL, region bigint NOT NULL, planes integer NOT NULL,
-    epoch bigint NOT NULL, tick bigint NOT NULL, slot smallint NOT NULL,
-    PRIMARY KEY (cluster, scene, region, planes));
-CREATE TABLE IF NOT EXISTS purview_states (
-    cluster text NOT NULL, scene text NOT NULL, region bigint NOT NULL, planes integer NOT NULL,
-    slot smallint NOT NULL, epoch bigint NOT NULL, tick bigint NOT NULL, state bytea NOT NULL,
-    PRIMARY KEY (cluster, scene, region, planes, slot));
-ALTER TABLE purview_states ALTER COLUMN state SET STORAGE EXTERNAL;
-CREATE TABLE IF NOT EXISTS purview_players (
-    cluster text NOT NULL, name text NOT NULL, epoch bigint NOT NULL, place bytea NOT NULL,
-    PRIMARY KEY (cluster, name));
-CREATE TABLE IF NOT EXISTS purview_layouts (
-    cluster text NOT NULL, scene text NOT NULL, change bigint NOT NULL, layout bytea NOT NULL,
-    PRIMARY KEY (cluster, scene));
-COMMIT",
-};
 
 /// No row: fenced. The same epoch and tick again keep their slot.
 const SAVE: &str = "
@@ -81,39 +58,53 @@ JOIN purview_states s USING (cluster, scene, region, planes)
 WHERE cluster = $1 AND scene = $2 AND region = $3 AND planes = $4
 ORDER BY s.slot <> r.slot";
 
+/// The region's own row stays, by which older ones are fenced.
+const SET_ASIDE: &str = "
+WITH moved AS (
+    DELETE FROM purview_states
+    WHERE cluster = $1 AND scene = $2 AND region = $3 AND planes = $4
+    RETURNING cluster, scene, region, planes, epoch, tick, state)
+INSERT INTO purview_quarantine (cluster, scene, region, planes, epoch, tick, state)
+SELECT * FROM moved
+ON CONFLICT (cluster, scene, region, planes, epoch, tick) DO UPDATE SET
+    state = excluded.state, since = now()";
+
 const REGIONS: &str = "
 SELECT scene, region, planes FROM purview_regions WHERE cluster = $1";
 
 const SAVE_PLAYERS: &str = "
-INSERT INTO purview_players AS p
-SELECT $1, n, e, w FROM unnest($2::text[], $3::bigint[], $4::bytea[]) AS new (n, e, w)
-ON CONFLICT (cluster, name) DO UPDATE SET epoch = excluded.epoch, place = excluded.place
-WHERE p.epoch <= excluded.epoch";
+INSERT INTO purview_players AS p (cluster, name, epoch, clock, place)
+SELECT $1, n, e, c, w FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bytea[])
+    AS new (n, e, c, w)
+ON CONFLICT (cluster, name) DO UPDATE SET
+    epoch = excluded.epoch, clock = excluded.clock, place = excluded.place
+WHERE (p.epoch, p.clock) <= (excluded.epoch, excluded.clock)";
 
 const LOAD_PLAYER: &str = "
-SELECT epoch, place FROM purview_players WHERE cluster = $1 AND name = $2";
+SELECT epoch, clock, place FROM purview_players WHERE cluster = $1 AND name = $2";
 
 const HIGHEST_EPOCH: &str = "
 SELECT coalesce(max(epoch), 0) FROM purview_regions WHERE cluster = $1";
 
-/// Checkpoints in a PostgreSQL. Clones share the connection.
+/// Checkpoints in a PostgreSQL. Clones share the connections.
 #[derive(Clone)]
 pub struct Postgres {
-    connection: Connection,
+    connections: Connections,
     cluster: String,
 }
 
 impl Postgres {
-    /// Connects to `url` (`postgres://user:password@host:port/database`, or in words) and makes the
-    /// tables if they are missing. What is kept belongs to `cluster`: clusters of different names
-    /// do not see each other. The connection is kept on the runtime on which this is called.
+    /// Connects to `url` (`postgres://user:password@host:port/database`, or in words) and
+    /// applies the migrations that are missing. It may name several hosts: the first that takes writes
+    /// counts. What is kept belongs to `cluster`: clusters of different names
+    /// do not see each other. Connections live on the runtime on which this is called.
     ///
     /// # Errors
     /// [`CheckpointError::Illegal`]: the URL; [`CheckpointError::Unreachable`] and
     /// [`CheckpointError::Refused`]: the first connection did not come about.
     pub async fn connect(url: &str, cluster: &str) -> Result<Postgres, CheckpointError> {
-        let connection = Connection::open(url, &SCHEMA, Demand::AsTheAddressSays, NoTls).await?;
-        Ok(Postgres { connection, cluster: cluster.into() })
+        let connections = Connections::open(url, Demand::AsTheAddressSays, NoTls).await?;
+        Ok(Postgres { connections, cluster: cluster.into() })
     }
 
     /// The same, with certificates on both sides: a database that does not speak TLS is not talked to.
@@ -142,13 +133,8 @@ impl Postgres {
         T::TlsConnect: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        let connection = Connection::open(url, &SCHEMA, Demand::Encrypted, tls).await?;
-        Ok(Postgres { connection, cluster: cluster.into() })
-    }
-
-    /// Whether there is a connection now.
-    pub fn is_connected(&self) -> bool {
-        self.connection.is_up()
+        let connections = Connections::open(url, Demand::Encrypted, tls).await?;
+        Ok(Postgres { connections, cluster: cluster.into() })
     }
 }
 
@@ -216,14 +202,14 @@ impl Postgres {
         let (cluster, asked) = (&self.cluster, "save a region");
         let (e, t) = (signed(epoch.0), signed(tick.0));
         let saved = self
-            .connection
+            .connections
             .query(asked, SAVE, &[cluster, &scene, &region, &planes, &e, &t, &state])
             .await?;
         if !saved.is_empty() {
             return Ok(Saved::Ok);
         }
         let key: [&(dyn ToSql + Sync); 4] = [cluster, &scene, &region, &planes];
-        let by = self.connection.query(asked, FENCED_BY, &key).await?;
+        let by = self.connections.query(asked, FENCED_BY, &key).await?;
         match by.first() {
             Some(row) => {
                 Ok(Saved::Fenced { by: Epoch(unsigned(row, 0)?), tick: Tick(unsigned(row, 1)?) })
@@ -237,16 +223,16 @@ impl Postgres {
 
     async fn save_places(&self, places: Vec<PlayerPlace>) -> Result<PlayersSaved, CheckpointError> {
         check_places(&places)?;
-        let (mut names, mut epochs, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
-        for PlayerPlace { name, epoch, place } in newest_of_each(places) {
+        let (mut names, mut bytes) = (Vec::new(), Vec::new());
+        let (mut epochs, mut clocks) = (Vec::new(), Vec::new());
+        for PlayerPlace { name, epoch, clock, place } in newest_of_each(places) {
             names.push(name);
             epochs.push(signed(epoch.0));
+            clocks.push(signed(clock));
             bytes.push(place.to_vec());
         }
-        let kept = self
-            .connection
-            .execute("save players", SAVE_PLAYERS, &[&self.cluster, &names, &epochs, &bytes])
-            .await?;
+        let new: [&(dyn ToSql + Sync); 5] = [&self.cluster, &names, &epochs, &clocks, &bytes];
+        let kept = self.connections.execute("save players", SAVE_PLAYERS, &new).await?;
         let kept = usize::try_from(kept).unwrap_or(names.len()).min(names.len());
         Ok(PlayersSaved { kept, fenced: names.len() - kept })
     }
@@ -267,7 +253,7 @@ impl Checkpoints for Postgres {
         async move {
             let Columns { scene, region, planes } = key.into();
             let key: [&(dyn ToSql + Sync); 4] = [&self.cluster, &scene, &region, &planes];
-            let rows = self.connection.query("load a region", LOAD, &key).await?;
+            let rows = self.connections.query("load a region", LOAD, &key).await?;
             let mut snapshots = rows.iter().map(snapshot);
             let mut next = || snapshots.next().transpose();
             Ok(Kept { newest: next()?, previous: next()? })
@@ -275,9 +261,18 @@ impl Checkpoints for Postgres {
         .boxed()
     }
 
+    fn set_aside<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<u64, CheckpointError>> {
+        async move {
+            let Columns { scene, region, planes } = key.into();
+            let key: [&(dyn ToSql + Sync); 4] = [&self.cluster, &scene, &region, &planes];
+            self.connections.execute("set a region's snapshots aside", SET_ASIDE, &key).await
+        }
+        .boxed()
+    }
+
     fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>> {
         async move {
-            let rows = self.connection.query("list regions", REGIONS, &[&self.cluster]).await?;
+            let rows = self.connections.query("list regions", REGIONS, &[&self.cluster]).await?;
             let mut keys = rows.iter().map(region).collect::<Result<Vec<_>, _>>()?;
             keys.sort();
             Ok(keys)
@@ -299,12 +294,13 @@ impl Checkpoints for Postgres {
         async move {
             check_player(name)?;
             let key: [&(dyn ToSql + Sync); 2] = [&self.cluster, &name];
-            let rows = self.connection.query("load a player", LOAD_PLAYER, &key).await?;
+            let rows = self.connections.query("load a player", LOAD_PLAYER, &key).await?;
             let Some(row) = rows.first() else { return Ok(None) };
-            let place: &[u8] = get(row, 1)?;
+            let place: &[u8] = get(row, 2)?;
             Ok(Some(PlayerPlace {
                 name: name.into(),
                 epoch: Epoch(unsigned(row, 0)?),
+                clock: unsigned(row, 1)?,
                 place: Bytes::copy_from_slice(place),
             }))
         }
@@ -314,7 +310,7 @@ impl Checkpoints for Postgres {
     fn highest_epoch(&self) -> BoxFuture<'_, Result<Epoch, CheckpointError>> {
         async move {
             let asked = "say its highest epoch";
-            let rows = self.connection.query(asked, HIGHEST_EPOCH, &[&self.cluster]).await?;
+            let rows = self.connections.query(asked, HIGHEST_EPOCH, &[&self.cluster]).await?;
             rows.first().map_or(Ok(Epoch(0)), |row| Ok(Epoch(unsigned(row, 0)?)))
         }
         .boxed()

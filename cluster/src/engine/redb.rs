@@ -25,8 +25,12 @@ type States = TableDefinition<'static, &'static str, (u64, u64, &'static [u8])>;
 const NEWEST: States = TableDefinition::new("newest");
 const PREVIOUS: States = TableDefinition::new("previous");
 
-/// Epoch and place by the player's name.
-const PLAYERS: TableDefinition<'static, &str, (u64, &[u8])> = TableDefinition::new("players");
+/// The same of what was set aside, by the region's name and, behind a `#`, epoch and tick.
+const ASIDE: States = TableDefinition::new("set_aside");
+
+/// Epoch, clock and place by the player's name.
+const PLAYERS: TableDefinition<'static, &str, (u64, u64, &[u8])> =
+    TableDefinition::new("last_places");
 
 /// Counts, by their names.
 const COUNTS: TableDefinition<'static, &str, u64> = TableDefinition::new("counts");
@@ -56,6 +60,7 @@ impl Redb {
         redb.write("make its tables", |txn| {
             txn.open_table(NEWEST)?;
             txn.open_table(PREVIOUS)?;
+            txn.open_table(ASIDE)?;
             txn.open_table(PLAYERS)?;
             txn.open_table(COUNTS)?;
             txn.open_table(whole::LAYOUTS)?;
@@ -184,6 +189,11 @@ impl Checkpoints for Redb {
         })
     }
 
+    fn set_aside<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<u64, CheckpointError>> {
+        let (key, asked) = (key.to_string(), "set a region's snapshots aside");
+        self.blocking(asked, move |redb| redb.write(asked, |txn| set_aside(txn, &key)))
+    }
+
     fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>> {
         let asked = "list regions";
         self.blocking(asked, move |redb| {
@@ -224,10 +234,10 @@ impl Checkpoints for Redb {
         self.blocking(asked, move |redb| {
             redb.read(asked, |txn| {
                 let found = txn.open_table(PLAYERS)?.get(name.as_str())?.map(|found| {
-                    let (epoch, place) = found.value();
-                    (Epoch(epoch), Bytes::copy_from_slice(place))
+                    let (epoch, clock, place) = found.value();
+                    (Epoch(epoch), clock, Bytes::copy_from_slice(place))
                 });
-                Ok(found.map(|(epoch, place)| PlayerPlace { name, epoch, place }))
+                Ok(found.map(|(epoch, clock, place)| PlayerPlace { name, epoch, clock, place }))
             })
         })
     }
@@ -237,8 +247,10 @@ impl Checkpoints for Redb {
         self.blocking(asked, move |redb| {
             redb.read(asked, |txn| {
                 let mut highest = 0;
-                for entry in txn.open_table(NEWEST)?.iter()? {
-                    highest = highest.max(entry?.1.value().0);
+                for table in [NEWEST, ASIDE] {
+                    for entry in txn.open_table(table)?.iter()? {
+                        highest = highest.max(entry?.1.value().0);
+                    }
                 }
                 Ok(Epoch(highest))
             })
@@ -269,18 +281,33 @@ fn save(
     Ok(Saved::Ok)
 }
 
+fn set_aside(txn: &redb::WriteTransaction, key: &str) -> Result<u64, redb::Error> {
+    let (mut aside, mut moved) = (txn.open_table(ASIDE)?, 0);
+    for table in [NEWEST, PREVIOUS] {
+        if let Some(kept) = txn.open_table(table)?.remove(key)? {
+            let (epoch, tick, state) = kept.value();
+            aside.insert(format!("{key}#{epoch}.{tick}").as_str(), (epoch, tick, state))?;
+            moved += 1;
+        }
+    }
+    Ok(moved)
+}
+
 fn save_players(
     txn: &redb::WriteTransaction,
     places: Vec<PlayerPlace>,
 ) -> Result<PlayersSaved, redb::Error> {
     let mut table = txn.open_table(PLAYERS)?;
     let mut saved = PlayersSaved::default();
-    for PlayerPlace { name, epoch, place } in newest_of_each(places) {
-        let now = table.get(name.as_str())?.map(|found| found.value().0);
-        if now.is_some_and(|now| now > epoch.0) {
+    for new in newest_of_each(places) {
+        let now = table.get(new.name.as_str())?.map(|found| {
+            let (epoch, clock, _) = found.value();
+            (epoch, clock)
+        });
+        if now.is_some_and(|now| now > new.age()) {
             saved.fenced += 1;
         } else {
-            table.insert(name.as_str(), (epoch.0, &*place))?;
+            table.insert(new.name.as_str(), (new.epoch.0, new.clock, &*new.place))?;
             saved.kept += 1;
         }
     }

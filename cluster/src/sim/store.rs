@@ -276,6 +276,14 @@ impl Checkpoints for Memory {
         .boxed()
     }
 
+    fn set_aside<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<u64, CheckpointError>> {
+        let moved = |keeping: &mut Keeping| {
+            let kept = keeping.regions.remove(key).unwrap_or_default();
+            kept.newest.iter().chain(&kept.previous).count() as u64
+        };
+        self.ask("set snapshots aside", moved).boxed()
+    }
+
     fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>> {
         self.ask("list snapshots", |keeping| keeping.regions.keys().cloned().collect()).boxed()
     }
@@ -290,7 +298,7 @@ impl Checkpoints for Memory {
                 let mut saved = PlayersSaved::default();
                 for place in newest_of_each(places) {
                     match keeping.players.get_mut(&place.name) {
-                        Some(known) if known.epoch > place.epoch => {
+                        Some(known) if known.age() > place.age() => {
                             saved.fenced += 1;
                             continue;
                         }

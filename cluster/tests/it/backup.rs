@@ -32,6 +32,7 @@ async fn fill(store: &dyn Checkpoints) {
     let place = |n: u64| PlayerPlace {
         name: format!("player \u{e9} {n}"),
         epoch: Epoch(n + 1),
+        clock: n * 3,
         place: vec![n as u8; 40].into(),
     };
     store.save_players((0..2_500).map(place).collect()).await.unwrap();

@@ -6,6 +6,7 @@ mod checkpoints;
 mod etcd;
 mod leader;
 mod ownership;
+mod postgres;
 mod proxy;
 mod servers;
 mod shelf;

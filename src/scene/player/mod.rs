@@ -218,6 +218,11 @@ impl Player {
         self.known.last_place(ServerMs(self.tick.0.saturating_mul(tick_ms.into())))
     }
 
+    /// The newest tick that a region told of.
+    pub fn last_tick(&self) -> Tick {
+        self.tick
+    }
+
     /// Whom the client is shown, in the order of their ids.
     pub fn shown(&self) -> &[EntityId] {
         &self.shown

@@ -91,6 +91,8 @@ pub enum Problem {
     Gone,
     #[error("the player was not found in time: try again, or join anew")]
     NotFound,
+    #[error("where the player was last cannot be read now: join again")]
+    LastPlace,
     #[error("the resume token does not hold: {0}")]
     Ticket(String),
 }

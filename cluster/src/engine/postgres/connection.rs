@@ -1,68 +1,65 @@
-//! One connection to PostgreSQL that comes back by itself.
+//! Connections to the PostgreSQL that takes writes: a pool of a few, each made when it is needed.
+//!
+//! A request whose connection has ended, or leads to a server that takes no writes any more (SQLSTATE
+//! 25006, after a fail-over), is asked once more on a new connection. The address may name several hosts:
+//! the first one that takes writes is used. A request that is given up is cancelled on the server, and its
+//! connection is closed: it would answer the next request late.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
-use tokio::task::{AbortHandle, JoinHandle};
+use deadpool_postgres::{
+    Connect, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod,
+    Runtime,
+};
+use futures::future::{BoxFuture, FutureExt};
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Error, Row, Socket};
+use tokio_postgres::{CancelToken, Client, Config, Error, Row, Socket};
 
-use super::ANSWER_LIMIT;
+use super::failure::{Failed, whole};
+use super::{ANSWER_LIMIT, schema};
 use crate::engine::CheckpointError;
 
-/// How long a connection may take to come about, with the tables.
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// Most connections of a process.
+pub const CONNECTIONS: usize = 6;
 
-/// Shortest and longest pause before the connection is made again.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+/// How long one host may take to let a connection in.
+const HOST_LIMIT: Duration = Duration::from_secs(3);
+
+/// How long the rest of a connection may take.
+const LOGIN_LIMIT: Duration = Duration::from_secs(5);
 
 /// After how long without an answer the system gives a connection up.
 const SILENCE_LIMIT: Duration = Duration::from_secs(10);
 
-/// The connection, or none for now. Clones share it; with the last the keeping ends.
+/// How long a request to cancel may take.
+const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+
+/// How often one request is asked before its failure is told.
+const TRIES: usize = 3;
+
+/// The connections. Clones share them.
 #[derive(Clone)]
-pub struct Connection {
-    now: watch::Receiver<State>,
+pub struct Connections {
+    pool: Pool,
     name: Arc<str>,
-    keeping: Arc<Keeping>,
-}
-
-#[derive(Clone)]
-enum State {
-    Up(Arc<Client>),
-    /// Why there is none.
-    Down(Arc<str>),
-}
-
-/// The task that keeps it, which ends with this.
-struct Keeping {
-    task: AbortHandle,
-    /// Tells the task that the connection is of no use any more.
-    broken: Arc<Notify>,
-}
-
-impl Drop for Keeping {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    cancel: Arc<dyn Cancel>,
+    /// Whether the tables are as this release wants them.
+    migrated: Arc<Mutex<bool>>,
+    /// Where connections live.
+    home: Handle,
 }
 
 /// What makes encrypted connections, or plain ones.
 pub trait Tls: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static {}
 
 impl<T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static> Tls for T {}
-
-/// The tables, and how to see whether they are there.
-pub struct Schema {
-    /// Gives a row with `true` if they are.
-    pub there: &'static str,
-    pub make: &'static str,
-}
 
 /// What connections must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,58 +69,67 @@ pub enum Demand {
     Encrypted,
 }
 
-impl Connection {
-    /// Connects, makes the tables, and stays connected from then on.
+/// What a request wants to know.
+#[derive(Debug, Clone, Copy)]
+enum Want {
+    Rows,
+    Count,
+}
+
+/// How connections are made: everything that the address and the demand say.
+fn settings(url: &str, demand: Demand) -> Result<Config, CheckpointError> {
+    let mut config: Config = url.parse().map_err(|e: Error| CheckpointError::Illegal {
+        what: "the address of PostgreSQL".into(),
+        found: whole(&e),
+        rule: "must be postgres://user:password@host:port/database".into(),
+    })?;
+    // A socket of this machine's own is nobody else's to read.
+    let remote = config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_)));
+    if demand == Demand::Encrypted && remote {
+        config.ssl_mode(SslMode::Require);
+    }
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    config.connect_timeout(HOST_LIMIT).tcp_user_timeout(SILENCE_LIMIT);
+    config.keepalives_idle(SILENCE_LIMIT).application_name("purview");
+    Ok(config)
+}
+
+impl Connections {
+    /// Connects, and brings the tables to what this release wants.
     pub async fn open<T: Tls>(
         url: &str,
-        schema: &'static Schema,
         demand: Demand,
         tls: T,
-    ) -> Result<Connection, CheckpointError>
+    ) -> Result<Connections, CheckpointError>
     where
         T::Stream: Send,
         T::TlsConnect: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        let mut config: Config = url.parse().map_err(|e: Error| CheckpointError::Illegal {
-            what: "the address of PostgreSQL".into(),
-            found: whole(&e),
-            rule: "must be postgres://user:password@host:port/database".into(),
-        })?;
-        // A socket of this machine's own is nobody else's to read.
-        let remote = config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_)));
-        if demand == Demand::Encrypted && remote {
-            config.ssl_mode(SslMode::Require);
-        }
-        config.connect_timeout(CONNECT_LIMIT).tcp_user_timeout(SILENCE_LIMIT);
-        config.keepalives_idle(SILENCE_LIMIT).application_name("purview");
+        let config = settings(url, demand)?;
         let name: Arc<str> = name(&config).into();
-        let first = connect(&config, schema, tls.clone()).await;
-        let (client, mut driver) = first.map_err(|e| e.told(&name, "connect"))?;
-        let (tell, now) = watch::channel(State::Up(Arc::new(client)));
-        let broken = Arc::new(Notify::new());
-        let given_up = broken.clone();
-        let keeping = tokio::spawn(async move {
-            loop {
-                let cause = tokio::select! {
-                    cause = driver.ended() => cause,
-                    () = given_up.notified() => "it does not answer".into(),
-                };
-                drop(driver);
-                tracing::warn!(cause, "the connection to PostgreSQL ended");
-                tell.send_replace(State::Down(cause.into()));
-                let again = reconnect(&config, schema, &tls, &tell).await;
-                driver = again.1;
-                tell.send_replace(State::Up(Arc::new(again.0)));
-                tracing::info!("connected to PostgreSQL again");
-            }
-        });
-        let keeping = Arc::new(Keeping { task: keeping.abort_handle(), broken });
-        Ok(Connection { now, name, keeping })
-    }
-
-    pub fn is_up(&self) -> bool {
-        matches!(&*self.now.borrow(), State::Up(client) if !client.is_closed())
+        let home = Handle::current();
+        let limit = HOST_LIMIT * config.get_hosts().len().max(1) as u32 + LOGIN_LIMIT;
+        let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let maker = Maker { tls: tls.clone(), home: home.clone() };
+        let pool = Pool::builder(Manager::from_connect(config, maker, how))
+            .max_size(CONNECTIONS)
+            .create_timeout(Some(limit))
+            .post_create(Hook::async_fn(|client, _| {
+                limit_statements(client).map(|set| set.map_err(HookError::Backend)).boxed()
+            }))
+            .runtime(Runtime::Tokio1)
+            .build();
+        let pool = pool.map_err(|e| CheckpointError::Refused {
+            store: name.to_string(),
+            asked: "connect",
+            cause: e.to_string(),
+        })?;
+        let cancel = Arc::new(Canceller(tls));
+        let opened = Connections { pool, name, cancel, migrated: Arc::default(), home };
+        let ready = opened.ready().await;
+        ready.map_err(|failed| failed.told(&opened.name, "connect"))?;
+        Ok(opened)
     }
 
     pub async fn query(
@@ -132,7 +138,7 @@ impl Connection {
         sql: &str,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, CheckpointError> {
-        self.ask(asked, |client| async move { client.query(sql, params).await }).await
+        self.ask(asked, sql, params, Want::Rows).await.map(|(rows, _)| rows)
     }
 
     pub async fn execute(
@@ -141,138 +147,205 @@ impl Connection {
         sql: &str,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<u64, CheckpointError> {
-        self.ask(asked, |client| async move { client.execute(sql, params).await }).await
+        self.ask(asked, sql, params, Want::Count).await.map(|(_, count)| count)
     }
 
-    async fn ask<T, F: Future<Output = Result<T, Error>>>(
+    async fn ask(
         &self,
         asked: &'static str,
-        request: impl FnOnce(Arc<Client>) -> F,
-    ) -> Result<T, CheckpointError> {
-        let state = self.now.borrow().clone();
-        let failed = match state {
-            State::Down(cause) => Failed::Unreachable(cause.to_string()),
-            State::Up(client) => match timeout(ANSWER_LIMIT, request(client)).await {
-                Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(e)) => failed(&e),
-                Err(_) => {
-                    self.keeping.broken.notify_one();
-                    Failed::Unreachable(format!("no answer within {ANSWER_LIMIT:?}"))
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+        want: Want,
+    ) -> Result<(Vec<Row>, u64), CheckpointError> {
+        let late = |_| Failed::Unreachable(format!("no answer within {ANSWER_LIMIT:?}"));
+        let answer = timeout(ANSWER_LIMIT, self.try_often(sql, params, want)).await.map_err(late);
+        answer.flatten().map_err(|failed| failed.told(&self.name, asked))
+    }
+
+    async fn try_often(
+        &self,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+        want: Want,
+    ) -> Result<(Vec<Row>, u64), Failed> {
+        let mut tries = 1;
+        loop {
+            let failed = match self.try_once(sql, params, want).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            match &failed {
+                Failed::ReadOnly(cause) => {
+                    tracing::warn!(cause, "PostgreSQL takes no writes: connecting anew");
+                    self.pool.retain(|_, _| false);
                 }
-            },
-        };
-        Err(failed.told(&self.name, asked))
-    }
-}
-
-/// What reads and writes the connection; it ends with this.
-struct Driver(JoinHandle<Result<(), Error>>);
-
-impl Driver {
-    /// Waits until it ends, and why it did.
-    async fn ended(&mut self) -> String {
-        match (&mut self.0).await {
-            Ok(Ok(())) => "it was closed".into(),
-            Ok(Err(e)) => whole(&e),
-            Err(e) => e.to_string(),
-        }
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-async fn connect<T: Tls>(
-    config: &Config,
-    schema: &Schema,
-    tls: T,
-) -> Result<(Client, Driver), Failed>
-where
-    T::Stream: Send,
-    T::TlsConnect: Send,
-    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-{
-    let connecting = async {
-        let (client, connection) = config.connect(tls).await.map_err(|e| failed(&e))?;
-        let driver = Driver(tokio::spawn(connection));
-        let there = client.query_one(schema.there, &[]).await.map_err(|e| failed(&e))?;
-        if !there.try_get::<_, bool>(0).map_err(|e| failed(&e))? {
-            client.batch_execute(schema.make).await.map_err(|e| failed(&e))?;
-        }
-        Ok((client, driver))
-    };
-    let late = |_| Failed::Unreachable(format!("no connection within {CONNECT_LIMIT:?}"));
-    timeout(CONNECT_LIMIT, connecting).await.map_err(late)?
-}
-
-/// Tries until there is a connection.
-async fn reconnect<T: Tls>(
-    config: &Config,
-    schema: &Schema,
-    tls: &T,
-    tell: &watch::Sender<State>,
-) -> (Client, Driver)
-where
-    T::Stream: Send,
-    T::TlsConnect: Send,
-    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-{
-    let mut pause = PAUSE.0;
-    loop {
-        match connect(config, schema, tls.clone()).await {
-            Ok(connected) => return connected,
-            Err(Failed::Unreachable(cause) | Failed::Refused(cause)) => {
-                tracing::debug!(cause, "no connection to PostgreSQL");
-                tell.send_replace(State::Down(cause.into()));
+                Failed::NoTable(_) => *self.migrated.lock().await = false,
+                Failed::Closed(_) => {}
+                Failed::Unreachable(_) | Failed::Refused(_) => return Err(failed),
+            }
+            tries += 1;
+            if tries > TRIES {
+                return Err(failed);
             }
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(PAUSE.1);
     }
-}
 
-/// Why a request failed.
-enum Failed {
-    /// It may do another time.
-    Unreachable(String),
-    Refused(String),
-}
-
-impl Failed {
-    fn told(self, store: &str, asked: &'static str) -> CheckpointError {
-        let store = store.to_owned();
-        match self {
-            Failed::Unreachable(cause) => CheckpointError::Unreachable { store, asked, cause },
-            Failed::Refused(cause) => CheckpointError::Refused { store, asked, cause },
+    async fn try_once(
+        &self,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+        want: Want,
+    ) -> Result<(Vec<Row>, u64), Failed> {
+        self.ready().await?;
+        let lent = self.lend().await?;
+        let answer = match (lent.client.as_ref(), want) {
+            (None, _) => return Err(Failed::Unreachable("no connection".into())),
+            (Some(client), Want::Rows) => rows(client, sql, params).await.map(|rows| (rows, 0)),
+            (Some(client), Want::Count) => {
+                count(client, sql, params).await.map(|count| (Vec::new(), count))
+            }
+        };
+        let answer = answer.map_err(|e| Failed::from(&e));
+        match &answer {
+            Ok(_) | Err(Failed::Refused(_) | Failed::NoTable(_)) => lent.give_back(),
+            Err(_) => lent.close(),
         }
+        answer
+    }
+
+    /// A connection, of which `self` is told what becomes of it.
+    async fn lend(&self) -> Result<Lent, Failed> {
+        let client = self.pool.get().await.map_err(|e| match e {
+            PoolError::Backend(e) => Failed::from(&e),
+            // A connection that ended as it was made is not worth another try at once.
+            other => Failed::Unreachable(other.to_string()),
+        });
+        let client = client.map_err(|failed| match failed {
+            Failed::Closed(cause) => Failed::Unreachable(cause),
+            failed => failed,
+        })?;
+        Ok(Lent { client: Some(client), cancel: self.cancel.clone(), home: self.home.clone() })
+    }
+
+    /// Brings the tables to what this release wants, if that is not done yet.
+    async fn ready(&self) -> Result<(), Failed> {
+        let mut migrated = self.migrated.lock().await;
+        if *migrated {
+            return Ok(());
+        }
+        let mut lent = self.lend().await?;
+        let Some(client) = lent.client.take() else { return Ok(()) };
+        // Taken out of the pool: with its end the lock ends that it holds.
+        let mut client = Object::take(client);
+        // A migration that was begun goes on, whoever asked for it.
+        let done = self.home.spawn(async move { schema::migrate(&mut client).await }).await;
+        done.map_err(|e| Failed::Refused(format!("the tables cannot be changed: {e}")))??;
+        *migrated = true;
+        Ok(())
     }
 }
 
-fn failed(error: &Error) -> Failed {
-    let Some(said) = error.as_db_error() else { return Failed::Unreachable(whole(error)) };
-    let code = said.code();
-    // By class: connection, rolled back, resources, in use, ended by the operator, system.
-    let passes = ["08", "40", "53", "55", "57", "58"];
-    let cause = format!("{} ({})", said.message(), code.code());
-    if passes.iter().any(|class| code.code().starts_with(class)) {
-        Failed::Unreachable(cause)
-    } else {
-        Failed::Refused(cause)
+async fn rows(
+    client: &Object,
+    sql: &str,
+    params: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<Row>, Error> {
+    let statement = client.prepare_cached(sql).await?;
+    client.query(&statement, params).await
+}
+
+async fn count(client: &Object, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<u64, Error> {
+    let statement = client.prepare_cached(sql).await?;
+    client.execute(&statement, params).await
+}
+
+/// The server gives up what nobody waits for any more.
+async fn limit_statements(client: &Client) -> Result<(), Error> {
+    let set = format!("SET statement_timeout = {}", ANSWER_LIMIT.as_millis());
+    client.batch_execute(&set).await
+}
+
+/// A connection that is in use.
+struct Lent {
+    client: Option<Object>,
+    cancel: Arc<dyn Cancel>,
+    home: Handle,
+}
+
+impl Lent {
+    fn give_back(mut self) {
+        drop(self.client.take());
+    }
+
+    fn close(mut self) {
+        drop(self.client.take().map(Object::take));
     }
 }
 
-/// An error with its causes.
-fn whole(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(e) = cause {
-        text = format!("{text}: {e}");
-        cause = e.source();
+/// Whoever asked has gone without an answer.
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let Some(client) = self.client.take() else { return };
+        let cancelled = self.cancel.cancel(client.cancel_token());
+        let client = Object::take(client);
+        self.home.spawn(async move {
+            if timeout(CANCEL_LIMIT, cancelled).await.is_err() {
+                tracing::debug!("a request to PostgreSQL could not be cancelled");
+            }
+            drop(client);
+        });
     }
-    text
+}
+
+/// Asks a server to end what it is doing for a connection.
+trait Cancel: Send + Sync {
+    fn cancel(&self, token: CancelToken) -> BoxFuture<'static, ()>;
+}
+
+struct Canceller<T>(T);
+
+impl<T: Tls> Cancel for Canceller<T>
+where
+    T::Stream: Send,
+    T::TlsConnect: Send,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+{
+    fn cancel(&self, token: CancelToken) -> BoxFuture<'static, ()> {
+        let tls = self.0.clone();
+        async move {
+            if let Err(error) = token.cancel_query(tls).await {
+                tracing::debug!(%error, "a request to PostgreSQL could not be cancelled");
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Makes connections that live on one runtime, whoever asks for them.
+struct Maker<T> {
+    tls: T,
+    home: Handle,
+}
+
+impl<T: Tls> Connect for Maker<T>
+where
+    T::Stream: Send,
+    T::TlsConnect: Send,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+{
+    fn connect(&self, config: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), Error>> {
+        let (tls, config, home) = (self.tls.clone(), config.clone(), self.home.clone());
+        async move {
+            let (client, connection) = config.connect(tls).await?;
+            let driver = home.spawn(async move {
+                if let Err(e) = connection.await {
+                    tracing::warn!(cause = whole(&e), "a connection to PostgreSQL ended");
+                }
+            });
+            Ok((client, driver))
+        }
+        .boxed()
+    }
 }
 
 /// Where it is, without the password.

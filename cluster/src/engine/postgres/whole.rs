@@ -17,7 +17,7 @@ const LAYOUTS: &str = "
 SELECT scene, change, layout FROM purview_layouts WHERE cluster = $1 ORDER BY scene COLLATE \"C\"";
 
 const PLAYERS: &str = "
-SELECT name, epoch, place FROM purview_players
+SELECT name, epoch, clock, place FROM purview_players
 WHERE cluster = $1 AND name > $2 ORDER BY name LIMIT $3";
 
 /// All or nothing: it is one statement.
@@ -35,7 +35,7 @@ impl Whole for Postgres {
             let (change, data) = (signed(change), data.to_vec());
             let asked = "save a layout";
             let saved = self
-                .connection
+                .connections
                 .execute(asked, SAVE_LAYOUT, &[&self.cluster, &scene, &change, &data])
                 .await?;
             Ok(saved > 0)
@@ -45,7 +45,7 @@ impl Whole for Postgres {
 
     fn layouts(&self) -> BoxFuture<'_, Result<Vec<KeptLayout>, CheckpointError>> {
         async move {
-            let rows = self.connection.query("list layouts", LAYOUTS, &[&self.cluster]).await?;
+            let rows = self.connections.query("list layouts", LAYOUTS, &[&self.cluster]).await?;
             let layout = |row| -> Result<KeptLayout, CheckpointError> {
                 let data: &[u8] = get(row, 2)?;
                 let (scene, change) = (get(row, 0)?, unsigned(row, 1)?);
@@ -65,12 +65,13 @@ impl Whole for Postgres {
             let most = i64::try_from(most.min(PAGE_MAX)).unwrap_or(i64::MAX);
             let asked = "list players";
             let rows =
-                self.connection.query(asked, PLAYERS, &[&self.cluster, &after, &most]).await?;
+                self.connections.query(asked, PLAYERS, &[&self.cluster, &after, &most]).await?;
             let player = |row| -> Result<PlayerPlace, CheckpointError> {
-                let place: &[u8] = get(row, 2)?;
+                let place: &[u8] = get(row, 3)?;
                 Ok(PlayerPlace {
                     name: get(row, 0)?,
                     epoch: Epoch(unsigned(row, 1)?),
+                    clock: unsigned(row, 2)?,
                     place: Bytes::copy_from_slice(place),
                 })
             };
@@ -89,7 +90,7 @@ impl Whole for Postgres {
 
     fn erase(&self) -> BoxFuture<'_, Result<(), CheckpointError>> {
         async move {
-            self.connection.execute("erase everything", ERASE, &[&self.cluster]).await.map(drop)
+            self.connections.execute("erase everything", ERASE, &[&self.cluster]).await.map(drop)
         }
         .boxed()
     }

@@ -61,9 +61,9 @@ impl Whole for Redb {
                 let from = (std::ops::Bound::Excluded(after.as_str()), std::ops::Bound::Unbounded);
                 let all = table.range::<&str>(from)?.take(most.min(PAGE_MAX)).map(|entry| {
                     let (name, found) = entry?;
-                    let (epoch, place) = found.value();
+                    let (epoch, clock, place) = found.value();
                     let (name, place) = (name.value().to_owned(), Bytes::copy_from_slice(place));
-                    Ok(PlayerPlace { name, epoch: Epoch(epoch), place })
+                    Ok(PlayerPlace { name, epoch: Epoch(epoch), clock, place })
                 });
                 all.collect()
             })

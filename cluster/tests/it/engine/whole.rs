@@ -59,7 +59,7 @@ async fn layouts_are_there_when_it_is_opened_again(mut shelf: Shelf) {
 
 fn place(n: usize) -> PlayerPlace {
     let place = format!("at {n}").into();
-    PlayerPlace { name: format!("player {n:03}"), epoch: Epoch(n as u64), place }
+    PlayerPlace { name: format!("player {n:03}"), epoch: Epoch(n as u64), clock: 7, place }
 }
 
 async fn all_players_are_told_page_by_page(shelf: Shelf) {
