@@ -40,7 +40,9 @@ pub enum DataError {
     /// Neither the newest checkpoint of a region nor the one before it is sound.
     #[error(
         "region {region}: its checkpoint cannot be read: {newest}, nor the one before it: {previous}; \
-         restore server.data_dir from a copy, or begin with an empty one"
+         restore server.data_dir from a copy, or set the region's checkpoints aside and start it empty: \
+         `purview ctl region R{} empty --data-dir DIR`",
+        .region.region
     )]
     Unsound {
         /// The region.
@@ -131,7 +133,7 @@ impl Durable {
         }
         let tick_ms = scenes.first().map_or(100, |scene| scene.tick_ms);
         let ticks = every.as_millis().div_ceil(u128::from(tick_ms.max(1))) as u64;
-        let shelf = Arc::new(Shelf::new(ticks));
+        let shelf = Arc::new(Shelf::new(ticks, Duration::from_millis(tick_ms.into())));
         let archive = Some(shelf.clone() as Arc<dyn Archive>);
         let process = Process { number, clock, fence: None, archive };
         let home = tokio::runtime::Handle::current().into();

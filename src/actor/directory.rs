@@ -42,6 +42,13 @@ pub trait Archive: Debug + Send + Sync {
 
     /// Takes one, at once: a region's tick waits for it.
     fn keep(&self, snapshot: RegionSnapshot);
+
+    /// The oldest tick of all checkpoints from which regions of this process would go on; `None`: that is
+    /// not known. While the store is away it stands for those of other processes, too.
+    fn oldest(&self) -> Option<Tick>;
+
+    /// A region does not run here any more under this epoch.
+    fn forget(&self, region: RegionId, epoch: Epoch);
 }
 
 /// Who is told what regions of a process do, for example a simulator that judges it.

@@ -89,6 +89,7 @@ impl RegionActor {
         // Whoever asked may have given up just now: until here nothing has changed.
         let Some(Leaving { to, tell }) = depart.begin() else { return };
         let checkpoint = self.region.checkpoint();
+        let epoch = self.region.epoch();
         let snapshot = match std::mem::replace(&mut self.region, empty).freeze() {
             Ok(snapshot) => snapshot,
             Err(back) => {
@@ -97,6 +98,9 @@ impl RegionActor {
                 return;
             }
         };
+        if let Some(archive) = self.directory.archive() {
+            archive.forget(id, epoch);
+        }
         let baggage = self.pack();
         let backlog = Arc::default();
         if let Some(to) = &to {

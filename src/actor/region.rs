@@ -286,12 +286,16 @@ impl RegionActor {
     }
 
     /// Brings a checkpoint to the archive when one is due; regions take turns.
-    fn bring_checkpoint(&self) {
+    fn bring_checkpoint(&mut self) {
         let Some(archive) = self.directory.archive() else { return };
         let turn = self.region.current_tick().0 + u64::from(self.region.id().0);
-        if turn.is_multiple_of(archive.every_ticks())
-            && let Some(snapshot) = self.region.checkpoint()
-        {
+        if !turn.is_multiple_of(archive.every_ticks()) {
+            return;
+        }
+        if let Some(oldest) = archive.oldest() {
+            self.region.keep_notes_since(oldest);
+        }
+        if let Some(snapshot) = self.region.checkpoint() {
             archive.keep(snapshot);
         }
     }
@@ -622,6 +626,15 @@ impl Actor for RegionActor {
         self.deliver();
         if self.clock == Clock::Real {
             self.wake_at_next_tick(ctx);
+        }
+    }
+
+    fn stopped(&mut self, _: &mut Self::Context) {
+        // One that has left has said so then.
+        if self.passer.is_none()
+            && let Some(archive) = self.directory.archive()
+        {
+            archive.forget(self.region.id(), self.region.epoch());
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::support::{say_how_to_replay, seeds, seeds_are_given};
 use purview::scene::border::{Claim, Claims, Handoff, Recovered};
 use purview::scene::effects::{Bond, Effect, Input, Notice, Order, Presented, Resume, Spawn};
 use purview::scene::movement::{Course, Move, Own, ServerMs, Vector};
-use purview::scene::region::{Recovery, RegionSnapshot};
+use purview::scene::region::{ESCROW_TICKS, Recovery, RegionSnapshot};
 use purview::scene::spec::{MoveSpec, Moves};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Seq, SessionId, Tick,

@@ -275,7 +275,12 @@ fn record(kind: u8, payload: &[u8], at: u64) -> Result<Option<Record>, FileError
         }
         PLAYERS => {
             let all: Vec<(String, u64, u64, Bytes)> = parse(payload, at)?;
-            let place = |(name, epoch, clock, place)| PlayerPlace { name, epoch: Epoch(epoch), clock, place };
+            let place = |(name, epoch, clock, place)| PlayerPlace {
+                name,
+                epoch: Epoch(epoch),
+                clock,
+                place,
+            };
             Record::Players(all.into_iter().map(place).collect())
         }
         LAYOUT => {
@@ -305,8 +310,12 @@ mod tests {
         let snapshot =
             |n: u64| Snapshot { epoch: Epoch(n), tick: Tick(n), state: vec![n as u8; 99].into() };
         let kept = Kept { newest: Some(snapshot(9)), previous: Some(snapshot(8)) };
-        let ann =
-            PlayerPlace { name: "ann".into(), epoch: Epoch(3), clock: 5, place: Bytes::from_static(b"p") };
+        let ann = PlayerPlace {
+            name: "ann".into(),
+            epoch: Epoch(3),
+            clock: 5,
+            place: Bytes::from_static(b"p"),
+        };
         let layout =
             KeptLayout { scene: "city".into(), change: 2, data: Bytes::from_static(b"{}") };
         let mut writer = Writer::begin(Vec::new(), &about()).unwrap();

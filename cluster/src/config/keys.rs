@@ -112,7 +112,7 @@ keys! {
         Form::Text("an address such as \"postgres://purview@127.0.0.1:5432/purview\", or \"off\""),
         "The PostgreSQL that keeps checkpoints.";
     CHECKPOINT: "checkpoint", Form::Quantity(Time, 100, HOUR),
-        "Time between two checkpoints of a region: at most so much is lost of what no client steers.";
+        "Time between two checkpoints of a region: at most so much is lost of what no client steers. At most 600 ticks.";
     LEASE: "lease", Form::Quantity(Time, 1_000, 10 * 60_000),
         "A node of which etcd hears nothing for this long owns nothing any more; whole seconds.";
     DRAIN: "drain", Form::Quantity(Time, 0, HOUR),

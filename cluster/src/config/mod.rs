@@ -228,10 +228,10 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     let d = Config::default();
     let mut s = Section::new("", Some(root));
     let tick_ms = s.quantity(&keys::TICK, d.tick_ms.into()) as u32;
-    let server = settings::server(&mut s, folder);
+    let server = settings::server(&mut s, folder, tick_ms);
     let gateway = settings::gateway(&mut s, folder);
     let console = settings::console(&mut s, folder);
-    let cluster = settings::cluster(&mut s, folder);
+    let cluster = settings::cluster(&mut s, folder, tick_ms);
     let token = settings::token(&mut s, folder);
     let log = settings::log(&mut s);
     let scenes = scenes(&mut s, tick_ms, folder).unwrap_or(d.scenes);

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
+use purview::scene::region::ESCROW_TICKS;
 
 use super::keys::{self, Key, nearest};
 use super::limits::{self, AddressLimits};
 use super::read::Section;
+use super::units::Quantity;
 
 /// The process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -267,13 +269,13 @@ const fn local(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }
 
-pub(super) fn server(root: &mut Section<'_>, folder: &Path) -> ServerSettings {
+pub(super) fn server(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> ServerSettings {
     let mut s = root.section("server");
     let d = ServerSettings::default();
     let settings = ServerSettings {
         arbiters: s.count(&keys::ARBITERS, 0) as usize,
         data_dir: s.path(&keys::DATA_DIR, folder),
-        checkpoint: time(&mut s, &keys::CHECKPOINT, d.checkpoint),
+        checkpoint: checkpoint(&mut s, d.checkpoint, tick_ms),
         fauna: s.choice(&keys::FAUNA, usize::from(d.fauna)) == 1,
     };
     root.close(s);
@@ -318,7 +320,7 @@ pub(super) fn console(root: &mut Section<'_>, folder: &Path) -> ConsoleSettings 
     ConsoleSettings { listen, token_file, tls }
 }
 
-pub(super) fn cluster(root: &mut Section<'_>, folder: &Path) -> ClusterSettings {
+pub(super) fn cluster(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> ClusterSettings {
     let mut s = root.section("cluster");
     let d = ClusterSettings::default();
     let settings = ClusterSettings {
@@ -328,7 +330,7 @@ pub(super) fn cluster(root: &mut Section<'_>, folder: &Path) -> ClusterSettings 
         advertise: s.text(&keys::ADVERTISE, &d.advertise),
         etcd: s.text(&keys::ETCD, &d.etcd),
         postgres: s.text(&keys::POSTGRES, &d.postgres),
-        checkpoint: time(&mut s, &keys::CHECKPOINT, d.checkpoint),
+        checkpoint: checkpoint(&mut s, d.checkpoint, tick_ms),
         lease: time(&mut s, &keys::LEASE, d.lease),
         drain: time(&mut s, &keys::DRAIN, d.drain),
         capacity: s.count(&keys::CAPACITY, d.capacity.into()) as u32,
@@ -346,6 +348,23 @@ fn listener_tls(parent: &mut Section<'_>, folder: &Path) -> Option<CertificateSe
     let [certificate, key] = together(&mut s, folder, all, "certificate and key stand together");
     parent.close(s);
     Some(CertificateSettings { certificate: certificate?, key: key? })
+}
+
+/// Time between two checkpoints. Recovery remembers so many ticks; half of them are for a checkpoint's way to
+/// its store.
+fn checkpoint(s: &mut Section<'_>, default: Duration, tick_ms: u32) -> Duration {
+    let every = time(s, &keys::CHECKPOINT, default);
+    let ticks = ESCROW_TICKS / 2;
+    let max_ms = ticks as i64 * i64::from(tick_ms);
+    if every > Duration::from_millis(max_ms as u64) {
+        let (max, tick) = (Quantity::Time.text(max_ms), Quantity::Time.text(tick_ms.into()));
+        let rule = format!(
+            "must be at most {max:?}, {ticks} ticks of {tick:?}: recovery remembers twice as many"
+        );
+        let found = Quantity::Time.text(every.as_millis() as i64);
+        s.unfit(&keys::CHECKPOINT, &found, rule);
+    }
+    every
 }
 
 /// The certificates: all of it or none of it.

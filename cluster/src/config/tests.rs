@@ -472,3 +472,19 @@ fn the_files_under_deploy_are_legal() {
     assert_eq!((scene.spec.land_cm, scene.spec.layers[0].patch_cm), (1_600, 400));
     assert_eq!((scene.band_cm, scene.spec.top_speed_cm_s), (3_200, 6_000));
 }
+
+#[test]
+fn the_time_between_checkpoints_is_limited_by_what_recovery_remembers() {
+    for section in ["server", "cluster"] {
+        let with = |tick: &str, every: &str| {
+            format!("tick = {tick:?}\n[{section}]\ncheckpoint = {every:?}")
+        };
+        assert!(Config::parse(&with("100ms", "1m")).is_ok());
+        assert!(Config::parse(&with("1s", "10m")).is_ok());
+        let text = wrong(&with("100ms", "61s"));
+        let key = format!("{section}.checkpoint");
+        assert!(text.contains(&key) && text.contains("600 ticks of \"100ms\""), "{text}");
+        assert!(text.contains("must be at most \"1m\""), "{text}");
+        assert!(wrong(&with("10ms", "7s")).contains("must be at most \"6s\""));
+    }
+}

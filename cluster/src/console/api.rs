@@ -108,6 +108,7 @@ fn api_routes() -> Vec<Route> {
         ("/api/cluster", get(cluster)),
         ("/api/cluster/move", post(orders::move_region)),
         ("/api/cluster/drain", post(orders::drain)),
+        ("/api/cluster/region", post(orders::decide)),
         ("/api/cluster/map", post(orders::change_map)),
         ("/api/players", get(players)),
         ("/api/entity/{id}", get(entity)),
@@ -136,7 +137,7 @@ pub fn router(shared: Arc<Shared>, access: Access) -> Router {
             ApiError::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "this is not to be done here",
-                "GET or HEAD; POST only for /api/cluster/move, /api/cluster/drain and /api/cluster/map",
+                "GET or HEAD; POST only for /api/cluster/move, /api/cluster/drain, /api/cluster/region and /api/cluster/map",
             )
         })
         .layer(middleware::map_response(harden))

@@ -11,6 +11,7 @@ use purview::scene::RegionId;
 use serde::{Deserialize, Serialize};
 
 use super::api::{ApiError, Shared};
+use crate::node::down::RegionOrder;
 use crate::node::planner::{OrderError, Orders};
 use crate::node::remap::{MapError, MapOrder};
 
@@ -30,6 +31,16 @@ pub struct MoveOrder {
 pub struct DrainOrder {
     /// The node's name.
     pub node: String,
+}
+
+/// What becomes of a region that is down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DownOrder {
+    /// Its number, as `/api/cluster` has it.
+    pub region: u32,
+    /// Whether its checkpoint is to be read again, or set aside.
+    pub order: RegionOrder,
 }
 
 /// The order stands; `/api/cluster` tells when it is carried out.
@@ -72,7 +83,7 @@ fn answer(done: Result<(), OrderError>) -> Answer {
         Ok(()) => return Ok((StatusCode::ACCEPTED, Json(Ordered { ordered: true }))),
         Err(OrderError::Store(_)) => StatusCode::SERVICE_UNAVAILABLE,
         Err(OrderError::NoNode(..) | OrderError::NoRegion(_)) => StatusCode::NOT_FOUND,
-        Err(OrderError::OnlyNode(_)) => StatusCode::CONFLICT,
+        Err(OrderError::OnlyNode(_) | OrderError::NotDown(_)) => StatusCode::CONFLICT,
     };
     let error = done.err().map(|error| error.to_string()).unwrap_or_default();
     Err(ApiError::new(
@@ -98,6 +109,15 @@ pub async fn drain(
 ) -> Answer {
     let order = read(body, r#"JSON such as {"node": "node-2"}"#)?;
     answer(orders(&shared)?.drain(&order.node).await)
+}
+
+/// `POST /api/cluster/region`.
+pub async fn decide(
+    State(shared): Console,
+    body: Result<Json<DownOrder>, JsonRejection>,
+) -> Answer {
+    let order = read(body, r#"JSON such as {"region": 4, "order": "restore"}, or "empty""#)?;
+    answer(orders(&shared)?.decide(RegionId(order.region), order.order).await)
 }
 
 /// `POST /api/cluster/map`.

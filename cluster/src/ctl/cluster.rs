@@ -60,6 +60,17 @@ fn text(what: What, survey: &ClusterSurvey) -> String {
         let leader = survey.leader.as_deref().unwrap_or("nobody");
         let (located, all) = (survey.regions_located, survey.regions_all);
         out += &format!("{located} of {all} regions have their place; {leader} plans\n");
+        for region in survey.regions.iter().filter(|region| region.state == "down") {
+            let (name, why) = (region.region, region.why.as_deref().unwrap_or_default());
+            out += &format!(
+                "R{name} is down: {why}; order `purview ctl region R{name} restore` or `empty`\n"
+            );
+        }
+        let overdue = survey.regions.iter().filter(|region| region.state == "overdue").count();
+        if overdue > 0 {
+            out +=
+                &format!("the checkpoints of {overdue} regions are overdue: is PostgreSQL up?\n");
+        }
     }
     if what != What::Regions {
         out += "node              process  address                regions  gateway\n";
@@ -71,11 +82,12 @@ fn text(what: What, survey: &ClusterSurvey) -> String {
         }
     }
     if what == What::Regions {
-        out += "region    scene             node              epoch\n";
+        out += "region    scene             node              epoch      state\n";
         for region in &survey.regions {
             let name = format!("R{}", region.region);
             let (scene, node, epoch) = (&region.scene, &region.node, region.epoch);
-            out += &format!("{name:<9} {scene:<17} {node:<17} {epoch}\n");
+            let state = &region.state;
+            out += &format!("{name:<9} {scene:<17} {node:<17} {epoch:<10} {state}\n");
         }
     }
     out
@@ -107,19 +119,22 @@ mod tests {
                 node: "a".into(),
                 epoch: 17,
                 planes: 0,
+                state: "down".into(),
+                why: Some("that of tick 7: torn".into()),
             }],
             ..ClusterSurvey::default()
         };
         assert_eq!(
             text(What::Status, &survey),
             "1 of 2 regions have their place; a plans\n\
+             R0 is down: that of tick 7: torn; order `purview ctl region R0 restore` or `empty`\n\
              node              process  address                regions  gateway\n\
              a                 3        10.0.0.1:7790          1        no\n"
         );
         assert_eq!(
             text(What::Regions, &survey),
-            "region    scene             node              epoch\n\
-             R0        city              a                 17\n"
+            "region    scene             node              epoch      state\n\
+             R0        city              a                 17         down\n"
         );
     }
 }

@@ -4,6 +4,7 @@ mod cluster;
 mod maps;
 mod orders;
 mod people;
+mod region;
 mod why;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -24,6 +25,7 @@ pub use cluster::{ClusterArgs, What};
 pub use maps::{MergeArgs, SceneArgs, SplitArgs};
 pub use orders::{DrainArgs, MoveArgs};
 pub use people::{EntityArgs, PlayersArgs};
+pub use region::RegionArgs;
 pub use why::WhyArgs;
 
 /// What a running server can be asked.
@@ -35,6 +37,8 @@ pub enum CtlCommand {
     Nodes(ClusterArgs),
     /// List where every region of the cluster runs.
     Regions(ClusterArgs),
+    /// Decide what becomes of a region whose checkpoint cannot be read.
+    Region(RegionArgs),
     /// Move a region to another node, with everybody on it.
     Move(MoveArgs),
     /// Move all regions of a node to others, and end it.
@@ -234,6 +238,7 @@ pub fn run(command: &CtlCommand) -> anyhow::Result<u8> {
         CtlCommand::Status(args) => runtime.block_on(cluster::run(What::Status, args)),
         CtlCommand::Nodes(args) => runtime.block_on(cluster::run(What::Nodes, args)),
         CtlCommand::Regions(args) => runtime.block_on(cluster::run(What::Regions, args)),
+        CtlCommand::Region(args) => runtime.block_on(region::run(args)),
         CtlCommand::Move(args) => runtime.block_on(orders::move_region(args)),
         CtlCommand::Drain(args) => runtime.block_on(orders::drain(args)),
         CtlCommand::Scene(args) => runtime.block_on(maps::scene(args)),

@@ -9,14 +9,15 @@ use bytes::Bytes;
 use purview::actor::directory::Directory;
 use purview::actor::messages::ToRegion;
 use purview::scene::mutants::{self, Mutant};
-use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
-use purview::scene::{Epoch, Region, RegionId, Scene};
+use purview::scene::region::{ESCROW_TICKS, Recovery, RegionSnapshot, RestoreError};
+use purview::scene::{Epoch, Region, RegionId, Scene, Tick};
 use purview::wire::peer::PeerMsg;
 use tokio::sync::{oneshot as once, watch};
 use tokio::time::Instant;
 
 use super::Status;
 use super::clock_sync::ClockStatus;
+use super::down::{self, Downs, Next};
 use super::heard::{Deposer, Heard, News};
 use super::layouts::LayoutSaver;
 use super::maps::Maps;
@@ -24,6 +25,7 @@ use super::mover::{Mover, Tools};
 use super::planner::{self, Planner};
 use super::remap::{self, Follow};
 use super::residents::Residents;
+use crate::archive::Shelf;
 use crate::engine::{
     CheckpointError, Checkpoints, Claim, Incarnation, LeaseError, Leases, Membership, Put,
     RegionKey, View,
@@ -57,6 +59,23 @@ enum StartError {
     /// What keeps checkpoints does not answer. A region that went on without would lose what no client steers.
     #[error("its checkpoint cannot be read now: {0}")]
     NotNow(String),
+    /// There is a checkpoint, and nobody can read it: only an operator may start the region without.
+    #[error("its checkpoint cannot be read: {0}")]
+    Unreadable(String),
+}
+
+impl StartError {
+    /// Whether another try, here or elsewhere, fails as well.
+    fn is_for_an_operator(&self) -> bool {
+        use RestoreError as E;
+        match self {
+            StartError::Unreadable(_) => true,
+            StartError::Restore(
+                E::WrongScene { .. } | E::WrongRegion { .. } | E::Illegal { .. },
+            ) => true,
+            StartError::Restore(_) | StartError::Store(_) | StartError::NotNow(_) => false,
+        }
+    }
 }
 
 /// Where a region is, as far as routes go.
@@ -76,6 +95,8 @@ pub(super) struct Stores {
     pub(super) home: Home,
     pub(super) leases: Arc<dyn Leases>,
     pub(super) checkpoints: Option<Arc<dyn Checkpoints>>,
+    /// On their way to these.
+    pub(super) shelf: Option<Arc<Shelf>>,
 }
 
 /// Where the keeper tells what it knows.
@@ -110,6 +131,11 @@ pub(super) struct Keeper {
     checkpoints: Option<Arc<dyn Checkpoints>>,
     /// No region begins here before it is set.
     clock: Option<Arc<ClockStatus>>,
+    shelf: Option<Arc<Shelf>>,
+    /// The regions that stay down here.
+    downs: Downs,
+    /// How often a checkpoint was older than recovery assumes.
+    recovered_late: u64,
 }
 
 impl Keeper {
@@ -141,6 +167,9 @@ impl Keeper {
             store: stores.leases,
             home: stores.home,
             checkpoints: stores.checkpoints,
+            shelf: stores.shelf,
+            downs: Downs::default(),
+            recovered_late: 0,
             me,
             links,
             residents,
@@ -262,6 +291,7 @@ impl Keeper {
         self.route(view);
         self.directory.maps_are_known(self.maps.ids());
         self.claim(view).await;
+        self.tell_troubles(view).await;
         self.send_off(view);
         if self.leads.load(Ordering::Relaxed) {
             let (directory, quiet) = (self.directory.clone(), self.changed.elapsed());
@@ -269,8 +299,10 @@ impl Keeper {
             self.planner.lead(view, quiet, now).await;
             self.layouts.follow(view, &self.maps);
         }
+        let down = down::all(view);
         let known = |(id, at): &(&RegionId, &Whereabouts)| {
-            **at != Whereabouts::Nowhere && self.maps.is_present(**id)
+            let is_down = down.contains_key(&id.0);
+            **at != Whereabouts::Nowhere && self.maps.is_present(**id) && !is_down
         };
         let known = self.routes.iter().filter(known).count();
         // One lock after the other.
@@ -281,6 +313,8 @@ impl Keeper {
             regions: self.maps.present(),
             located: known,
             here,
+            down: down.keys().filter(|id| self.maps.is_present(RegionId(**id))).count(),
+            recovered_late: self.recovered_late,
             leads: self.leads.load(Ordering::Relaxed),
             drained,
         };
@@ -545,6 +579,7 @@ impl Keeper {
         let mine = self.me.incarnation();
         let meant: Vec<RegionId> =
             plan.iter().filter(|(_, to)| **to == mine.0).map(|(id, _)| RegionId(*id)).collect();
+        self.downs.retain(|id| meant.contains(&id));
         for id in meant {
             let Some(key) = self.key(id) else { continue };
             if self.residents().epoch(id).is_some() || self.mover.is_moving(id) {
@@ -560,6 +595,12 @@ impl Keeper {
                     return purview::log_limited!(warn, %error, region = %id, "not claimed now");
                 }
             }
+            let stores = (&*self.store, self.checkpoints.as_deref());
+            match self.downs.obey(stores, id, &key, view).await {
+                Ok(Next::Start) => {}
+                Ok(Next::Wait) => continue,
+                Err(error) => return tracing::warn!(%error, region = %id, "not claimed now"),
+            }
             match self.store.claim(&self.me, &key).await {
                 // Taken over with all that lived there, which has not come. Gateways hold this epoch for its own: it goes
                 // on from a checkpoint under another.
@@ -573,6 +614,11 @@ impl Keeper {
                         Err(error @ StartError::NotNow(_)) => {
                             return purview::log_limited!(warn, %error, region = %id, "a region does not go on yet");
                         }
+                        // So does it here; nobody starts it elsewhere.
+                        Err(error) if error.is_for_an_operator() => {
+                            let told = (&*self.store, self.me.node().name.as_str());
+                            self.downs.hold(told, id, grant.epoch, error.to_string()).await;
+                        }
                         Err(error) => {
                             purview::log_limited!(error, %error, region = %id, "a region cannot be started here");
                             self.give_up(&key, grant.epoch).await;
@@ -584,6 +630,23 @@ impl Keeper {
                     return purview::log_limited!(warn, %error, region = %id, "not claimed now");
                 }
             }
+        }
+    }
+
+    /// Tells everybody which regions are down no more, and which checkpoints are overdue.
+    async fn tell_troubles(&self, view: &View) {
+        let (me, leads) = (&self.me.node().name, self.leads.load(Ordering::Relaxed));
+        let is_over = |id: RegionId, down: &down::Down| {
+            let runs = self.residents().epoch(id).is_some();
+            runs || (down.node == *me && !self.downs.has(id)) || (leads && self.key(id).is_none())
+        };
+        let mut told = down::clear(&*self.store, view, is_over).await;
+        if let Some(shelf) = &self.shelf {
+            let overdue = shelf.overdue();
+            told = told.and(down::tell_overdue(&*self.store, view, me, &overdue).await);
+        }
+        if let Err(error) = told {
+            tracing::warn!(%error, "what is wrong with regions is told later");
         }
     }
 
@@ -620,6 +683,7 @@ impl Keeper {
             true => {
                 let snapshot = self.last_checkpoint(&scene, id, key, epoch).await?;
                 tracing::info!(region = %id, tick = %snapshot.tick(), "a region goes on from a checkpoint");
+                self.note_age(&scene, &snapshot);
                 let ask = self.maps.ids();
                 let grace_ms = GRACE_MS.max(self.directory.linger_ms());
                 let grace_ticks = u64::from(grace_ms / scene.tick_ms.max(1)).max(1);
@@ -644,6 +708,21 @@ impl Keeper {
             }
         }
         Ok(())
+    }
+
+    /// Says so when others may not remember any more what has happened since a checkpoint.
+    fn note_age(&mut self, scene: &Scene, snapshot: &RegionSnapshot) {
+        let now = self.directory.tick_now(scene.tick_ms);
+        let ticks = now.0.saturating_sub(snapshot.tick().0);
+        // Tick 0: there is none, and nothing that it could miss.
+        if ticks > ESCROW_TICKS && snapshot.tick() > Tick(0) {
+            self.recovered_late += 1;
+            let region = snapshot.region();
+            tracing::error!(
+                %region, ticks, limit = ESCROW_TICKS,
+                "a checkpoint is older than its neighbours remember: what no client steers may be lost or doubled"
+            );
+        }
     }
 
     /// Whether a region ever had an owner; from now on it had.
@@ -680,21 +759,23 @@ impl Keeper {
             Ok(Err(error @ CheckpointError::Unreachable { .. })) => {
                 return Err(StartError::NotNow(error.to_string()));
             }
-            Ok(Err(error)) => {
-                tracing::error!(%error, region = %id, "its checkpoint cannot be read; sessions say what they know");
-                return Ok(nothing());
-            }
+            Ok(Err(error)) => return Err(StartError::Unreadable(error.to_string())),
             Err(_) => return Err(StartError::NotNow(format!("no answer in {CHECKPOINT_LIMIT:?}"))),
         };
+        let mut unsound = Vec::new();
         for kept in kept.newest.into_iter().chain(kept.previous) {
             match RegionSnapshot::decode(&kept.state) {
                 Ok(snapshot) => return Ok(snapshot),
                 Err(error) => {
-                    tracing::error!(%error, region = %id, tick = %kept.tick, "a checkpoint is not sound; the one before counts");
+                    tracing::error!(%error, region = %id, tick = %kept.tick, "a checkpoint is not sound");
+                    unsound.push(format!("that of tick {}: {error}", kept.tick));
                 }
             }
         }
-        Ok(nothing())
+        match unsound.is_empty() {
+            true => Ok(nothing()),
+            false => Err(StartError::Unreadable(unsound.join("; "))),
+        }
     }
 
     /// A region that was granted and cannot run here is somebody else's.

@@ -16,6 +16,7 @@
 mod background;
 mod clock_sync;
 pub mod command;
+pub mod down;
 mod fence;
 mod heard;
 mod keeper;
@@ -187,6 +188,10 @@ pub struct Status {
     pub located: usize,
     /// Of these, those that run here.
     pub here: usize,
+    /// Of all, those that are down: their checkpoints cannot be read.
+    pub down: usize,
+    /// How often a region went on here from a checkpoint that was older than recovery assumes.
+    pub recovered_late: u64,
     /// Whether this process plans for all.
     pub leads: bool,
     /// Whether this process was to give its regions to others, and has.
@@ -316,7 +321,8 @@ impl Node {
         let fence = Arc::new(LeaseFence::default());
         let shelf = checkpoints.as_ref().map(|_| {
             let tick = Duration::from_millis(config.tick_ms.into());
-            Arc::new(Shelf::new(config.cluster.checkpoint.div_duration_f64(tick).ceil() as u64))
+            let every = config.cluster.checkpoint.div_duration_f64(tick).ceil() as u64;
+            Arc::new(Shelf::new(every, tick))
         });
         let archive = shelf.clone().map(|shelf| shelf as Arc<dyn Archive>);
         // What the store took to answer has passed, too: every process's ticks begin at the same times.
@@ -394,6 +400,7 @@ impl Node {
                 home: background.home.clone(),
                 leases: store.clone(),
                 checkpoints: checkpoints.clone(),
+                shelf: shelf.clone(),
             },
             membership.clone(),
             links.clone(),

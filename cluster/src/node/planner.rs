@@ -76,6 +76,9 @@ pub enum OrderError {
     /// There is no such region.
     #[error("no region {0} has an owner; `purview ctl regions` lists them")]
     NoRegion(RegionId),
+    /// The region is not down.
+    #[error("region {0} is not down; `purview ctl regions` tells which are")]
+    NotDown(RegionId),
     /// Nobody else could take its regions.
     #[error("{0:?} is the only node that takes regions: add another one first")]
     OnlyNode(String),
@@ -172,7 +175,7 @@ impl Orders {
         self.maps.scenes()
     }
 
-    fn look(&self) -> View {
+    pub(super) fn look(&self) -> View {
         self.view.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 

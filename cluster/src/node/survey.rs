@@ -7,7 +7,7 @@ use purview::scene::Scene;
 use serde::{Deserialize, Serialize};
 
 use super::maps::Maps;
-use super::{Status, remap};
+use super::{Status, down, remap};
 use crate::engine::{Incarnation, View};
 use crate::link::Links;
 
@@ -26,6 +26,12 @@ pub struct ClusterSurvey {
     pub regions_located: usize,
     /// Processes that are there.
     pub nodes: Vec<NodeLine>,
+    /// Of all regions, those that are down: their checkpoints cannot be read.
+    #[serde(default)]
+    pub regions_down: usize,
+    /// How often a region went on here from a checkpoint that was older than recovery assumes.
+    #[serde(default)]
+    pub recovered_late: u64,
     /// Regions that have an owner.
     pub regions: Vec<RegionLine>,
     /// The region map of each scene.
@@ -97,6 +103,13 @@ pub struct RegionLine {
     /// Its group of planes.
     #[serde(default)]
     pub planes: u16,
+    /// `runs`; `overdue`: it runs, and its last checkpoint is older than recovery assumes; `down`: its checkpoint
+    /// cannot be read, and an operator is to decide.
+    #[serde(default)]
+    pub state: String,
+    /// Why it is down.
+    #[serde(default)]
+    pub why: Option<String>,
 }
 
 /// A scene's region map.
@@ -158,12 +171,20 @@ impl ClusterSurvey {
             capacity: node.capacity,
             owns: owns(*incarnation),
         });
+        let (down, overdue) = (down::all(view), down::overdue(view));
+        let state = |id: u32| match (down.contains_key(&id), overdue.contains_key(&id)) {
+            (true, _) => "down",
+            (false, true) => "overdue",
+            (false, false) => "runs",
+        };
         let regions = view.owners.iter().map(|(key, owner)| RegionLine {
             scene: key.scene.clone(),
             region: key.region,
             node: owner.node.clone(),
             epoch: owner.epoch.0,
             planes: key.planes,
+            state: state(key.region).into(),
+            why: down.get(&key.region).map(|down| down.why.clone()),
         });
         let heard = links.switch().metrics();
         let mut lanes = Vec::new();
@@ -186,6 +207,8 @@ impl ClusterSurvey {
             leader: view.leader.as_ref().map(|leader| leader.node.clone()),
             regions_all: status.regions,
             regions_located: status.located,
+            regions_down: status.down,
+            recovered_late: status.recovered_late,
             nodes: nodes.collect(),
             regions: regions.collect(),
             maps: maps.scenes().iter().map(map).collect(),
@@ -257,6 +280,14 @@ impl ClusterSurvey {
         *text += "# HELP purview_kept_lost_total Messages for regions without an owner that found no room to wait.\n";
         *text += "# TYPE purview_kept_lost_total counter\n";
         *text += &format!("purview_kept_lost_total {}\n", self.kept_lost);
+        *text += "# HELP purview_regions_down Regions whose checkpoints cannot be read.\n";
+        *text += "# TYPE purview_regions_down gauge\n";
+        *text += &format!("purview_regions_down {}\n", self.regions_down);
+        let late = "purview_regions_recovered_late_total";
+        *text += &format!(
+            "# HELP {late} Recoveries here from checkpoints older than recovery assumes.\n"
+        );
+        *text += &format!("# TYPE {late} counter\n{late} {}\n", self.recovered_late);
         *text += "# HELP purview_regions_located Regions of which it is known where they run.\n";
         *text += "# TYPE purview_regions_located gauge\n";
         *text += &format!("purview_regions_located {}\n", self.regions_located);

@@ -15,6 +15,7 @@ use crate::engine::RegionKey;
 use crate::engine::embedded::Embedded;
 use crate::link::LANE_BYTES;
 use crate::node::Roles;
+use crate::node::down::RegionOrder;
 use crate::node::remap::MapOrder;
 use crate::rng::Rng;
 
@@ -306,6 +307,16 @@ impl Cluster {
         }
     }
 
+    /// Regions whose checkpoints could not be read are read again, as an operator orders who has mended the store.
+    pub async fn restore_what_is_down(&self) {
+        let down = self.first_up().map(|reach| reach.orders.down()).unwrap_or_default();
+        for region in down {
+            self.ground.journal.note(What::Fault(format!("region {region} is to be restored")));
+            self.order(|orders| async move { orders.decide(region, RegionOrder::Restore).await })
+                .await;
+        }
+    }
+
     /// A node is to give up everything.
     pub async fn order_drain(&self, node: Host) {
         self.ground.journal.note(What::Fault(format!("host {node} is to be drained")));
@@ -339,6 +350,7 @@ impl Cluster {
         let begin = Instant::now();
         loop {
             sleep(Duration::from_millis(250)).await;
+            self.restore_what_is_down().await;
             let wrong = match self.is_whole() {
                 true => self
                     .ground

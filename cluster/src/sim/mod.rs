@@ -305,7 +305,7 @@ impl Storming<'_> {
                 }
             };
             futures::future::join(first, second).await;
-            self.ends_strike();
+            self.ends_strike().await;
         }
     }
 
@@ -322,7 +322,7 @@ impl Storming<'_> {
             if let Some(over) = strike.over {
                 self.sleep_until(over).await;
             }
-            self.ends_strike();
+            self.ends_strike().await;
         }
     }
 
@@ -340,9 +340,10 @@ impl Storming<'_> {
         self.cluster.inflict(blow).await;
     }
 
-    fn ends_strike(&self) {
+    async fn ends_strike(&self) {
         self.recorder.ends_strike(self.now());
         self.cluster.revive();
+        self.cluster.restore_what_is_down().await;
         self.cluster.look_at_bounds();
     }
 }

@@ -15,6 +15,7 @@ mod links;
 mod links_busy;
 mod movement;
 mod nodes;
+mod overdue;
 mod people;
 mod recordings;
 mod resume;

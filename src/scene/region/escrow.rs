@@ -6,22 +6,32 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
+use super::Region;
 use crate::scene::border::Handoff;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
 
-/// For how many ticks an entity's state is kept after it was handed on: no checkpoint that a region goes
-/// on from may be older. Two minutes by default.
+/// For how many ticks an entity's state is kept after it was handed on, at least: recovery assumes that no
+/// checkpoint is older. Two minutes by default. While checkpoints are not saved notes are kept for longer
+/// ([`Escrow::keep_since`]).
 pub const ESCROW_TICKS: u64 = 1_200;
 
 /// Most entities that are remembered; the oldest ones give way.
 const MAX_LENT: usize = 16_384;
 
 /// Who went, and who came.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Escrow {
     lent: VecDeque<(Tick, RegionId, Handoff)>,
     came: VecDeque<(Tick, EntityId, Epoch)>,
+    /// Notes of this tick and later stay, however old they are.
+    since: Tick,
+}
+
+impl Default for Escrow {
+    fn default() -> Escrow {
+        Escrow { lent: VecDeque::new(), came: VecDeque::new(), since: Tick(u64::MAX) }
+    }
 }
 
 impl Escrow {
@@ -30,7 +40,14 @@ impl Escrow {
         lent: &[(Tick, RegionId, Handoff)],
         came: &[(Tick, EntityId, Epoch)],
     ) -> Escrow {
-        Escrow { lent: lent.iter().cloned().collect(), came: came.iter().copied().collect() }
+        let (lent, came) = (lent.iter().cloned().collect(), came.iter().copied().collect());
+        Escrow { lent, came, ..Escrow::default() }
+    }
+
+    /// The oldest checkpoint from which any region may go on is of this tick: what was noted since then is
+    /// kept, up to the bounds of memory.
+    pub fn keep_since(&mut self, tick: Tick) {
+        self.since = tick;
     }
 
     /// An entity was handed to another region.
@@ -38,7 +55,8 @@ impl Escrow {
         if mutants::has(Mutant::NoEscrow) {
             return;
         }
-        while self.lent.len() >= MAX_LENT || is_old(now, self.lent.front().map(|l| l.0)) {
+        while self.lent.len() >= MAX_LENT || is_old(now, self.since, self.lent.front().map(|l| l.0))
+        {
             self.lent.pop_front();
         }
         self.lent.push_back((now, to, handoff.alone()));
@@ -47,8 +65,9 @@ impl Escrow {
     /// An entity has come.
     pub fn note(&mut self, now: Tick, id: EntityId, epoch: Epoch) {
         // For longer than others keep what they sent.
-        while self.came.len() >= 4 * MAX_LENT
-            || is_old(Tick(now.0.saturating_sub(ESCROW_TICKS)), self.came.front().map(|c| c.0))
+        let before = |tick: Tick| Tick(tick.0.saturating_sub(ESCROW_TICKS));
+        let (due, since) = (before(now), before(self.since));
+        while self.came.len() >= 4 * MAX_LENT || is_old(due, since, self.came.front().map(|c| c.0))
         {
             self.came.pop_front();
         }
@@ -71,6 +90,14 @@ impl Escrow {
     }
 }
 
-fn is_old(now: Tick, then: Option<Tick>) -> bool {
-    then.is_some_and(|then| then.0.saturating_add(ESCROW_TICKS) <= now.0)
+impl Region {
+    /// No region goes on from a checkpoint that is older than this tick. Where that is longer ago than
+    /// [`ESCROW_TICKS`] what a recovery would ask for is remembered for longer, as far as memory allows.
+    pub fn keep_notes_since(&mut self, tick: Tick) {
+        self.escrow.keep_since(tick);
+    }
+}
+
+fn is_old(now: Tick, since: Tick, then: Option<Tick>) -> bool {
+    then.is_some_and(|then| then < since && then.0.saturating_add(ESCROW_TICKS) <= now.0)
 }

@@ -57,6 +57,7 @@ use serde::{Deserialize, Serialize};
 use self::bodies::{Bodies, Bound};
 use self::border_in::Inbound;
 use self::border_out::Outbound;
+pub use self::escrow::ESCROW_TICKS;
 use self::negotiate::Mail;
 pub use self::plausible::Implausible;
 pub use self::recover::Recovery;

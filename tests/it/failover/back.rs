@@ -93,3 +93,32 @@ fn who_is_handed_back_late_has_all_of_its_time() {
     assert_eq!(sleeps(late..late + GRACE - 2), 1);
     assert_eq!(sleeps(late + GRACE - 2..late + GRACE + 2), 0);
 }
+
+/// A store of checkpoints was away for longer than notes are kept otherwise.
+fn handed_to_the_dead_long_ago(keeps: bool) -> (World, EntityId) {
+    let (mut w, ..) = pair_of_players();
+    let (beast, other) = (npc(&mut w, 3_300), npc(&mut w, 3_400));
+    (0..2).for_each(|_| w.step());
+    later(&mut w);
+    push(&mut w, NEXT, beast, 3_000);
+    (0..3).for_each(|_| w.step());
+    assert_eq!(home(&w, beast), Some(DEAD));
+    let checkpoint = w.tick;
+    if keeps {
+        w.regions.iter_mut().for_each(|region| region.keep_notes_since(Tick(checkpoint.0 - 10)));
+    }
+    (0..ESCROW_TICKS + 50).for_each(|_| w.step());
+    // Notes go when others come.
+    push(&mut w, NEXT, other, 3_000);
+    (0..3).for_each(|_| w.step());
+    die(&mut w, DEAD);
+    (w, beast)
+}
+
+#[test]
+fn notes_are_kept_for_as_long_as_the_oldest_checkpoint_needs_them() {
+    let (w, beast) = handed_to_the_dead_long_ago(true);
+    assert_eq!(home(&w, beast), Some(DEAD));
+    let (w, beast) = handed_to_the_dead_long_ago(false);
+    assert_eq!(home(&w, beast), None, "the checkpoint is older than recovery assumes");
+}

@@ -1,6 +1,8 @@
 //! Nodes and gateways as processes of their own, with a real etcd: what clients see is what they see of
 //! one process.
 
+mod down;
+
 use std::path::PathBuf;
 
 use super::process::{assert_clean, figure, run};

@@ -215,4 +215,22 @@ fn a_checkpoint_that_is_not_sound_gives_way_to_the_one_before_and_two_of_them_ar
         assert!(refused.stderr.contains(word), "{word}: {refused:?}");
     }
     assert!(!refused.stderr.contains("panicked"), "{refused:?}");
+    // Nothing has changed; an operator gives up what nobody can read, region by region, and its bytes stay.
+    let kept = || {
+        let store = Redb::open(folder.path()).unwrap();
+        runtime.block_on(async { store.regions().await.unwrap() })
+    };
+    let all = kept();
+    assert!(!all.is_empty());
+    let dir = folder.path().to_str().unwrap();
+    for key in &all {
+        let region = format!("R{}", key.region);
+        let order = ["ctl", "region", &region, "empty", "--data-dir", dir];
+        let done = run(&order);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert!(done.stdout.contains("2 checkpoints"), "{done:?}");
+    }
+    assert!(kept().is_empty());
+    let server = start(folder.path());
+    wait_for("checkpoints of its own", || saved(&server.console) >= 6.0);
 }

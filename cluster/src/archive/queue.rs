@@ -1,0 +1,203 @@
+//! Which region's checkpoint is saved next: one of which none was saved yet, else the one whose last saved
+//! checkpoint is the oldest. Of each region
+//! only the newest waits, and at most one is being saved. Called by the checkpoint queue with a lock held: pure,
+//! the time is an argument.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use purview::scene::{Epoch, RegionId, Tick};
+use tokio::time::Instant;
+
+/// A checkpoint that a region brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Brought<T> {
+    pub(super) epoch: Epoch,
+    pub(super) tick: Tick,
+    pub(super) at: Instant,
+    pub(super) item: T,
+}
+
+/// The regions that bring checkpoints, and what waits of each.
+#[derive(Debug)]
+pub(super) struct Queue<T>(BTreeMap<RegionId, Entry<T>>);
+
+impl<T> Default for Queue<T> {
+    fn default() -> Queue<T> {
+        Queue(BTreeMap::new())
+    }
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    epoch: Epoch,
+    /// Whether the region runs here.
+    runs: bool,
+    /// The tick of the last checkpoint that was saved, and when it was brought; before there is one, of the
+    /// first that was brought.
+    saved: (Tick, Instant),
+    /// Whether one was saved here.
+    was_saved: bool,
+    waiting: Option<Brought<T>>,
+    saving: bool,
+}
+
+impl<T> Queue<T> {
+    /// Takes a checkpoint in place of one that waits.
+    pub(super) fn bring(&mut self, region: RegionId, brought: Brought<T>) {
+        let saved = (brought.tick, brought.at);
+        let entry = self.0.entry(region).or_insert(Entry {
+            epoch: brought.epoch,
+            runs: true,
+            saved,
+            was_saved: false,
+            waiting: None,
+            saving: false,
+        });
+        if !entry.runs && brought.epoch > entry.epoch {
+            // It has come back from elsewhere.
+            (entry.runs, entry.saved, entry.was_saved) = (true, saved, false);
+        }
+        entry.epoch = entry.epoch.max(brought.epoch);
+        entry.waiting = Some(brought);
+    }
+
+    /// The next one to save. Its region is asked for no other until [`Queue::is_saved`], [`Queue::give_back`] or
+    /// [`Queue::drop_one`].
+    pub(super) fn next(&mut self) -> Option<(RegionId, Brought<T>)> {
+        let due = self.0.iter_mut().filter(|(_, entry)| entry.waiting.is_some() && !entry.saving);
+        let (region, entry) = due.min_by_key(|(region, e)| (e.was_saved, e.saved.1, **region))?;
+        entry.saving = true;
+        Some((*region, entry.waiting.take()?))
+    }
+
+    /// A checkpoint of this tick, brought at this time, is durable.
+    pub(super) fn is_saved(&mut self, region: RegionId, tick: Tick, at: Instant) {
+        if let Some(entry) = self.0.get_mut(&region) {
+            entry.saving = false;
+            if at >= entry.saved.1 {
+                (entry.saved, entry.was_saved) = ((tick, at), true);
+            }
+        }
+        self.sweep(region);
+    }
+
+    /// One was not saved and waits again, unless a newer one does.
+    pub(super) fn give_back(&mut self, region: RegionId, brought: Brought<T>) {
+        if let Some(entry) = self.0.get_mut(&region) {
+            entry.saving = false;
+            entry.waiting.get_or_insert(brought);
+        }
+    }
+
+    /// One was not saved and never will be.
+    pub(super) fn drop_one(&mut self, region: RegionId) {
+        if let Some(entry) = self.0.get_mut(&region) {
+            entry.saving = false;
+        }
+        self.sweep(region);
+    }
+
+    /// The region does not run here any more; what waits is saved all the same.
+    pub(super) fn forget(&mut self, region: RegionId, epoch: Epoch) {
+        if let Some(entry) = self.0.get_mut(&region)
+            && entry.epoch <= epoch
+        {
+            entry.runs = false;
+        }
+        self.sweep(region);
+    }
+
+    fn sweep(&mut self, region: RegionId) {
+        let is_over = |e: &Entry<T>| !e.runs && !e.saving && e.waiting.is_none();
+        if self.0.get(&region).is_some_and(is_over) {
+            self.0.remove(&region);
+        }
+    }
+
+    /// Checkpoints that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.0.values().filter(|entry| entry.waiting.is_some()).count()
+    }
+
+    /// How old the last saved checkpoint of each region is that runs here.
+    pub(super) fn ages(&self, now: Instant) -> impl Iterator<Item = (RegionId, Duration)> + '_ {
+        let running = self.0.iter().filter(|(_, entry)| entry.runs);
+        running.map(move |(region, entry)| (*region, now.saturating_duration_since(entry.saved.1)))
+    }
+
+    /// The oldest tick of the last saved checkpoints of regions that run here.
+    pub(super) fn oldest(&self) -> Option<Tick> {
+        self.0.values().filter(|entry| entry.runs).map(|entry| entry.saved.0).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(begin: Instant, seconds: u64) -> Instant {
+        begin + Duration::from_secs(seconds)
+    }
+
+    fn brought(tick: u64, at: Instant) -> Brought<()> {
+        Brought { epoch: Epoch(1), tick: Tick(tick), at, item: () }
+    }
+
+    #[test]
+    fn the_region_that_was_saved_longest_ago_is_next() {
+        let (begin, mut queue) = (Instant::now(), Queue::default());
+        for region in [RegionId(3), RegionId(1), RegionId(2)] {
+            queue.bring(region, brought(10, at(begin, u64::from(region.0))));
+        }
+        let mut saved = Vec::new();
+        for round in 1..=2_u64 {
+            for _ in 0..3 {
+                let (region, next) = queue.next().unwrap();
+                saved.push(region.0);
+                queue.is_saved(region, next.tick, next.at);
+                // It brings the next one at once, and waits its turn all the same.
+                queue.bring(
+                    region,
+                    brought(10 + round, at(begin, 100 * round + saved.len() as u64)),
+                );
+            }
+        }
+        assert_eq!(saved, [1, 2, 3, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_region_is_saved_once_at_a_time_and_what_fails_waits_again() {
+        let (begin, mut queue) = (Instant::now(), Queue::default());
+        let region = RegionId(1);
+        queue.bring(region, brought(1, begin));
+        let (_, first) = queue.next().unwrap();
+        queue.bring(region, brought(2, at(begin, 1)));
+        assert_eq!(queue.next(), None, "the first is being saved");
+        queue.give_back(region, first);
+        let (_, newest) = queue.next().unwrap();
+        assert_eq!(newest.tick, Tick(2), "the newer one counts");
+        queue.give_back(region, newest);
+        assert_eq!(queue.next().unwrap().1.tick, Tick(2));
+        assert_eq!(queue.ages(at(begin, 9)).next(), Some((region, Duration::from_secs(9))));
+        queue.is_saved(region, Tick(2), at(begin, 1));
+        assert_eq!(queue.ages(at(begin, 9)).next(), Some((region, Duration::from_secs(8))));
+        assert_eq!(queue.oldest(), Some(Tick(2)));
+    }
+
+    #[test]
+    fn a_region_that_has_left_is_not_counted_and_its_last_checkpoint_is_saved() {
+        let (begin, mut queue) = (Instant::now(), Queue::default());
+        let region = RegionId(1);
+        queue.bring(region, brought(1, begin));
+        queue.forget(region, Epoch(1));
+        assert_eq!((queue.ages(begin).count(), queue.oldest()), (0, None));
+        let (_, last) = queue.next().unwrap();
+        queue.is_saved(region, last.tick, last.at);
+        assert!(queue.0.is_empty());
+        // An actor that ends late says nothing of the one that has come since.
+        queue.bring(region, Brought { epoch: Epoch(2), ..brought(9, begin) });
+        queue.forget(region, Epoch(1));
+        assert_eq!(queue.oldest(), Some(Tick(9)));
+    }
+}
