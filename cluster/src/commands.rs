@@ -23,7 +23,7 @@ use crate::gateway::Tokens;
 use crate::local::{LocalCluster, Parts};
 use crate::replay::{ReplayArgs, replay};
 use crate::report::Report;
-use crate::server::{Background, tokens};
+use crate::server::{Background, run_tokens};
 use crate::trace::{OFFSET_CM, Trace};
 
 /// A token for a server elsewhere: the one in the file, or one of `dev` mode.
@@ -152,13 +152,12 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
         }
         None if args.engine == Engine::Etcd => {
             options.scene.clone_from(&config.scenes[0].spec.name);
-            let token = tokens(&config)?.mint("replay", None)?;
             let started = cluster.insert(start_cluster(&config, args.nodes, false)?);
-            (started.url(0)?, token)
+            (started.url(0)?, started.tokens().mint("replay", None)?)
         }
         None => {
             options.scene.clone_from(&config.scenes[0].spec.name);
-            let tokens = tokens(&config)?;
+            let tokens = run_tokens(&config)?;
             let token = tokens.mint("replay", None)?;
             let started = server.insert(Background::start(config, tokens)?);
             (started.reach().url().context("clients can connect")?, token)
@@ -211,7 +210,7 @@ pub fn run_trial(args: &BotsArgs) -> anyhow::Result<u8> {
             config.gateway.ws.set_port(0);
             config.gateway.tcp = None;
             config.console.listen = None;
-            let tokens = tokens(&config)?;
+            let tokens = run_tokens(&config)?;
             let token = tokens.mint("trial", None)?;
             let started = server.insert(Background::start(config, tokens)?);
             (started.reach().url().context("clients can connect")?, token)

@@ -21,7 +21,7 @@ use crate::ends::Ends;
 use crate::fauna;
 use crate::oracle::Options;
 use crate::report::Report;
-use crate::server::{Background, Reach, tokens};
+use crate::server::{Background, Reach, dev_tokens};
 
 /// `purview dev`.
 #[derive(Debug, Clone, Args)]
@@ -31,8 +31,9 @@ use crate::server::{Background, Reach, tokens};
     purview dev --scene deploy/station.toml --nodes 2\n  \
     purview dev --engine etcd --nodes 3\n  \
     purview dev --engine etcd --tls\n\n\
-    Prints the URLs and runs until Ctrl-C, or for the time given. Tokens are those of dev mode \
-    unless the configuration names a secret.")]
+    Prints the URLs and a token that lets clients in for a day, and runs until Ctrl-C, or for the time \
+    given. Without token.secret_file tokens are signed with a secret that everybody knows, and every \
+    listener must be on loopback.")]
 pub struct DevArgs {
     /// File, overrides and log level.
     #[command(flatten)]
@@ -61,6 +62,9 @@ pub struct DevArgs {
     #[arg(long)]
     pub json: bool,
 }
+
+/// For how long the token that is printed lets clients in: a day.
+const TOKEN_HOLDS: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A scene of its own for `dev`: a few hundred metres, so that a newcomer sees borders, ghosts and
 /// handoffs at a glance.
@@ -105,11 +109,11 @@ pub fn config(args: &DevArgs) -> anyhow::Result<Config> {
 pub fn dev(args: &DevArgs) -> anyhow::Result<u8> {
     let config = config(args)?;
     let _logs = crate::logs::init(&config.log)?;
-    let tokens = tokens(&config)?;
-    let token = tokens.mint("dev", None)?;
     if args.engine == Engine::Etcd {
-        return dev_cluster(args, &config, &token);
+        return dev_cluster(args, &config);
     }
+    let tokens = dev_tokens(&config)?;
+    let token = tokens.mint("dev", Some(TOKEN_HOLDS))?;
     let server = Background::start(config, tokens)?;
     let reach = server.reach().clone();
     runtime()?.block_on(run(args, &reach, &token))
@@ -121,9 +125,10 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 }
 
 /// The same on a cluster of processes of their own, all on this machine.
-fn dev_cluster(args: &DevArgs, config: &Config, token: &str) -> anyhow::Result<u8> {
+fn dev_cluster(args: &DevArgs, config: &Config) -> anyhow::Result<u8> {
     let cluster = start_cluster(config, args.nodes.unwrap_or(3), args.tls)?;
     let url = cluster.url(0)?;
+    let token = cluster.tokens().mint("dev", Some(TOKEN_HOLDS))?;
     if !args.json {
         let mut out = std::io::stdout().lock();
         for member in cluster.nodes().iter().chain(cluster.gateways()) {
@@ -140,7 +145,7 @@ fn dev_cluster(args: &DevArgs, config: &Config, token: &str) -> anyhow::Result<u
     let report = runtime()?.block_on(async {
         let mut ends = Ends::listen().context("cannot listen for signals")?;
         tokio::select! {
-            report = walk(args, &url, token, options) => report,
+            report = walk(args, &url, &token, options) => report,
             () = ends.asked() => Ok(None),
         }
     })?;

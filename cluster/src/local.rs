@@ -9,6 +9,8 @@ use rustix::process::Signal;
 use crate::config::{Config, TlsSettings};
 use crate::engine::servers::child::{Run, Running};
 use crate::engine::servers::{EtcdServer, PostgresServer, ServerError};
+use crate::gateway::Tokens;
+use crate::gateway::token::random_secret;
 use crate::node::command::{READY, Ready};
 use crate::tls::make::{MakeError, make};
 
@@ -18,6 +20,9 @@ pub enum LocalError {
     /// A part of it does not.
     #[error(transparent)]
     Server(#[from] ServerError),
+    /// Its processes have no secret for tokens.
+    #[error(transparent)]
+    Tokens(#[from] crate::server::ServerError),
     /// It has no certificates.
     #[error(transparent)]
     Certificates(#[from] MakeError),
@@ -117,6 +122,7 @@ pub struct LocalCluster {
     config: PathBuf,
     /// Where its certificates are, if it has any.
     certificates: Option<PathBuf>,
+    tokens: Tokens,
     folder: tempfile::TempDir,
 }
 
@@ -221,6 +227,14 @@ impl LocalCluster {
         config.cluster.advertise.clear();
         let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         config.console.listen = config.console.listen.map(|_| any);
+        if config.token.secret_file.is_none() {
+            let file = folder.path().join("token.secret");
+            let secret = random_secret().map_err(crate::server::ServerError::Token)?;
+            // The folder is its owner's alone.
+            std::fs::write(&file, secret).map_err(system("the secret for tokens"))?;
+            config.token.secret_file = Some(file);
+        }
+        let tokens = crate::server::tokens(&config)?;
         let file = folder.path().join("purview.toml");
         std::fs::File::create(&file)
             .and_then(|mut out| out.write_all(config.to_toml().as_bytes()))
@@ -236,6 +250,7 @@ impl LocalCluster {
             program,
             config,
             certificates,
+            tokens,
             folder,
         };
         for i in 1..=parts.nodes {
@@ -329,6 +344,11 @@ impl LocalCluster {
     pub fn try_node(&self, name: &str, set: &[&str]) -> Result<Member, LocalError> {
         let set: Vec<String> = set.iter().map(|set| set.to_string()).collect();
         self.run("node", name.into(), &[], &set)
+    }
+
+    /// Who signs tokens that let clients in.
+    pub fn tokens(&self) -> &Tokens {
+        &self.tokens
     }
 
     /// Where its certificates are, if it has any.

@@ -17,6 +17,7 @@ use crate::console::{
     Console, ConsoleError, ConsoleState, ExtraMetrics, Hosted, RegionHandle, tick_times,
 };
 use crate::durable::{DataError, Durable};
+use crate::gateway::token::random_secret;
 use crate::gateway::{Gateway, GatewayConfig, GatewayError, GatewayMetrics, Tokens};
 use crate::report::{ServerFigures, TickMs};
 
@@ -32,6 +33,23 @@ pub enum ServerError {
     /// The token secret cannot be read.
     #[error(transparent)]
     Secret(#[from] crate::config::SecretError),
+    /// Nothing says whose tokens hold.
+    #[error(
+        "token.secret_file is missing: it names the file with the secret that signs clients' tokens; make one with \
+         `head -c 32 /dev/urandom | base64 > purview.secret`"
+    )]
+    NoSecret,
+    /// The secret of `dev` mode, which everybody knows, would let the world in.
+    #[error(
+        "{key} = \"{addr}\" is not on loopback: there `purview dev`, too, needs token.secret_file, the file with the \
+         secret that signs clients' tokens; without it everybody could sign one"
+    )]
+    OpenToAll {
+        /// The key of the listener.
+        key: &'static str,
+        /// Where it would listen.
+        addr: SocketAddr,
+    },
     /// Clients could not connect.
     #[error(transparent)]
     Gateway(#[from] GatewayError),
@@ -118,15 +136,51 @@ pub struct Server {
     arbiters: Vec<Arbiter>,
 }
 
-/// The tokens that a configuration asks for: with its secret, or, without one, those of `dev` mode.
+/// The tokens that a configuration asks for.
 ///
 /// # Errors
-/// The secret's file cannot be read or is too short.
+/// It names no secret, or the secret's file cannot be read or is too short.
 pub fn tokens(config: &Config) -> Result<Tokens, ServerError> {
-    match config.token.secret()? {
-        Some(secret) => Ok(Tokens::new(secret.bytes())?),
+    configured_tokens(config)?.ok_or(ServerError::NoSecret)
+}
+
+/// The tokens of `purview dev` in one process: as configured, else with the secret that everybody knows, as long as
+/// nobody of another machine can connect.
+///
+/// # Errors
+/// As [`tokens`]; or there is no secret, and a listener is not on loopback.
+pub fn dev_tokens(config: &Config) -> Result<Tokens, ServerError> {
+    if let Some(tokens) = configured_tokens(config)? {
+        return Ok(tokens);
+    }
+    let listeners = [
+        ("gateway.ws", Some(config.gateway.ws)),
+        ("gateway.tcp", config.gateway.tcp),
+        ("console.listen", config.console.listen),
+    ];
+    let open = |(key, addr): (_, Option<SocketAddr>)| {
+        Some((key, addr.filter(|addr| !addr.ip().is_loopback())?))
+    };
+    match listeners.into_iter().find_map(open) {
+        Some((key, addr)) => Err(ServerError::OpenToAll { key, addr }),
         None => Ok(Tokens::dev()),
     }
+}
+
+/// The tokens of a server that a command starts for its own clients: as configured, else with a secret that is made
+/// for this run.
+///
+/// # Errors
+/// The secret's file cannot be read or is too short, or the system gives no random bytes.
+pub fn run_tokens(config: &Config) -> Result<Tokens, ServerError> {
+    match configured_tokens(config)? {
+        Some(tokens) => Ok(tokens),
+        None => Ok(Tokens::new(random_secret()?.as_bytes())?),
+    }
+}
+
+fn configured_tokens(config: &Config) -> Result<Option<Tokens>, ServerError> {
+    Ok(config.token.secret()?.map(|secret| Tokens::new(secret.bytes())).transpose()?)
 }
 
 pub(crate) fn gateway_config(s: &GatewaySettings) -> GatewayConfig {

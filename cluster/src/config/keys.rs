@@ -159,7 +159,7 @@ keys! {
         "The authorities whose certificates are let in.";
 
     SECRET_FILE: "secret_file", Form::Text("the path of a file, from this file's folder"),
-        "File with the secret, at least 32 bytes, that signs tokens. `dev` makes its own.";
+        "File with the secret, at least 32 bytes, that signs tokens. `node` and `gateway` do not start without one.";
 
     LEVEL: "level",
         Form::Text("\"error\", \"warn\", \"info\", \"debug\", \"trace\" or \"off\", also by module: \

@@ -4,12 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use purview::actor::player::{Pass, Passes};
 use purview::scene::EntityId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tokio_rustls::rustls::crypto::ring;
 
 /// Shortest secret, in bytes: as long as the hash, as RFC 7518 demands.
 pub const MIN_SECRET: usize = 32;
@@ -79,12 +82,26 @@ pub enum SecretError {
         /// What went wrong.
         source: std::io::Error,
     },
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes for a token secret")]
+    Random,
     /// The secret is too short.
     #[error("the token secret has {len} bytes; at least {MIN_SECRET} are needed")]
     TooShort {
         /// Its length in bytes.
         len: usize,
     },
+}
+
+/// A secret that nobody knows yet, as text for a file.
+///
+/// # Errors
+/// The system gives no random bytes.
+pub fn random_secret() -> Result<String, SecretError> {
+    let mut random = [0; 32];
+    let source = ring::default_provider().secure_random;
+    source.fill(&mut random).map_err(|_| SecretError::Random)?;
+    Ok(URL_SAFE_NO_PAD.encode(random))
 }
 
 /// Checks and mints tokens.

@@ -11,7 +11,6 @@ use purview::scene::{EntityId, Pos};
 use purview_client::{Client, join_at};
 use purview_cluster::config::Config;
 use purview_cluster::console::{People, Whereabouts};
-use purview_cluster::gateway::Tokens;
 use purview_cluster::http;
 use purview_cluster::local::{LocalCluster, Parts};
 use tokio::runtime::{Builder, Runtime};
@@ -76,7 +75,7 @@ fn whoever_is_asked_knows_where_everybody_in_the_cluster_is() {
     let clients: Vec<(EntityId, Client)> = (0..CLIENTS)
         .map(|i| {
             runtime.block_on(async {
-                let token = Tokens::dev().mint("somebody", None).unwrap();
+                let token = cluster.tokens().mint(&format!("somebody {i}"), None).unwrap();
                 let mut client = Client::connect(&url, &token).await.expect("it is let in");
                 let joined = client.join(join_at("field", at(i))).await.expect("there is room");
                 (joined.id, client)

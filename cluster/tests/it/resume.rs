@@ -16,7 +16,6 @@ use purview_client::{ClientError, Event, Player, Retry, View, join_at};
 use purview_cluster::config::Config;
 use purview_cluster::engine::Whole;
 use purview_cluster::engine::postgres::Postgres;
-use purview_cluster::gateway::Tokens;
 use purview_cluster::local::{LocalCluster, Parts};
 use tokio::runtime::{Builder, Runtime};
 
@@ -68,12 +67,11 @@ fn way(i: i32, step: i32) -> Pos {
 }
 
 async fn client(
-    urls: Vec<String>,
+    (urls, token): (Vec<String>, String),
     (i, began): (i32, Instant),
     walks: Arc<AtomicBool>,
     shared: tokio::sync::oneshot::Sender<Shared>,
 ) {
-    let token = Tokens::dev().mint(&format!("walker {i}"), None).unwrap();
     let join = join_at("field", way(i, 0));
     let retry = Retry::default();
     let (mut player, joined) =
@@ -162,7 +160,8 @@ impl Trial {
             let (tell, told) = tokio::sync::oneshot::channel();
             let mut urls = urls.clone();
             urls.rotate_left(i as usize % usize::from(gateways));
-            runtime.spawn(client(urls, (i, began), walks.clone(), tell));
+            let token = cluster.tokens().mint(&format!("walker {i}"), None).unwrap();
+            runtime.spawn(client((urls, token), (i, began), walks.clone(), tell));
             runtime.block_on(told).expect("it joins")
         });
         let walkers = joined.collect();
@@ -416,14 +415,14 @@ fn cold_start(etcd_forgets: bool) {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         for i in [0, 5, CLIENTS as usize - 1] {
-            let token = Tokens::dev().mint(&format!("walker {i}"), None).unwrap();
+            let token = trial.cluster.tokens().mint(&format!("walker {i}"), None).unwrap();
             let join = Join { pos: None, ..join_at("field", Pos::default()) };
             let (mut player, joined) =
                 Player::join(&urls, &token, join, Retry::default()).await.unwrap();
             assert_eq!(joined.pos, placed[i], "walker {i}");
             player.leave().await.unwrap();
         }
-        let token = Tokens::dev().mint("nobody before", None).unwrap();
+        let token = trial.cluster.tokens().mint("nobody before", None).unwrap();
         let join = Join { pos: None, ..join_at("field", Pos::default()) };
         let (_, joined) = Player::join(&urls, &token, join, Retry::default()).await.unwrap();
         let spec = &config.scenes[0].spec;

@@ -15,7 +15,6 @@ use purview_cluster::config::{Config, TlsSettings};
 use purview_cluster::engine::postgres::Postgres;
 use purview_cluster::engine::servers::PostgresServer;
 use purview_cluster::engine::{CheckpointError, Checkpoints};
-use purview_cluster::gateway::Tokens;
 use purview_cluster::http;
 use purview_cluster::link::{Identity, Links};
 use purview_cluster::local::{LocalCluster, Parts};
@@ -236,8 +235,7 @@ fn config() -> Config {
 }
 
 /// Walks along the whole map, over two borders, and is shown its own place by every region.
-async fn walk(url: String) {
-    let token = Tokens::dev().mint("walker", None).unwrap();
+async fn walk(url: String, token: String) {
     let mut client = Client::connect(&url, &token).await.expect("it is let in");
     let joined = client.join(join_at("field", Pos::ground(1_000, 6_000))).await.expect("room");
     let mut view = View::of(&joined);
@@ -275,7 +273,8 @@ fn a_whole_cluster_says_nothing_plain_and_lets_no_stranger_in() {
     let cluster = LocalCluster::start_secure(program, &config(), parts, &mut |_| {}).unwrap();
     let (runtime, url) = (runtime(), cluster.url(0).unwrap());
     let walks = |url: String| {
-        let walked = async { tokio::time::timeout(PATIENCE, walk(url)).await };
+        let token = cluster.tokens().mint("walker", None).unwrap();
+        let walked = async { tokio::time::timeout(PATIENCE, walk(url, token)).await };
         runtime.block_on(walked).expect("it comes to the end of the map");
     };
     walks(url.clone());

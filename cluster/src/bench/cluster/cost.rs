@@ -48,7 +48,7 @@ pub fn compare(args: &BenchClusterArgs, runtime: &Runtime) -> anyhow::Result<Cos
 
 fn of(players: usize, nodes: u16, runtime: &Runtime) -> anyhow::Result<f64> {
     let cluster = start(Parts { nodes, gateways: 1 }, &config(4)?)?;
-    let walkers = Walkers::start(runtime, &cluster.url(0)?, players, ALL)?;
+    let walkers = Walkers::start(runtime, (&cluster.url(0)?, cluster.tokens()), players, ALL)?;
     std::thread::sleep(Duration::from_secs(5));
     let before = served()?;
     std::thread::sleep(LENGTH);

@@ -101,7 +101,8 @@ impl<'a> Ordeal<'a> {
         runtime: &'a Runtime,
     ) -> anyhow::Result<Ordeal<'a>> {
         let console = console(&cluster.gateways()[0])?;
-        let walkers = Walkers::start(runtime, &cluster.url(0)?, args.players, INSIDE)?;
+        let walkers =
+            Walkers::start(runtime, (&cluster.url(0)?, cluster.tokens()), args.players, INSIDE)?;
         let (nodes, unacknowledged) = (cluster.nodes().len(), 0);
         let at_borders = AtBorders::default();
         let ordeal =

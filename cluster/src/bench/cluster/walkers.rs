@@ -77,7 +77,7 @@ impl Walkers {
     /// Lets `n` clients join and walk.
     pub fn start(
         runtime: &Runtime,
-        url: &str,
+        (url, tokens): (&str, &Tokens),
         n: usize,
         ground: Ground,
     ) -> anyhow::Result<Walkers> {
@@ -98,11 +98,11 @@ impl Walkers {
                 }
             }
         });
-        let token = Tokens::dev().mint("walker", None)?;
         let join = |i: usize| {
-            let (shared, token) = (shared.clone(), &token);
+            let shared = shared.clone();
             async move {
-                let mut client = Client::connect(url, token).await?;
+                let token = tokens.mint(&format!("walker {i}"), None)?;
+                let mut client = Client::connect(url, &token).await?;
                 let joined = client.join(join_at("field", shared.place(i))).await?;
                 let view = View::of(&joined);
                 // It reads from now on, whatever others still do.

@@ -13,7 +13,6 @@ use purview::scene::{EntityId, Plane, Pos, Seq};
 use purview::wire::client::Join;
 use purview_client::{Client, Event, View, join_at};
 use purview_cluster::config::Config;
-use purview_cluster::gateway::Tokens;
 use purview_cluster::local::{LocalCluster, Member, Parts};
 use purview_cluster::node::ClusterSurvey;
 use serde_json::Value;
@@ -63,12 +62,11 @@ fn way(i: i32, step: i32) -> Pos {
 }
 
 async fn client(
-    url: String,
+    (url, token): (String, String),
     (i, groups, began): (i32, u16, Instant),
     walks: Arc<AtomicBool>,
     shared: tokio::sync::oneshot::Sender<Shared>,
 ) {
-    let token = Tokens::dev().mint("walker", None).unwrap();
     let mut client = Client::connect(&url, &token).await.expect("it is let in");
     let plane = Plane(i / 2 % i32::from(groups));
     let join = Join { plane: Some(plane), ..join_at("field", way(i, 0)) };
@@ -170,7 +168,8 @@ impl Trial {
             let (tell, told) = tokio::sync::oneshot::channel();
             // Those who see each other are at different gateways.
             let url = urls[i as usize % 2].clone();
-            runtime.spawn(client(url, (i, groups, began), walks.clone(), tell));
+            let token = cluster.tokens().mint(&format!("walker {i}"), None).unwrap();
+            runtime.spawn(client((url, token), (i, groups, began), walks.clone(), tell));
             runtime.block_on(told).expect("it joins")
         });
         let walkers = joined.collect();
