@@ -21,6 +21,7 @@ use crate::dev::DevArgs;
 use crate::node::command::{GatewayArgs, NodeArgs, run_gateway, run_node};
 use crate::replay::ReplayArgs;
 use crate::sim::command::SimArgs;
+use crate::token_command::{TokenArgs, run_token};
 
 /// A seamless scene cluster for massively multiplayer worlds.
 #[derive(Debug, Parser)]
@@ -60,6 +61,8 @@ pub enum Command {
     Restore(RestoreArgs),
     /// Make an authority and certificates, to develop with.
     Certs(CertsArgs),
+    /// Sign a token that lets a client in.
+    Token(TokenArgs),
     /// Replay a recording through real clients and judge what every one of them is shown.
     Replay(ReplayArgs),
     /// Load a server with bots and judge what every one of them is shown.
@@ -250,6 +253,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Backup(args) => ended(run_backup(&args)),
         Command::Restore(args) => ended(run_restore(&args)),
         Command::Certs(args) => ended(run_certs(&args)),
+        Command::Token(args) => ended(run_token(&args)),
         Command::Replay(args) => ended(commands::run_replay(&args)),
         Command::Bots(args) if args.pattern == Pattern::Cheat => ended(commands::run_trial(&args)),
         Command::Bots(args) => match &args.connect {
@@ -360,7 +364,8 @@ fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
             );
         }
     }
-    if let Err(e) = config.token.secret() {
+    let files = config.token.files();
+    if let Err(e) = files.read().and_then(|contents| files.keys(&contents)) {
         out += &format!("note: {e}\n");
     }
     Ok(out)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use purview::actor::player::Planes;
 use purview::scene::SceneSpec;
 use purview::scene::spec::{LayerSpec, Moves, Rates};
 use purview_client::{Client, Trust};
@@ -21,10 +22,14 @@ use crate::config::Config;
 use crate::crowd::{Progress, read_token};
 use crate::gateway::Tokens;
 use crate::local::{LocalCluster, Parts};
+use crate::logins::Duplicate;
 use crate::replay::{ReplayArgs, replay};
 use crate::report::Report;
 use crate::server::{Background, run_tokens};
 use crate::trace::{OFFSET_CM, Trace};
+
+/// For how long tokens hold that are made for a run of clients: longer than any.
+const HOLDS: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// A token for a server elsewhere: the one in the file, or one of `dev` mode.
 fn token(file: Option<&Path>) -> anyhow::Result<String> {
@@ -32,7 +37,7 @@ fn token(file: Option<&Path>) -> anyhow::Result<String> {
         Some(name) => {
             read_token(file).with_context(|| format!("{} cannot be read", name.display()))
         }
-        None => Ok(Tokens::dev().mint("purview", None)?),
+        None => Ok(Tokens::dev().mint_for("purview", Some(HOLDS), &Planes::Any)?),
     }
 }
 
@@ -123,6 +128,7 @@ fn config_for(trace: &Trace, args: &ReplayArgs) -> anyhow::Result<Config> {
         config.gateway.burst = 2_000;
     }
     config.console.listen = None;
+    config.token.duplicate = Some(Duplicate::Allow);
     Ok(config)
 }
 
@@ -153,12 +159,12 @@ pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
         None if args.engine == Engine::Etcd => {
             options.scene.clone_from(&config.scenes[0].spec.name);
             let started = cluster.insert(start_cluster(&config, args.nodes, false)?);
-            (started.url(0)?, started.tokens().mint("replay", None)?)
+            (started.url(0)?, started.tokens().mint_for("replay", Some(HOLDS), &Planes::Any)?)
         }
         None => {
             options.scene.clone_from(&config.scenes[0].spec.name);
             let tokens = run_tokens(&config)?;
-            let token = tokens.mint("replay", None)?;
+            let token = tokens.mint_for("replay", Some(HOLDS), &Planes::Any)?;
             let started = server.insert(Background::start(config, tokens)?);
             (started.reach().url().context("clients can connect")?, token)
         }
@@ -210,8 +216,9 @@ pub fn run_trial(args: &BotsArgs) -> anyhow::Result<u8> {
             config.gateway.ws.set_port(0);
             config.gateway.tcp = None;
             config.console.listen = None;
+            config.token.duplicate = Some(Duplicate::Allow);
             let tokens = run_tokens(&config)?;
-            let token = tokens.mint("trial", None)?;
+            let token = tokens.mint_for("trial", Some(HOLDS), &Planes::Any)?;
             let started = server.insert(Background::start(config, tokens)?);
             (started.reach().url().context("clients can connect")?, token)
         }

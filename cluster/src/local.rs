@@ -227,7 +227,7 @@ impl LocalCluster {
         config.cluster.advertise.clear();
         let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         config.console.listen = config.console.listen.map(|_| any);
-        if config.token.secret_file.is_none() {
+        if config.token.files() == Default::default() {
             let file = folder.path().join("token.secret");
             let secret = random_secret().map_err(crate::server::ServerError::Token)?;
             // The folder is its owner's alone.

@@ -17,8 +17,10 @@ use crate::console::{
     Console, ConsoleError, ConsoleState, ExtraMetrics, Hosted, RegionHandle, tick_times,
 };
 use crate::durable::{DataError, Durable};
+use crate::gateway::token::keys::{Files, KeysError};
 use crate::gateway::token::random_secret;
 use crate::gateway::{Gateway, GatewayConfig, GatewayError, GatewayMetrics, Tokens};
+use crate::logins::Subjects;
 use crate::report::{ServerFigures, TickMs};
 
 /// Why a server does not start.
@@ -27,16 +29,13 @@ pub enum ServerError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
-    /// The token secret cannot be used.
+    /// The keys of tokens cannot be used.
     #[error(transparent)]
-    Token(#[from] crate::gateway::token::SecretError),
-    /// The token secret cannot be read.
-    #[error(transparent)]
-    Secret(#[from] crate::config::SecretError),
+    Token(#[from] KeysError),
     /// Nothing says whose tokens hold.
     #[error(
-        "token.secret_file is missing: it names the file with the secret that signs clients' tokens; make one with \
-         `head -c 32 /dev/urandom | base64 > purview.secret`"
+        "token.secret_file is missing: it names the file with the secret that signs clients' tokens (or token.keys_file \
+         one with public keys); make one with `head -c 32 /dev/urandom | base64 > purview.secret`"
     )]
     NoSecret,
     /// The secret of `dev` mode, which everybody knows, would let the world in.
@@ -163,7 +162,7 @@ pub fn dev_tokens(config: &Config) -> Result<Tokens, ServerError> {
     };
     match listeners.into_iter().find_map(open) {
         Some((key, addr)) => Err(ServerError::OpenToAll { key, addr }),
-        None => Ok(Tokens::dev()),
+        None => Ok(Tokens::dev().with_rules(config.token.rules())),
     }
 }
 
@@ -175,12 +174,15 @@ pub fn dev_tokens(config: &Config) -> Result<Tokens, ServerError> {
 pub fn run_tokens(config: &Config) -> Result<Tokens, ServerError> {
     match configured_tokens(config)? {
         Some(tokens) => Ok(tokens),
-        None => Ok(Tokens::new(random_secret()?.as_bytes())?),
+        None => Ok(Tokens::random()?.with_rules(config.token.rules())),
     }
 }
 
 fn configured_tokens(config: &Config) -> Result<Option<Tokens>, ServerError> {
-    Ok(config.token.secret()?.map(|secret| Tokens::new(secret.bytes())).transpose()?)
+    match config.token.files() {
+        files if files == Files::default() => Ok(None),
+        files => Ok(Some(Tokens::of_files(files, config.token.rules())?)),
+    }
 }
 
 pub(crate) fn gateway_config(s: &GatewaySettings) -> GatewayConfig {
@@ -224,6 +226,12 @@ impl Server {
             None => Directory::new(scenes),
         };
         let directory = directory.with_linger(linger);
+        let subjects = Subjects::new(config.token.duplicate.unwrap_or_default());
+        let directory = directory.with_logins(Arc::new(subjects));
+        if !tokens.signs() {
+            // Tickets of one run: its players end with it.
+            tokens.sign_tickets_with(random_secret()?.as_bytes());
+        }
         let directory = Arc::new(match &durable {
             Some(durable) => directory.with_places(durable.places().clone()),
             None => directory,

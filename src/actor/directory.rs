@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::address::{RegionAddress, SessionAddress, SessionEntry};
 use super::cluster_clock::ClusterClock;
+use super::logins::Logins;
 use super::messages::{Delivery, ToRegion};
 use super::places::Places;
 use super::routes::{Leaver, Routes};
@@ -92,6 +93,8 @@ pub struct Directory {
     linger: Duration,
     /// Where players' last places are kept.
     places: Option<Arc<dyn Places>>,
+    /// Knows sessions by their subjects.
+    logins: Option<Arc<dyn Logins>>,
     /// Sessions of this process, where regions of others may look for them.
     sessions: Option<Mutex<FxHashMap<SessionId, SessionEntry>>>,
     finder: OnceLock<Arc<dyn FindSession>>,
@@ -123,6 +126,7 @@ impl Directory {
             witness: None,
             linger: Duration::ZERO,
             places: None,
+            logins: None,
             sessions: None,
             finder: OnceLock::new(),
             entities: AtomicU64::new(1),
@@ -180,6 +184,16 @@ impl Directory {
     /// The same, in which players' last places are kept.
     pub fn with_places(self, places: Arc<dyn Places>) -> Directory {
         Directory { places: Some(places), ..self }
+    }
+
+    /// The same, in which somebody knows sessions by their subjects.
+    pub fn with_logins(self, logins: Arc<dyn Logins>) -> Directory {
+        Directory { logins: Some(logins), ..self }
+    }
+
+    /// Who knows sessions by their subjects, if anybody does.
+    pub fn logins(&self) -> Option<&Arc<dyn Logins>> {
+        self.logins.as_ref()
     }
 
     /// The same, in which somebody is told what regions do.

@@ -6,6 +6,7 @@ pub mod cluster_clock;
 pub mod departing;
 pub mod directory;
 pub mod doors;
+pub mod logins;
 pub mod messages;
 pub mod metrics;
 mod moving;

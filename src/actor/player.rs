@@ -1,6 +1,8 @@
 //! The shell of a session: reads the client's bytes, looks names up, and makes deliveries of what
 //! [`Player`] decides.
 
+mod login;
+
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +14,9 @@ use actix::{
 use actix_rt::time::{Instant, sleep_until};
 use bytes::Bytes;
 
+pub use self::login::{Login, Pass, Passes, Planes, TokenCheck};
+
+use self::login::is_line;
 use super::address::{Beside, LostFrames, SessionEntry};
 use super::directory::Directory;
 use super::messages::{Delivery, ToRegion};
@@ -29,9 +34,7 @@ use crate::scene::player::{
 };
 use crate::scene::terrain::{Ground, Terrain};
 use crate::scene::{EntityId, Plane, Pos, RangeSet, Scene};
-use crate::wire::client::{
-    self, Hello, Join, Joined, Jump, Left, Pong, Refused, Ticket, Walk, Welcome,
-};
+use crate::wire::client::{self, Hello, Join, Joined, Jump, Left, Pong, Refused, Walk, Welcome};
 use crate::wire::{
     ClientMsg, CloseCode, DecodeError, EncodedBatch, ErrorCode, JoinRules, MAX_CLIENT_FRAME,
     MoveRules, OwnMove, PROTOCOL_VERSION, ServerMsg,
@@ -40,32 +43,6 @@ use crate::wire::{
 /// Messages that may wait in a session's mailbox. When it is full a frame is lost (and a resync
 /// asked for), a notice waits with the region, and the connection reads no further.
 pub const MAILBOX: usize = 32;
-
-/// Judges a client's token: whom it names, or why it does not hold.
-pub type TokenCheck = Arc<dyn Fn(&str) -> Result<String, String> + Send + Sync>;
-
-/// What a resume token says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pass {
-    /// Whom the token of the hello named.
-    pub subject: String,
-    /// The player.
-    pub entity: EntityId,
-    /// The scene in which it was when the token was made.
-    pub scene: String,
-}
-
-/// Makes and judges resume tokens.
-pub trait Passes: Send + Sync {
-    /// A token that says this; `None` when none can be made.
-    fn write(&self, pass: &Pass) -> Option<String>;
-
-    /// What a token says.
-    ///
-    /// # Errors
-    /// Why it does not hold.
-    fn read(&self, token: &str) -> Result<Pass, String>;
-}
 
 /// What a client's connection tells its session. A connection that awaits each one's delivery
 /// reads no faster than the session works.
@@ -121,8 +98,14 @@ pub struct PlayerActor {
     sink: ClientSink,
     tokens: TokenCheck,
     passes: Option<Arc<dyn Passes>>,
-    /// Whom the token of the hello named.
-    subject: String,
+    /// What the token of the hello said.
+    login: Login,
+    /// The number by which the session claims its subject; 0: it does not.
+    claim: u64,
+    /// Who knows sessions by their subjects was told that the client is gone.
+    is_absent: bool,
+    /// When the client was given a ticket last.
+    ticket_at: Instant,
     /// What was kept of the player; `None`: nobody could say so far. Until then none of its places is kept.
     found: Option<Found>,
     /// It is asked for now.
@@ -152,7 +135,7 @@ impl PlayerActor {
         let player =
             Player::new(now_ms, directory.new_session(), directory.new_entity(), config.clone());
         let turns = (directory.process() > 0).then(Turns::default);
-        let (subject, registered) = (String::new(), player.id());
+        let (login, registered) = (Login::default(), player.id());
         let (effects, due) = Default::default();
         let lost = Arc::default();
         PlayerActor {
@@ -161,7 +144,10 @@ impl PlayerActor {
             sink,
             tokens,
             passes,
-            subject,
+            login,
+            claim: 0,
+            is_absent: false,
+            ticket_at: clock::now(),
             found: None,
             is_looking: false,
             kept: None,
@@ -205,6 +191,11 @@ impl PlayerActor {
         self.effects = effects;
         if self.player.state() == State::Absent {
             self.keep_place(true);
+            if !std::mem::replace(&mut self.is_absent, true)
+                && let Some(logins) = self.directory.logins()
+            {
+                logins.absent(self.player.session());
+            }
         }
     }
 
@@ -253,6 +244,10 @@ impl PlayerActor {
 
     fn read(&mut self, bytes: &[u8]) -> Said {
         match ClientMsg::decode(bytes) {
+            // A second one changes nothing.
+            Ok(ClientMsg::Hello(_)) if self.player.state() != State::Connected => {
+                Said::Hello(Ok(()))
+            }
             Ok(ClientMsg::Hello(hello)) => Said::Hello(self.judge(&hello)),
             Ok(ClientMsg::Resume(resume)) => Said::Resume(self.comeback(&resume)),
             Ok(ClientMsg::Join(join)) => Said::Join(self.arrival(join)),
@@ -284,9 +279,9 @@ impl PlayerActor {
             let why = format!("version {}; this is {PROTOCOL_VERSION}", hello.version);
             return Err((End::Version, why));
         }
-        let subject = (self.tokens)(&hello.token).map_err(|why| (End::Token, why))?;
-        tracing::debug!(session = %self.player.session(), subject, "hello");
-        self.subject = subject;
+        let login = (self.tokens)(&hello.token).map_err(|why| (End::Token, why))?;
+        tracing::debug!(session = %self.player.session(), subject = login.subject, "hello");
+        self.login = login;
         Ok(())
     }
 
@@ -295,7 +290,7 @@ impl PlayerActor {
         let none = || Problem::Ticket("this server gives none".into());
         let pass = self.passes.as_ref().ok_or_else(none)?.read(&resume.token);
         let pass = pass.map_err(Problem::Ticket)?;
-        if pass.subject != self.subject {
+        if pass.subject != self.login.subject {
             return Err(Problem::Ticket("it is another's".into()));
         }
         let regions =
@@ -310,14 +305,6 @@ impl PlayerActor {
         ask_then.append(&mut others);
         let all = self.directory.knows_maps();
         Ok(Comeback { id: pass.entity, acked: resume.ack, ask, ask_then, all })
-    }
-
-    fn ticket(&self, scene: &str) -> Option<Ticket> {
-        let linger_ms = self.config.linger_ms;
-        let passes = self.passes.as_ref().filter(|_| linger_ms > 0)?;
-        let (subject, entity) = (self.subject.clone(), self.player.id());
-        let token = passes.write(&Pass { subject, entity, scene: scene.into() })?;
-        Some(Ticket { token, linger_ms })
     }
 
     /// Tells where the player is, now and then and when it is over.
@@ -338,7 +325,7 @@ impl PlayerActor {
         let place = LastPlace { scene: scene.spec.name.clone(), plane, pos };
         if self.kept.as_ref().is_none_or(|(_, kept)| *kept != place) {
             let clock_ms = self.player.last_tick().0.saturating_mul(tick_ms.into());
-            places.keep(&self.subject, place.clone(), Stamp { number, clock_ms });
+            places.keep(&self.login.subject, place.clone(), Stamp { number, clock_ms });
             self.kept = Some((clock::now(), place));
         }
     }
@@ -346,10 +333,10 @@ impl PlayerActor {
     /// Asks what is kept of the player, if that is not known yet.
     fn look_up(&mut self) -> Option<impl ActorFuture<Self, Output = ()> + 'static + use<>> {
         let places = self.directory.places().filter(|_| self.found.is_none())?;
-        if self.is_looking || self.subject.is_empty() {
+        if self.is_looking || self.login.subject.is_empty() {
             return None;
         }
-        let load = actix::fut::wrap_future::<_, Self>(places.load(&self.subject));
+        let load = actix::fut::wrap_future::<_, Self>(places.load(&self.login.subject));
         self.is_looking = true;
         Some(load.map(|found, actor, _| {
             actor.is_looking = false;
@@ -385,8 +372,11 @@ impl PlayerActor {
         let last = last.filter(|last| join.pos.is_none() && allows(&scene, last));
         let pos = last.map_or(join.pos.unwrap_or(spawn), |last| last.pos);
         is_on_map(&scene, pos)?;
+        if let Some(plane) = join.plane {
+            self.may_enter(&scene, plane)?;
+        }
         let room = |plane: &Plane| {
-            (0..scene.spec.lines).contains(&plane.0)
+            is_line(&scene, *plane)
                 && self.directory.players(scene.id, *plane) < scene.spec.line_capacity
         };
         let plane = join.plane.or_else(|| last.map(|last| last.plane).filter(room));
@@ -426,6 +416,9 @@ impl PlayerActor {
         let (plane, takes_place) = match here.filter(stays) {
             Some((_, plane)) => (plane, false),
             None => {
+                if let Some(plane) = jump.plane {
+                    self.may_enter(&scene, plane)?;
+                }
                 let taken = self.directory.take_line(scene.id, jump.plane);
                 (taken.ok_or(Problem::NoRoom)?, true)
             }
@@ -436,7 +429,7 @@ impl PlayerActor {
     }
 
     /// The bytes of an answer; `None` if it names a scene that does not exist.
-    fn encode(&self, answer: Answer) -> Option<Bytes> {
+    fn encode(&mut self, answer: Answer) -> Option<Bytes> {
         let server_ms = self.directory.uptime().as_millis() as u64;
         let msg: ServerMsg = match answer {
             Answer::Welcome => Welcome {
@@ -554,6 +547,8 @@ fn error_code(problem: &Problem) -> ErrorCode {
         Problem::Gone => ErrorCode::Gone,
         Problem::NotFound | Problem::LastPlace => ErrorCode::Busy,
         Problem::Ticket(_) => ErrorCode::BadTicket,
+        Problem::PrivatePlane { .. } => ErrorCode::PrivatePlane,
+        Problem::Taken => ErrorCode::Taken,
     }
 }
 
@@ -563,6 +558,7 @@ fn close_code(end: End) -> CloseCode {
         End::GoingAway => CloseCode::GoingAway,
         End::Elsewhere => CloseCode::Elsewhere,
         End::Replaced => CloseCode::Replaced,
+        End::Kicked => CloseCode::Kicked,
         End::Unsupported => CloseCode::Unsupported,
         End::TooBig => CloseCode::TooBig,
         End::Protocol => CloseCode::Protocol,
@@ -593,6 +589,9 @@ impl Actor for PlayerActor {
 
     fn stopped(&mut self, _: &mut Context<Self>) {
         self.directory.unregister(self.player.session());
+        if let Some(logins) = self.directory.logins() {
+            logins.end(self.player.session());
+        }
         self.keep_place(true);
     }
 }
@@ -608,9 +607,10 @@ impl Handler<FromSocket> for PlayerActor {
         {
             // It is joined when it is known where the player was, or refused when nobody can say.
             let joins = look.map(move |(), actor: &mut Self, ctx: &mut Context<Self>| {
-                let said =
-                    if let FromSocket::Binary(bytes) = &msg { actor.read(bytes) } else { return };
-                actor.handle(PlayerInput::Said(said), None, ctx);
+                let FromSocket::Binary(bytes) = &msg else { return };
+                let input = PlayerInput::Said(actor.read(bytes));
+                let Some(input) = actor.log_in(input, false, ctx) else { return };
+                actor.handle(input, None, ctx);
             });
             return ctx.wait(joins);
         }
@@ -626,6 +626,7 @@ impl Handler<FromSocket> for PlayerActor {
         };
         let greets = matches!(input, PlayerInput::Said(Said::Hello(Ok(()))));
         let is_new = greets && self.player.state() == State::Connected;
+        let Some(input) = self.log_in(input, is_new, ctx) else { return };
         self.handle(input, None, ctx);
         if is_new && let Some(look) = self.look_up() {
             // What the client says next waits for it.
@@ -656,6 +657,7 @@ impl PlayerActor {
             ctx.spawn(look);
         }
         self.keep_place(false);
+        self.renew_ticket();
         self.handle(PlayerInput::Timer { queued }, None, ctx);
         if let Some(turns) = self.turns.as_mut().filter(|turns| turns.is_waiting()) {
             let mut due = Vec::new();

@@ -37,7 +37,7 @@ pub struct Join {
 /// Come back for the player of an earlier session whose connection broke.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resume {
-    /// The token of the newest [`Joined`]; never part of a URL.
+    /// The token of the newest ticket, of [`Joined`] or [`Renewed`]; never part of a URL.
     pub token: String,
     /// The last input that the client was told is applied; 0: none.
     pub ack: Seq,
@@ -147,7 +147,7 @@ pub struct JoinRules {
 /// By what a client comes back when its connection breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
-    /// For [`Resume`], and as good as any token in [`Hello`].
+    /// For [`Resume`]; it does not replace the token of [`Hello`].
     pub token: String,
     /// For how long the player stays without its client, milliseconds.
     pub linger_ms: u32,
@@ -214,6 +214,13 @@ pub struct Closing {
     pub detail: String,
 }
 
+/// A newer ticket of a player that is in the world, before the last one expires.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Renewed {
+    /// By what the client comes back from now on.
+    pub ticket: Ticket,
+}
+
 macro_rules! messages {
     ($(#[$doc:meta])* $name:ident, max $max:expr, { $($variant:ident $(in $place:ident)? = $n:literal,)+ }) => {
         $(#[$doc])*
@@ -277,6 +284,7 @@ messages! {
         Refused = 68,
         Left = 69,
         Closing = 70,
+        Renewed = 71,
     }
 }
 

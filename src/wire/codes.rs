@@ -96,6 +96,10 @@ codes! {
         Gone = 25 "gone",
         /// The token of a resume does not hold.
         BadTicket = 26 "bad_ticket",
+        /// The plane is none of the scene's lines, and the token does not name it.
+        PrivatePlane = 27 "private_plane",
+        /// Another session of the same subject is there.
+        Taken = 28 "taken",
     }
 }
 
@@ -128,10 +132,12 @@ codes! {
         Overload = 4007 "overload",
         /// The server failed; the fault is not the client's.
         Internal = 4008 "internal",
-        /// The client has come back by another connection.
+        /// The client has come back by another connection, or another session of its subject counts.
         Replaced = 4009 "replaced",
         /// This gateway stops; others go on.
         Elsewhere = 4010 "elsewhere",
+        /// An operator ended the session, or bars its subject for a while.
+        Kicked = 4011 "kicked",
     }
 }
 

@@ -3,10 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RegionId, SceneId};
+use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RegionId, SceneId, SessionId};
 
 /// What is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
     /// All players.
     Players,
@@ -16,6 +16,8 @@ pub enum Question {
     Lines,
     /// What time it is by the cluster's clock.
     Clock,
+    /// Which claims there stand against these of the asker.
+    Claims(Vec<SubjectClaim>),
 }
 
 /// What is told.
@@ -31,6 +33,29 @@ pub struct Answer {
     /// The cluster's time when the question was answered, nanoseconds.
     #[serde(default)]
     pub clock_ns: Option<u64>,
+    /// Claims that stand against those asked about.
+    #[serde(default)]
+    pub claims: Vec<SubjectClaim>,
+}
+
+/// A session has a subject's player, or is about to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubjectClaim {
+    /// Whom the session's token names.
+    pub subject: String,
+    /// Its place in the order of all claims.
+    pub stamp: Stamp,
+    /// The player.
+    pub entity: EntityId,
+}
+
+/// The order of claims: by the cluster's clock, and after every claim that the process knew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Stamp {
+    /// Milliseconds.
+    pub at_ms: u64,
+    /// Of two at the same time.
+    pub session: SessionId,
 }
 
 /// How full a line is.

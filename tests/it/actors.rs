@@ -478,3 +478,26 @@ fn a_client_finds_its_player_in_the_scene_to_which_it_has_jumped() {
         assert_eq!((here.scene.as_str(), here.ack), ("cave", Seq(2)));
     });
 }
+
+#[test]
+fn tickets_are_renewed_while_the_session_lives_and_the_newest_brings_its_client_back() {
+    play(async || {
+        let mut s = Stage::new(vec![meadow()]);
+        let often = PlayerConfig { ticket_ms: 20, ..patient() };
+        let a = s.connect(often.clone());
+        s.greet(a, "meadow", Some(0), 1_590, 800).await;
+        s.tick().await;
+        s.clients[a].read_until("two newer tickets", |c| c.renewed.len() >= 2).await;
+        let first = s.clients[a].here().ticket.clone().expect("a ticket");
+        let newest = s.clients[a].renewed.last().cloned().expect("a ticket");
+        assert_eq!(newest.linger_ms, 60_000);
+        assert_ne!(first, newest, "each says for how long it holds");
+        s.tell(a, FromSocket::Gone).await;
+        s.clients[a].parted = true;
+        let id = s.clients[a].id();
+        s.clients[a].joined.last_mut().expect("it has joined").ticket = Some(newest);
+        let back = s.come_back(a, patient()).await;
+        s.tick().await;
+        assert_eq!(s.clients[back].id(), id);
+    });
+}

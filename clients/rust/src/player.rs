@@ -115,6 +115,8 @@ pub struct Player {
     /// Which address the present connection goes to.
     at: usize,
     retry: Retry,
+    /// The token of its login, for every hello.
+    login: String,
     welcome: Welcome,
     line: Line,
     numbers: Numbers,
@@ -190,6 +192,7 @@ impl Player {
                 urls: urls.into(),
                 at,
                 retry,
+                login: token.into(),
                 welcome,
                 line: Line::Up(Box::new(client.split())),
                 numbers: Numbers::default(),
@@ -446,6 +449,9 @@ impl Player {
     /// Begins to come back.
     fn set_out(&mut self) {
         self.bytes_before = self.bytes_received();
+        if let Line::Up(line) = &self.line {
+            self.ticket = line.1.ticket().cloned();
+        }
         let Some(ticket) = self.ticket.clone() else {
             self.line = Line::Over;
             return;
@@ -455,7 +461,8 @@ impl Player {
             urls: self.urls.clone(),
             at: self.at + 1,
             retry: self.retry,
-            token: ticket.token,
+            login: self.login.clone(),
+            ticket: ticket.token,
             ack: self.ack,
             outbox: self.outbox.clone(),
         };
@@ -503,7 +510,8 @@ struct Way {
     urls: Arc<[String]>,
     at: usize,
     retry: Retry,
-    token: String,
+    login: String,
+    ticket: String,
     ack: Seq,
     outbox: Shared,
 }
@@ -532,8 +540,8 @@ impl Way {
 
     async fn attempt(&self, at: usize) -> Result<Back, ClientError> {
         let url = self.urls.get(at).map(String::as_str).unwrap_or_default();
-        let mut client = connect(&self.carrier, url, &self.token).await?;
-        let joined = client.resume(&self.token, self.ack).await?;
+        let mut client = connect(&self.carrier, url, &self.login).await?;
+        let joined = client.resume(&self.ticket, self.ack).await?;
         {
             let mut outbox = lock(&self.outbox);
             outbox.acknowledged(joined.ack);

@@ -14,7 +14,7 @@ use purview::scene::movement::{ClientMs, MoveOrder, Tiles};
 use purview::scene::{EntityId, Plane, Pos, Seq};
 use purview::wire::client::{
     Act, ClientMsg, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Resume,
-    ServerMsg, Walk, Welcome,
+    ServerMsg, Ticket, Walk, Welcome,
 };
 use purview::wire::{CloseCode, ErrorCode, Frame, PROTOCOL_VERSION};
 
@@ -114,8 +114,14 @@ impl Client {
 
     async fn welcomed(writer: Writer, reader: Reader, token: &str) -> Result<Client, ClientError> {
         let mut sender = Sender { writer, numbers: Numbers::default() };
-        let mut receiver =
-            Receiver { reader, early: VecDeque::new(), closed: None, bytes: 0, messages: 0 };
+        let mut receiver = Receiver {
+            reader,
+            early: VecDeque::new(),
+            closed: None,
+            ticket: None,
+            bytes: 0,
+            messages: 0,
+        };
         let hello = Hello { version: PROTOCOL_VERSION, token: token.into() };
         sender.send(hello).await?;
         match poll_fn(|cx| receiver.poll_message(cx)).await? {
@@ -126,6 +132,9 @@ impl Client {
             Told::Event(Event::Refused(r)) => Err(ClientError::Refused(r)),
             Told::Event(e) => {
                 Err(ClientError::Unexpected { want: "Welcome", got: e.word().into() })
+            }
+            Told::Renewed => {
+                Err(ClientError::Unexpected { want: "Welcome", got: "Renewed".into() })
             }
         }
     }
@@ -144,7 +153,7 @@ impl Client {
         self.receiver.joined().await
     }
 
-    /// Comes back for the player of an earlier session, with the token of its newest [`Joined::ticket`] and the
+    /// Comes back for the player of an earlier session, with the token of its newest [`Receiver::ticket`] and the
     /// last input that a frame has acknowledged. Inputs are numbered on from [`Joined::ack`]: what was sent after
     /// that one was not applied, and is to be sent again with the number that it had.
     ///
@@ -156,6 +165,11 @@ impl Client {
         let joined = self.receiver.joined().await?;
         self.sender.numbers = Numbers::after(joined.ack);
         Ok(joined)
+    }
+
+    /// See [`Receiver::ticket`].
+    pub fn ticket(&self) -> Option<&Ticket> {
+        self.receiver.ticket()
     }
 
     /// The two halves, to be used side by side.
@@ -385,11 +399,13 @@ pub struct Receiver {
     /// What came while `join` waited for its answer.
     early: VecDeque<Event>,
     closed: Option<(Option<CloseCode>, String)>,
+    ticket: Option<Ticket>,
     bytes: u64,
     messages: u64,
 }
 
 enum Told {
+    Renewed,
     Welcome(Welcome),
     Event(Event),
 }
@@ -426,6 +442,11 @@ impl Receiver {
         }
     }
 
+    /// The newest ticket of the player, by which its client comes back; servers renew it while the session lives.
+    pub fn ticket(&self) -> Option<&Ticket> {
+        self.ticket.as_ref()
+    }
+
     /// Bytes of messages received so far, without the transport's own.
     pub fn bytes_received(&self) -> u64 {
         self.bytes
@@ -439,7 +460,7 @@ impl Receiver {
     fn poll_fresh(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, ClientError>> {
         Poll::Ready(match ready!(self.poll_message(cx))? {
             Told::Event(event) => Ok(event),
-            Told::Welcome(_) => {
+            Told::Welcome(_) | Told::Renewed => {
                 Err(ClientError::Unexpected { want: "no second Welcome", got: "Welcome".into() })
             }
         })
@@ -449,8 +470,13 @@ impl Receiver {
         if let Some((code, detail)) = self.closed.clone() {
             return Poll::Ready(Ok(Told::Event(Event::Closed { code, detail })));
         }
-        let incoming = ready!(self.reader.poll_next(cx))?;
-        Poll::Ready(self.take(incoming))
+        loop {
+            let incoming = ready!(self.reader.poll_next(cx))?;
+            match self.take(incoming)? {
+                Told::Renewed => {}
+                told => return Poll::Ready(Ok(told)),
+            }
+        }
     }
 
     fn take(&mut self, incoming: Incoming) -> Result<Told, ClientError> {
@@ -462,7 +488,14 @@ impl Receiver {
         self.messages += 1;
         Ok(Told::Event(match ServerMsg::decode(&bytes)? {
             ServerMsg::Welcome(m) => return Ok(Told::Welcome(m)),
-            ServerMsg::Joined(m) => Event::Joined(m),
+            ServerMsg::Joined(m) => {
+                self.ticket.clone_from(&m.ticket);
+                Event::Joined(m)
+            }
+            ServerMsg::Renewed(m) => {
+                self.ticket = Some(m.ticket);
+                return Ok(Told::Renewed);
+            }
             ServerMsg::Frame(m) => Event::Frame(m),
             ServerMsg::Pong(m) => Event::Pong(m),
             ServerMsg::Refused(m) => Event::Refused(m),

@@ -159,7 +159,20 @@ keys! {
         "The authorities whose certificates are let in.";
 
     SECRET_FILE: "secret_file", Form::Text("the path of a file, from this file's folder"),
-        "File with the secret, at least 32 bytes, that signs tokens. `node` and `gateway` do not start without one.";
+        "File with the secret, at least 32 bytes, that signs tokens. `node` and `gateway` do not start without this or \
+         `keys_file`. Read again when it changes.";
+    KEYS_FILE: "keys_file", Form::Text("the path of a file, from this file's folder"),
+        "File with a JSON Web Key Set: keys that check tokens, by their `kid`: oct (HS256), RSA (RS256), EC with P-256 \
+         (ES256), OKP with Ed25519 (EdDSA). Read again when it changes.";
+    ISSUER: "issuer", Form::Text("a text, for example \"https://login.example\""),
+        "What a token must have as `iss`. Empty: anything.";
+    AUDIENCE: "audience", Form::Text("a text, for example \"my-game\""),
+        "What a token must have as `aud`, or among it. Empty: anything.";
+    EXPIRY: "expiry", Form::Choice(&["required", "optional"]),
+        "Whether a token must say when it expires (`exp`).";
+    DUPLICATE: "duplicate", Form::Choice(&["replace", "refuse", "allow"]),
+        "What becomes of two sessions of one subject in the cluster: the newer one replaces the older, or is refused, or \
+         both stay. `purview dev` allows both unless this is said.";
 
     LEVEL: "level",
         Form::Text("\"error\", \"warn\", \"info\", \"debug\", \"trace\" or \"off\", also by module: \

@@ -41,7 +41,7 @@ pub use error::{ConfigError, ConfigErrors};
 pub use limits::AddressLimits;
 pub use settings::{
     CertificateSettings, ClusterSettings, ConsoleSettings, GatewaySettings, LogFormat, LogSettings,
-    Secret, SecretError, ServerSettings, TlsSettings, TokenSettings,
+    ServerSettings, TlsSettings, TokenSettings,
 };
 pub use tree::{Origin, Override, OverrideError};
 

@@ -11,7 +11,9 @@ use super::keys::{self, Key};
 use super::units::Quantity;
 use super::{
     AddressLimits, CertificateSettings, ClusterSettings, Config, GatewaySettings, LogFormat,
+    TokenSettings,
 };
+use crate::logins::Duplicate;
 use crate::terrain::{DoorSpec, MapSpec, Shade};
 
 /// The text of `config`.
@@ -44,14 +46,7 @@ pub(super) fn print(config: &Config) -> String {
     }
     listener_tls(&mut out, "[console.tls]", config.console.tls.as_ref());
     cluster(&mut out, &config.cluster, &d.cluster);
-    out.section("[token]");
-    match &config.token.secret_file {
-        Some(path) => out.key(&keys::SECRET_FILE, &text(&path.to_string_lossy()), &"none"),
-        None => {
-            out.about(&keys::SECRET_FILE, &"none");
-            out.0.push_str("# secret_file = \"purview.secret\"\n");
-        }
-    }
+    token(&mut out, &config.token);
     out.section("[log]");
     out.key(&keys::LEVEL, &text(&config.log.level), &text(&d.log.level));
     let format = |f| match f {
@@ -67,6 +62,40 @@ pub(super) fn print(config: &Config) -> String {
         }
     }
     out.0
+}
+
+fn token(out: &mut Page, t: &TokenSettings) {
+    out.section("[token]");
+    let files = [
+        (&keys::SECRET_FILE, &t.secret_file, "purview.secret"),
+        (&keys::KEYS_FILE, &t.keys_file, "keys.json"),
+    ];
+    for (key, path, example) in files {
+        match path {
+            Some(path) => out.key(key, &text(&path.to_string_lossy()), &"none"),
+            None => {
+                out.about(key, &"none");
+                out.line(format_args!("# {} = {example:?}", key.name));
+            }
+        }
+    }
+    for (key, said) in [(&keys::ISSUER, &t.issuer), (&keys::AUDIENCE, &t.audience)] {
+        out.key(key, &text(said.as_deref().unwrap_or_default()), &"anything");
+    }
+    let expiry = if t.may_last { "optional" } else { "required" };
+    out.key(&keys::EXPIRY, &text(expiry), &text("required"));
+    let word = |duplicate| match duplicate {
+        Duplicate::Replace => text("replace"),
+        Duplicate::Refuse => text("refuse"),
+        Duplicate::Allow => text("allow"),
+    };
+    match t.duplicate {
+        Some(duplicate) => out.key(&keys::DUPLICATE, &word(duplicate), &text("replace")),
+        None => {
+            out.about(&keys::DUPLICATE, &text("replace"));
+            out.line(format_args!("# duplicate = \"replace\""));
+        }
+    }
 }
 
 fn cluster(out: &mut Page, c: &ClusterSettings, d: &ClusterSettings) {

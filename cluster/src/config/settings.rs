@@ -1,6 +1,5 @@
 //! The sections beside the scenes, as plain structs, and how they are read.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +11,9 @@ use super::keys::{self, Key, nearest};
 use super::limits::{self, AddressLimits};
 use super::read::Section;
 use super::units::Quantity;
+use crate::gateway::token::keys::Files;
+use crate::gateway::token::{RESUME_AUDIENCE, Rules};
+use crate::logins::Duplicate;
 
 /// The process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,8 +177,31 @@ impl Default for ClusterSettings {
 /// How clients prove who they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenSettings {
-    /// File with the secret that signs tokens; `None` = none, as in `dev`, which makes its own.
+    /// File with a secret by which tokens are checked and resume tickets signed.
     pub secret_file: Option<PathBuf>,
+    /// File with a JSON Web Key Set by which tokens are checked.
+    pub keys_file: Option<PathBuf>,
+    /// Who must have issued a token; `None`: whoever.
+    pub issuer: Option<String>,
+    /// For whom a token must be; `None`: whomever.
+    pub audience: Option<String>,
+    /// Whether a token may lack the time when it expires.
+    pub may_last: bool,
+    /// What becomes of two sessions of one subject; `None`: as the command has it.
+    pub duplicate: Option<Duplicate>,
+}
+
+impl TokenSettings {
+    /// Where the keys are.
+    pub fn files(&self) -> Files {
+        Files { secret: self.secret_file.clone(), set: self.keys_file.clone() }
+    }
+
+    /// What a token must say.
+    pub fn rules(&self) -> Rules {
+        let (issuer, audience) = (self.issuer.clone(), self.audience.clone());
+        Rules { issuer, audience, may_last: self.may_last }
+    }
 }
 
 /// The form of log lines.
@@ -201,66 +226,6 @@ pub struct LogSettings {
 impl Default for LogSettings {
     fn default() -> Self {
         LogSettings { level: "info".into(), format: LogFormat::Text }
-    }
-}
-
-/// A secret. It is never printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Vec<u8>);
-
-impl Secret {
-    /// The bytes, at least 32.
-    pub fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(...)")
-    }
-}
-
-/// Why a secret cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub enum SecretError {
-    /// The file cannot be read.
-    #[error(
-        "token.secret_file = {path:?}: cannot be read: {source}; make one with \
-         `head -c 32 /dev/urandom | base64 > {path}`"
-    )]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// The file says too little to be a secret.
-    #[error("token.secret_file = {path:?}: has {bytes} bytes; a secret has at least 32")]
-    TooShort {
-        /// The file.
-        path: String,
-        /// What it holds, white space at its ends not counted.
-        bytes: usize,
-    },
-}
-
-impl TokenSettings {
-    /// Reads the secret; white space at its ends does not count. `None` when no file is configured.
-    ///
-    /// # Errors
-    /// [`SecretError`] when the file cannot be read or holds fewer than 32 bytes.
-    pub fn secret(&self) -> Result<Option<Secret>, SecretError> {
-        let Some(file) = &self.secret_file else { return Ok(None) };
-        let path = file.display().to_string();
-        let bytes = match std::fs::read(file) {
-            Ok(bytes) => bytes.trim_ascii().to_vec(),
-            Err(source) => return Err(SecretError::Unreadable { path, source }),
-        };
-        if bytes.len() < 32 {
-            return Err(SecretError::TooShort { path, bytes: bytes.len() });
-        }
-        Ok(Some(Secret(bytes)))
     }
 }
 
@@ -414,8 +379,24 @@ pub(super) fn token(root: &mut Section<'_>, folder: &Path) -> TokenSettings {
          token.secret_file",
     );
     let secret_file = s.path(&keys::SECRET_FILE, folder);
+    let keys_file = s.path(&keys::KEYS_FILE, folder);
+    let [issuer, audience] = [&keys::ISSUER, &keys::AUDIENCE].map(|key| {
+        let text = s.text(key, "");
+        (!text.is_empty()).then_some(text)
+    });
+    if audience.as_deref() == Some(RESUME_AUDIENCE) {
+        s.unfit(&keys::AUDIENCE, RESUME_AUDIENCE, "is the audience of resume tickets".into());
+    }
+    let may_last = s.choice(&keys::EXPIRY, 0) == 1;
+    let says = s.says(&keys::DUPLICATE);
+    let duplicate = match s.choice(&keys::DUPLICATE, 0) {
+        0 => Duplicate::Replace,
+        1 => Duplicate::Refuse,
+        _ => Duplicate::Allow,
+    };
     root.close(s);
-    TokenSettings { secret_file }
+    let duplicate = says.then_some(duplicate);
+    TokenSettings { secret_file, keys_file, issuer, audience, may_last, duplicate }
 }
 
 pub(super) fn log(root: &mut Section<'_>) -> LogSettings {

@@ -6,6 +6,9 @@ use purview::scene::spec::{BondSpec, MoveSpec, Moves};
 use purview::scene::{RangeSet, SceneSpec, Visibility};
 
 use super::*;
+use crate::gateway::Tokens;
+use crate::gateway::token::Rules;
+use crate::logins::Duplicate;
 
 /// The whole message of what is wrong with a text, a line each.
 fn wrong(text: &str) -> String {
@@ -428,15 +431,35 @@ fn a_secret_stands_in_a_file_of_its_own() {
     std::fs::write(&file, "token.secret_file = \"key\"").unwrap();
     let config = Config::load(Some(&file), [], &[]).unwrap();
     assert_eq!(config.token.secret_file, Some(folder.path().join("key")));
-    let message = config.token.secret().unwrap_err().to_string();
+    let keys = || Tokens::of_files(config.token.files(), config.token.rules());
+    let message = keys().unwrap_err().to_string();
     assert!(message.contains("cannot be read: ") && message.contains("head -c 32"), "{message}");
     std::fs::write(folder.path().join("key"), "short\n").unwrap();
-    let message = config.token.secret().unwrap_err().to_string();
+    let message = keys().unwrap_err().to_string();
     assert!(message.ends_with("has 5 bytes; a secret has at least 32"), "{message}");
-    std::fs::write(folder.path().join("key"), "0123456789abcdef0123456789abcdef\n").unwrap();
-    let secret = config.token.secret().unwrap().unwrap();
-    assert_eq!(secret.bytes().len(), 32);
-    assert_eq!(format!("{secret:?}"), "Secret(...)");
+    let secret = "0123456789abcdef0123456789abcdef";
+    std::fs::write(folder.path().join("key"), format!(" {secret}\n")).unwrap();
+    assert_eq!(format!("{:?}", keys().unwrap()), "Tokens(..)");
+}
+
+#[test]
+fn what_tokens_must_say_is_read_and_printed_back() {
+    let set = set(&[
+        "token.keys_file=/run/keys.json",
+        "token.issuer=login",
+        "token.audience=game",
+        "token.expiry=optional",
+        "token.duplicate=refuse",
+    ]);
+    let token = set.as_ref().unwrap().token.clone();
+    assert_eq!(token.keys_file, Some("/run/keys.json".into()));
+    let (issuer, audience) = (Some("login".into()), Some("game".into()));
+    assert_eq!(token.rules(), Rules { issuer, audience, may_last: true });
+    assert_eq!(token.duplicate, Some(Duplicate::Refuse));
+    assert_eq!(Config::parse(&set.unwrap().to_toml()).unwrap().token, token);
+    let message =
+        super::Config::load(None, [], &["token.audience=purview-resume".parse().unwrap()]);
+    assert!(message.unwrap_err().to_string().contains("is the audience of resume tickets"));
 }
 
 #[test]

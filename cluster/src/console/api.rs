@@ -24,7 +24,7 @@ use super::page::{ASSETS, Asset, CONTENT_SECURITY_POLICY, PAGE};
 use super::sampler::{SILENCE_LIMIT, Sampler};
 use super::survey::Surveys;
 use super::{
-    ConsoleState, metrics, openapi, orders, people, process, shapes, survey, terrain, why,
+    ConsoleState, kick, metrics, openapi, orders, people, process, shapes, survey, terrain, why,
 };
 
 /// What all requests share.
@@ -110,6 +110,7 @@ fn api_routes() -> Vec<Route> {
         ("/api/cluster/drain", post(orders::drain)),
         ("/api/cluster/region", post(orders::decide)),
         ("/api/cluster/map", post(orders::change_map)),
+        ("/api/kick", post(kick::kick)),
         ("/api/players", get(players)),
         ("/api/entity/{id}", get(entity)),
         ("/api/openapi.json", get(document)),
@@ -137,7 +138,8 @@ pub fn router(shared: Arc<Shared>, access: Access) -> Router {
             ApiError::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "this is not to be done here",
-                "GET or HEAD; POST only for /api/cluster/move, /api/cluster/drain, /api/cluster/region and /api/cluster/map",
+                "GET or HEAD; POST only for /api/cluster/move, /api/cluster/drain, /api/cluster/region, \
+                 /api/cluster/map and /api/kick",
             )
         })
         .layer(middleware::map_response(harden))

@@ -17,6 +17,7 @@
 mod access;
 mod api;
 mod hosted;
+pub mod kick;
 mod metrics;
 mod openapi;
 pub mod orders;
@@ -159,7 +160,8 @@ impl Console {
     ) -> Result<Console, ConsoleError> {
         let listener = listen(addr).map_err(|source| ConsoleError::Listen { addr, source })?;
         let addr = listener.local_addr().map_err(|source| ConsoleError::Listen { addr, source })?;
-        let access = Access::new(addr, token_file, state.orders.is_some())?;
+        let orders = state.orders.is_some() || state.directory.logins().is_some();
+        let access = Access::new(addr, token_file, orders)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

@@ -60,7 +60,7 @@ pub struct MapOrdered {
 }
 
 type Console = State<Arc<Shared>>;
-type Answer = Result<(StatusCode, Json<Ordered>), ApiError>;
+pub(super) type Answer = Result<(StatusCode, Json<Ordered>), ApiError>;
 
 fn orders(shared: &Shared) -> Result<&Orders, ApiError> {
     shared.state.orders.as_ref().ok_or_else(|| {
@@ -69,7 +69,7 @@ fn orders(shared: &Shared) -> Result<&Orders, ApiError> {
     })
 }
 
-fn read<T>(body: Result<Json<T>, JsonRejection>, expected: &str) -> Result<T, ApiError> {
+pub(super) fn read<T>(body: Result<Json<T>, JsonRejection>, expected: &str) -> Result<T, ApiError> {
     match body {
         Ok(Json(order)) => Ok(order),
         Err(rejection) => {
@@ -78,12 +78,15 @@ fn read<T>(body: Result<Json<T>, JsonRejection>, expected: &str) -> Result<T, Ap
     }
 }
 
-fn answer(done: Result<(), OrderError>) -> Answer {
+pub(super) fn answer(done: Result<(), OrderError>) -> Answer {
     let status = match &done {
         Ok(()) => return Ok((StatusCode::ACCEPTED, Json(Ordered { ordered: true }))),
         Err(OrderError::Store(_)) => StatusCode::SERVICE_UNAVAILABLE,
         Err(OrderError::NoNode(..) | OrderError::NoRegion(_)) => StatusCode::NOT_FOUND,
-        Err(OrderError::OnlyNode(_) | OrderError::NotDown(_)) => StatusCode::CONFLICT,
+        Err(OrderError::OnlyNode(_) | OrderError::NotDown(_) | OrderError::TooManyKicks(_)) => {
+            StatusCode::CONFLICT
+        }
+        Err(OrderError::NoSubject(_)) => StatusCode::UNPROCESSABLE_ENTITY,
     };
     let error = done.err().map(|error| error.to_string()).unwrap_or_default();
     Err(ApiError::new(

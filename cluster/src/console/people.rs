@@ -33,8 +33,8 @@ pub async fn answer(hosted: Hosted, question: Question) -> Answer {
             let lives = survey.regions.iter().flat_map(of_region).collect();
             Answer { lives, late: survey.late, ..Answer::default() }
         }
-        // Regions know nothing of lines.
-        Question::Lines | Question::Clock => Answer::default(),
+        // Regions know nothing of lines, time and subjects.
+        Question::Lines | Question::Clock | Question::Claims(_) => Answer::default(),
         Question::Entity(id) => {
             let (found, late) = survey::entity(&regions, id).await;
             let lives = found.into_iter().map(|(scene, found)| {
@@ -81,7 +81,7 @@ pub struct People {
 
 /// Asks this process and all others. Of somebody who is found twice, since it is being handed over, one counts.
 pub async fn everybody(state: &ConsoleState, question: Question) -> People {
-    let here = answer(state.regions.clone(), question);
+    let here = answer(state.regions.clone(), question.clone());
     let others = async {
         match &state.others {
             Some(ask) => ask(question).await,

@@ -1,6 +1,7 @@
 //! `purview ctl`: asks a running server, by the HTTP of its console.
 
 mod cluster;
+mod kick;
 mod maps;
 mod orders;
 mod people;
@@ -22,6 +23,7 @@ use crate::console;
 use crate::http::{self, Answer, HttpError};
 
 pub use cluster::{ClusterArgs, What};
+pub use kick::KickArgs;
 pub use maps::{MergeArgs, SceneArgs, SplitArgs};
 pub use orders::{DrainArgs, MoveArgs};
 pub use people::{EntityArgs, PlayersArgs};
@@ -49,6 +51,8 @@ pub enum CtlCommand {
     Split(SplitArgs),
     /// Make one region of two, while players walk.
     Merge(MergeArgs),
+    /// End the sessions of a subject, and let none begin for a while.
+    Kick(KickArgs),
     /// List the players of the whole cluster, and where they are.
     Players(PlayersArgs),
     /// Tell where an entity is.
@@ -244,6 +248,7 @@ pub fn run(command: &CtlCommand) -> anyhow::Result<u8> {
         CtlCommand::Scene(args) => runtime.block_on(maps::scene(args)),
         CtlCommand::Split(args) => runtime.block_on(maps::split(args)),
         CtlCommand::Merge(args) => runtime.block_on(maps::merge(args)),
+        CtlCommand::Kick(args) => runtime.block_on(kick::kick(args)),
         CtlCommand::Players(args) => runtime.block_on(people::players(args)),
         CtlCommand::Entity(args) => runtime.block_on(people::entity(args)),
         CtlCommand::Why(args) => runtime.block_on(why::run(args)),

@@ -247,10 +247,10 @@ impl Gateway {
         let tcp = bind(config.tcp_addr)?;
         let (stop, stopping) = watch::channel(false);
         let patience = config.close_grace * 2 + Duration::from_secs(1);
+        actix::spawn(token::follow(tokens.clone(), stopping.clone()));
         let passes: Arc<dyn Passes> = Arc::new(tokens.clone());
-        let tokens: TokenCheck = Arc::new(move |token| {
-            tokens.verify(token).map(|claims| claims.sub).map_err(|e| e.to_string())
-        });
+        let tokens: TokenCheck =
+            Arc::new(move |token| tokens.verify(token).map_err(|e| e.to_string()));
         let secure = tls.is_some();
         let shared = Shared::new(config, directory, tokens, passes);
         let shared = Arc::new(Shared { tls, arbiters, ..shared });

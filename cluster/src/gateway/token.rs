@@ -1,45 +1,96 @@
-//! Tokens: who may come in. JWT, HS256, one secret shared with whoever issues them.
+//! Tokens: who may come in. A login server signs a JWT, by which a client says who it is; this server signs resume
+//! tickets, by which a client comes back for its player. Neither holds in the other's place: a ticket has an audience
+//! of its own. `docs/guide/tokens.md` says what a login server must sign.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+pub mod keys;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::errors::ErrorKind;
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
-use purview::actor::player::{Pass, Passes};
-use purview::scene::EntityId;
+use jsonwebtoken::{Algorithm, Header, Validation};
+use purview::actor::player::{Login, Pass, Passes, Planes};
+use purview::scene::{EntityId, Plane};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use tokio_rustls::rustls::crypto::ring;
+
+use self::keys::{Contents, Files, Key, KeysError};
 
 /// Shortest secret, in bytes: as long as the hash, as RFC 7518 demands.
 pub const MIN_SECRET: usize = 32;
 
+/// Longest `sub`, in bytes.
+pub const MAX_SUBJECT: usize = 128;
+
+/// Most planes that a token may name.
+pub const MAX_PLANES: usize = 64;
+
 /// How far the issuer's clock may be off, in seconds.
 const LEEWAY_S: u64 = 5;
 
-/// For how long a resume token holds, in seconds: a day. Each join, jump and resume brings a new one.
-const RESUME_S: u64 = 24 * 60 * 60;
+/// The audience of resume tickets, which no login has.
+pub const RESUME_AUDIENCE: &str = "purview-resume";
+
+/// Time between two looks at the files of keys.
+const RELOAD: Duration = Duration::from_secs(1);
 
 /// What `dev` mode signs with. Everybody knows it.
 const DEV_SECRET: &[u8] = b"purview dev mode: this is no secret";
 
-/// What a token says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claims {
-    /// Whom it names.
-    pub sub: String,
-    /// When it runs out, in seconds since 1970; never, if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exp: Option<u64>,
+/// What a token must say beside who it names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Who must have issued it; `None`: whoever.
+    pub issuer: Option<String>,
+    /// For whom it must be; `None`: whomever.
+    pub audience: Option<String>,
+    /// Whether it may lack `exp`.
+    pub may_last: bool,
 }
 
-/// What a resume token says beside: it is a token like any other, which names a player, too.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct ResumeClaims {
+/// What a token says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Claims {
     sub: String,
+    /// Seconds since 1970, possibly with a fraction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    exp: Option<serde_json::Number>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    iss: Option<serde_json::Value>,
+    /// A text, or a list of texts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    aud: Option<serde_json::Value>,
+    /// As [`PlanesClaim`] has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    planes: Option<serde_json::Value>,
+}
+
+/// Which planes beside the lines a client may enter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum PlanesClaim {
+    /// `"any"`.
+    Word(String),
+    Listed(Vec<PlaneClaim>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct PlaneClaim {
+    scene: String,
+    plane: i32,
+}
+
+/// What a resume ticket says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct TicketClaims {
+    sub: String,
+    aud: String,
     exp: u64,
     resume: Player,
 }
@@ -51,65 +102,86 @@ struct Player {
     scene: String,
 }
 
-/// Why a token does not hold. Never tells the token.
+/// Why a token does not hold, or cannot be made. Never tells the token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// There is none.
     #[error("no token was sent")]
     Missing,
-    /// It is no HS256 JWT.
-    #[error("the token is not a JWT signed with HS256")]
+    /// It is no JWT.
+    #[error("the token is not a JWT: three parts in base64url, with dots between them")]
     Malformed,
-    /// It was signed with another secret.
+    /// It is signed in a way that is not taken, or not at all.
+    #[error("the token's algorithm is {0:?}; want HS256, RS256, ES256 or EdDSA")]
+    Algorithm(String),
+    /// There is no key for it.
+    #[error("no key of this server checks the token's algorithm and `kid`")]
+    UnknownKey,
+    /// It was signed with another key.
     #[error("the token's signature does not match")]
     Signature,
     /// It ran out.
     #[error("the token has expired")]
     Expired,
-    /// It lacks a claim, or a claim has the wrong form.
-    #[error("the token needs the claim `sub` (text) and may have `exp` (a number)")]
+    /// It does not hold yet.
+    #[error("the token does not hold yet: its `nbf` lies ahead")]
+    Early,
+    /// It is for somebody else.
+    #[error("the token's `aud` does not name this server")]
+    Audience,
+    /// It is somebody else's.
+    #[error("the token's `iss` is not the issuer that this server believes")]
+    Issuer,
+    /// It lacks a claim.
+    #[error("the token lacks the claim `{0}`, or it has the wrong form")]
+    Claim(String),
+    /// Its claims are of another form.
+    #[error("the token's claims are not those that this server reads")]
     Claims,
-}
-
-/// Why there is nothing to check tokens with.
-#[derive(Debug, thiserror::Error)]
-pub enum SecretError {
-    /// The secret's file cannot be read.
-    #[error("cannot read the token secret {path}: {source}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What went wrong.
-        source: std::io::Error,
-    },
-    /// The system gives no random bytes.
-    #[error("the system gives no random bytes for a token secret")]
-    Random,
-    /// The secret is too short.
-    #[error("the token secret has {len} bytes; at least {MIN_SECRET} are needed")]
-    TooShort {
-        /// Its length in bytes.
-        len: usize,
-    },
+    /// Its subject is none.
+    #[error("the token's `sub` has {0} bytes; want 1 to {MAX_SUBJECT}, without control characters")]
+    Subject(usize),
+    /// Its planes are none.
+    #[error(
+        "the token's `planes` is neither \"any\" nor a list of at most {MAX_PLANES} such as \
+         {{\"scene\": \"city\", \"plane\": 7}}"
+    )]
+    Planes,
+    /// It is a resume ticket where a login is wanted.
+    #[error("this is a resume ticket: it goes into Resume; Hello wants the token of the login")]
+    Ticket,
+    /// There is nothing to sign with.
+    #[error(
+        "this server has public keys alone and signs no logins: token.secret_file names a secret that does"
+    )]
+    NoSecret,
 }
 
 /// A secret that nobody knows yet, as text for a file.
 ///
 /// # Errors
 /// The system gives no random bytes.
-pub fn random_secret() -> Result<String, SecretError> {
+pub fn random_secret() -> Result<String, KeysError> {
     let mut random = [0; 32];
     let source = ring::default_provider().secure_random;
-    source.fill(&mut random).map_err(|_| SecretError::Random)?;
+    source.fill(&mut random).map_err(|_| KeysError::Random)?;
     Ok(URL_SAFE_NO_PAD.encode(random))
 }
 
-/// Checks and mints tokens.
+/// Checks and mints tokens. Clones share their keys.
 #[derive(Clone)]
 pub struct Tokens {
-    check: DecodingKey,
-    sign: EncodingKey,
-    rules: Validation,
+    rules: Arc<Rules>,
+    files: Arc<Files>,
+    keys: Arc<RwLock<Held>>,
+}
+
+/// The keys that count now.
+struct Held {
+    contents: Contents,
+    keys: Arc<[Key]>,
+    /// Signs and checks tickets where no other key signs.
+    tickets: Option<Key>,
 }
 
 impl std::fmt::Debug for Tokens {
@@ -119,25 +191,20 @@ impl std::fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// With a secret of at least [`MIN_SECRET`] bytes.
-    ///
-    /// # Errors
-    /// When it is shorter.
-    pub fn new(secret: &[u8]) -> Result<Tokens, SecretError> {
-        if secret.len() < MIN_SECRET {
-            return Err(SecretError::TooShort { len: secret.len() });
-        }
-        Ok(Tokens::with(secret))
+    /// With a secret of at least [`MIN_SECRET`] bytes, which is no file's; `None`: it is shorter.
+    pub fn new(secret: &[u8]) -> Option<Tokens> {
+        (secret.len() >= MIN_SECRET).then(|| Tokens::with(secret))
     }
 
-    /// With the secret in a file; blanks and newlines around it do not count.
+    /// With the keys in files.
     ///
     /// # Errors
-    /// When the file cannot be read or the secret is too short.
-    pub fn from_file(path: &Path) -> Result<Tokens, SecretError> {
-        let secret = fs::read(path)
-            .map_err(|source| SecretError::Unreadable { path: path.to_owned(), source })?;
-        Tokens::new(secret.trim_ascii())
+    /// [`KeysError`].
+    pub fn of_files(files: Files, rules: Rules) -> Result<Tokens, KeysError> {
+        let contents = files.read()?;
+        let keys = files.keys(&contents)?.into();
+        let keys = Arc::new(RwLock::new(Held { contents, keys, tickets: None }));
+        Ok(Tokens { rules: Arc::new(rules), files: Arc::new(files), keys })
     }
 
     /// With a secret that everybody knows: for `dev` mode, where any process can mint a token.
@@ -145,66 +212,286 @@ impl Tokens {
         Tokens::with(DEV_SECRET)
     }
 
-    fn with(secret: &[u8]) -> Tokens {
-        let mut rules = Validation::new(Algorithm::HS256);
-        rules.set_required_spec_claims(&["sub"]);
-        rules.leeway = LEEWAY_S;
-        rules.validate_aud = false;
-        Tokens {
-            check: DecodingKey::from_secret(secret),
-            sign: EncodingKey::from_secret(secret),
-            rules,
-        }
+    /// With a secret that nobody knows but this value and its clones.
+    ///
+    /// # Errors
+    /// The system gives no random bytes.
+    pub fn random() -> Result<Tokens, KeysError> {
+        Ok(Tokens::with(random_secret()?.as_bytes()))
     }
 
-    /// A token for `sub` that holds for `valid`, or for ever.
+    fn with(secret: &[u8]) -> Tokens {
+        let keys = Arc::new([Key::secret(None, secret)]);
+        let held = Held { contents: Contents::default(), keys, tickets: None };
+        let (rules, files) = Default::default();
+        Tokens { rules, files, keys: Arc::new(RwLock::new(held)) }
+    }
+
+    /// The same under other rules.
+    pub fn with_rules(self, rules: Rules) -> Tokens {
+        Tokens { rules: Arc::new(rules), ..self }
+    }
+
+    /// Reads the files again; true when the keys are others now. Where they cannot be used the keys stay as they are.
+    ///
+    /// # Errors
+    /// [`KeysError`].
+    pub fn reload(&self) -> Result<bool, KeysError> {
+        if *self.files == Files::default() {
+            return Ok(false);
+        }
+        let contents = self.files.read()?;
+        if self.keys.read().unwrap_or_else(PoisonError::into_inner).contents == contents {
+            return Ok(false);
+        }
+        let keys = self.files.keys(&contents)?.into();
+        let mut held = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        (held.contents, held.keys) = (contents, keys);
+        Ok(true)
+    }
+
+    /// Whether one of the keys signs.
+    pub fn signs(&self) -> bool {
+        self.signing().is_some()
+    }
+
+    /// Signs tickets with this secret where none of the keys signs.
+    pub fn sign_tickets_with(&self, secret: &[u8]) {
+        let mut held = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        held.tickets = Some(Key::secret(None, secret));
+    }
+
+    fn keys(&self) -> Arc<[Key]> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).keys.clone()
+    }
+
+    fn ticket_key(&self) -> Option<Key> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).tickets.clone()
+    }
+
+    fn signing(&self) -> Option<Key> {
+        self.keys().iter().find(|key| key.sign.is_some()).cloned()
+    }
+
+    /// A token for `sub` that holds for `valid`, or for ever, and lets it into the lines alone.
     ///
     /// # Errors
     /// When it cannot be signed.
     pub fn mint(&self, sub: &str, valid: Option<Duration>) -> Result<String, TokenError> {
-        let exp = valid.map(|v| now_s().saturating_add(v.as_secs()));
-        self.sign(&Claims { sub: sub.into(), exp })
+        self.mint_for(sub, valid, &Planes::default())
     }
 
-    fn sign(&self, claims: &impl Serialize) -> Result<String, TokenError> {
-        jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &self.sign)
-            .map_err(|e| of(e.kind()))
+    /// The same with planes that it lets its client enter beside the lines.
+    ///
+    /// # Errors
+    /// When it cannot be signed, or would not hold.
+    pub fn mint_for(
+        &self,
+        sub: &str,
+        valid: Option<Duration>,
+        planes: &Planes,
+    ) -> Result<String, TokenError> {
+        let planes = match planes {
+            Planes::Any => Some(PlanesClaim::Word("any".into())),
+            Planes::Listed(listed) if listed.is_empty() => None,
+            Planes::Listed(listed) => {
+                let claim = |(scene, plane): &(String, Plane)| PlaneClaim {
+                    scene: scene.clone(),
+                    plane: plane.0,
+                };
+                Some(PlanesClaim::Listed(listed.iter().map(claim).collect()))
+            }
+        };
+        let planes = planes.map(|planes| serde_json::to_value(planes).unwrap_or_default());
+        let exp = valid.map(|valid| now_s().saturating_add(valid.as_secs()).into());
+        let claims = Claims {
+            sub: sub.into(),
+            exp,
+            iss: self.rules.issuer.clone().map(Into::into),
+            aud: self.rules.audience.clone().map(Into::into),
+            planes,
+        };
+        login(&claims)?;
+        sign(&self.signing().ok_or(TokenError::NoSecret)?, &claims)
     }
 
-    /// What a token says, if it holds.
+    /// Whom a token names and what it allows, if it holds.
     ///
     /// # Errors
     /// Why it does not hold.
-    pub fn verify(&self, token: &str) -> Result<Claims, TokenError> {
-        self.decode(token)
+    pub fn verify(&self, token: &str) -> Result<Login, TokenError> {
+        let mut rules = Validation::new(Algorithm::HS256);
+        let Rules { issuer, audience, may_last } = &*self.rules;
+        let mut wanted = vec!["sub"];
+        wanted.extend((!may_last).then_some("exp"));
+        rules.validate_nbf = true;
+        rules.validate_aud = audience.is_some();
+        if let Some(audience) = audience {
+            rules.set_audience(&[audience]);
+            wanted.push("aud");
+        }
+        if let Some(issuer) = issuer {
+            rules.set_issuer(&[issuer]);
+            wanted.push("iss");
+        }
+        rules.set_required_spec_claims(&wanted);
+        let checked = decode::<serde_json::Value>(&self.keys(), token, &rules);
+        // Whatever else is wrong with a ticket, that it is one says more.
+        if checked.is_err() && self.ticket(token).is_ok() {
+            return Err(TokenError::Ticket);
+        }
+        login(&serde_json::from_value(checked?).map_err(|_| TokenError::Claims)?)
     }
 
-    fn decode<T: DeserializeOwned + Clone>(&self, token: &str) -> Result<T, TokenError> {
-        if token.is_empty() {
-            return Err(TokenError::Missing);
-        }
-        jsonwebtoken::decode::<T>(token, &self.check, &self.rules)
-            .map(|data| data.claims)
-            .map_err(|e| of(e.kind()))
+    fn ticket(&self, token: &str) -> Result<TicketClaims, TokenError> {
+        let mut rules = Validation::new(Algorithm::HS256);
+        rules.set_audience(&[RESUME_AUDIENCE]);
+        rules.set_required_spec_claims(&["sub", "exp", "aud"]);
+        let keys: Vec<Key> = self.keys().iter().cloned().chain(self.ticket_key()).collect();
+        let secrets: Vec<Key> = keys.into_iter().filter(|key| key.sign.is_some()).collect();
+        decode(&secrets, token, &rules)
     }
 }
 
+/// Reads the files of keys again when they change, until the gateway stops.
+pub(super) async fn follow(tokens: Tokens, mut stop: watch::Receiver<bool>) {
+    let mut said = String::new();
+    loop {
+        tokio::select! {
+            biased;
+            // An error says that the gateway itself is gone: the same.
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(RELOAD) => {}
+        }
+        let asked = tokens.clone();
+        let read = tokio::task::spawn_blocking(move || asked.reload()).await;
+        match read {
+            Ok(Ok(changed)) => {
+                if changed {
+                    tracing::info!("the keys of tokens have changed");
+                }
+                said.clear();
+            }
+            Ok(Err(error)) if said == error.to_string() => {}
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the keys of tokens stay as they were");
+                said = error.to_string();
+            }
+            Err(error) => tracing::error!(%error, "the keys of tokens cannot be read"),
+        }
+    }
+}
+
+/// What claims mean that are signed.
+fn login(claims: &Claims) -> Result<Login, TokenError> {
+    let is_resume = |aud: &serde_json::Value| aud.as_str() == Some(RESUME_AUDIENCE);
+    let many =
+        |aud: &serde_json::Value| aud.as_array().is_some_and(|all| all.iter().any(is_resume));
+    if claims.aud.as_ref().is_some_and(|aud| is_resume(aud) || many(aud)) {
+        return Err(TokenError::Ticket);
+    }
+    let len = claims.sub.len();
+    if !(1..=MAX_SUBJECT).contains(&len) || claims.sub.chars().any(char::is_control) {
+        return Err(TokenError::Subject(len));
+    }
+    let planes = claims.planes.clone().map(serde_json::from_value).transpose();
+    let planes = match planes.map_err(|_| TokenError::Planes)? {
+        None => Planes::default(),
+        Some(PlanesClaim::Word(word)) if word == "any" => Planes::Any,
+        Some(PlanesClaim::Listed(listed)) if listed.len() <= MAX_PLANES => {
+            let of = |claim: &PlaneClaim| (claim.scene.clone(), Plane(claim.plane));
+            Planes::Listed(listed.iter().map(of).collect())
+        }
+        Some(_) => return Err(TokenError::Planes),
+    };
+    let expires_s = claims.exp.as_ref().map(|exp| {
+        exp.as_u64().unwrap_or_else(|| exp.as_f64().map_or(0, |exp| exp.max(0.0) as u64))
+    });
+    Ok(Login { subject: claims.sub.clone(), expires_s, planes })
+}
+
+fn sign(key: &Key, claims: &impl Serialize) -> Result<String, TokenError> {
+    let secret = key.sign.as_ref().ok_or(TokenError::NoSecret)?;
+    let header = Header { kid: key.kid.clone(), ..Header::new(key.algorithm) };
+    jsonwebtoken::encode(&header, claims, secret).map_err(|e| of(e.kind()))
+}
+
+/// What a token says that one of the keys has signed.
+fn decode<T: DeserializeOwned + Clone>(
+    keys: &[Key],
+    token: &str,
+    rules: &Validation,
+) -> Result<T, TokenError> {
+    let (algorithm, kid) = head(token)?;
+    let mut why = TokenError::UnknownKey;
+    for key in keys.iter().filter(|key| key.fits(algorithm, kid.as_deref())) {
+        let rules =
+            Validation { algorithms: vec![key.algorithm], leeway: LEEWAY_S, ..rules.clone() };
+        match jsonwebtoken::decode::<T>(token, &key.check, &rules) {
+            Ok(data) => return Ok(data.claims),
+            Err(e) => why = of(e.kind()),
+        }
+        if why != TokenError::Signature {
+            break;
+        }
+    }
+    Err(why)
+}
+
+/// The algorithm and the name of the key, as a token says them itself.
+fn head(token: &str) -> Result<(Algorithm, Option<String>), TokenError> {
+    if token.is_empty() {
+        return Err(TokenError::Missing);
+    }
+    let mut parts = token.split('.');
+    let (Some(head), Some(_), Some(_), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(TokenError::Malformed);
+    };
+    let head = URL_SAFE_NO_PAD.decode(head).map_err(|_| TokenError::Malformed)?;
+    let head: serde_json::Value =
+        serde_json::from_slice(&head).map_err(|_| TokenError::Malformed)?;
+    let text = |name: &str| head.get(name).and_then(serde_json::Value::as_str);
+    let algorithm = text("alg").ok_or(TokenError::Malformed)?;
+    // What must be understood (RFC 7515, `crit`) is not.
+    if head.get("crit").is_some() {
+        return Err(TokenError::Malformed);
+    }
+    let known = match algorithm {
+        "HS256" => Algorithm::HS256,
+        "RS256" => Algorithm::RS256,
+        "ES256" => Algorithm::ES256,
+        "EdDSA" => Algorithm::EdDSA,
+        other => return Err(TokenError::Algorithm(other.chars().take(16).collect())),
+    };
+    Ok((known, text("kid").map(str::to_owned)))
+}
+
 impl Passes for Tokens {
-    fn write(&self, pass: &Pass) -> Option<String> {
+    fn write(&self, pass: &Pass, login: &Login, holds: Duration) -> Option<String> {
+        let now = now_s();
+        let exp = now.saturating_add(holds.as_secs()).min(login.expires_s.unwrap_or(u64::MAX));
+        let key = self.signing().or_else(|| self.ticket_key())?;
+        if exp <= now {
+            return None;
+        }
         let resume = Player { entity: pass.entity.0, scene: pass.scene.clone() };
-        let exp = now_s().saturating_add(RESUME_S);
-        match self.sign(&ResumeClaims { sub: pass.subject.clone(), exp, resume }) {
+        let (sub, aud) = (pass.subject.clone(), RESUME_AUDIENCE.to_owned());
+        match sign(&key, &TicketClaims { sub, aud, exp, resume }) {
             Ok(token) => Some(token),
             Err(error) => {
-                purview::log_limited!(error, %error, "a resume token cannot be made");
+                purview::log_limited!(error, %error, "a resume ticket cannot be made");
                 None
             }
         }
     }
 
     fn read(&self, token: &str) -> Result<Pass, String> {
-        let claims: ResumeClaims = self.decode(token).map_err(|error| match error {
-            TokenError::Claims => "it is no resume token".to_owned(),
+        let claims = self.ticket(token).map_err(|error| match error {
+            TokenError::Claims | TokenError::Claim(_) | TokenError::Audience => {
+                "it is no resume ticket".to_owned()
+            }
             error => error.to_string(),
         })?;
         let Player { entity, scene } = claims.resume;
@@ -220,80 +507,13 @@ fn of(kind: &ErrorKind) -> TokenError {
     match kind {
         ErrorKind::InvalidSignature => TokenError::Signature,
         ErrorKind::ExpiredSignature => TokenError::Expired,
-        ErrorKind::MissingRequiredClaim(_)
-        | ErrorKind::InvalidClaimFormat(_)
-        | ErrorKind::Json(_) => TokenError::Claims,
+        ErrorKind::ImmatureSignature => TokenError::Early,
+        ErrorKind::InvalidAudience => TokenError::Audience,
+        ErrorKind::InvalidIssuer => TokenError::Issuer,
+        ErrorKind::MissingRequiredClaim(claim) | ErrorKind::InvalidClaimFormat(claim) => {
+            TokenError::Claim(claim.clone())
+        }
+        ErrorKind::Json(_) => TokenError::Claims,
         _ => TokenError::Malformed,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
-
-    #[test]
-    fn a_minted_token_holds_and_names_its_subject() {
-        let tokens = Tokens::new(SECRET).unwrap();
-        let token = tokens.mint("ada", None).unwrap();
-        assert_eq!(tokens.verify(&token), Ok(Claims { sub: "ada".into(), exp: None }));
-        let token = tokens.mint("ada", Some(Duration::from_secs(60))).unwrap();
-        assert!(tokens.verify(&token).unwrap().exp.is_some());
-    }
-
-    #[test]
-    fn a_token_that_does_not_hold_says_why() {
-        let tokens = Tokens::new(SECRET).unwrap();
-        assert_eq!(tokens.verify(""), Err(TokenError::Missing));
-        assert_eq!(tokens.verify("a.b.c"), Err(TokenError::Malformed));
-        assert_eq!(tokens.verify("no token at all"), Err(TokenError::Malformed));
-        let foreign = Tokens::dev().mint("ada", None).unwrap();
-        assert_eq!(tokens.verify(&foreign), Err(TokenError::Signature));
-        let old = tokens.sign(&Claims { sub: "ada".into(), exp: Some(1_000) }).unwrap();
-        assert_eq!(tokens.verify(&old), Err(TokenError::Expired));
-    }
-
-    #[test]
-    fn other_algorithms_and_missing_claims_are_refused() {
-        let tokens = Tokens::new(SECRET).unwrap();
-        let claims = Claims { sub: "ada".into(), exp: None };
-        let other = Header::new(Algorithm::HS512);
-        let token = jsonwebtoken::encode(&other, &claims, &tokens.sign).unwrap();
-        assert_eq!(tokens.verify(&token), Err(TokenError::Malformed));
-        #[derive(Serialize)]
-        struct Nobody {}
-        let header = Header::new(Algorithm::HS256);
-        let token = jsonwebtoken::encode(&header, &Nobody {}, &tokens.sign).unwrap();
-        assert_eq!(tokens.verify(&token), Err(TokenError::Claims));
-    }
-
-    #[test]
-    fn a_resume_token_names_a_player_and_lets_its_client_in() {
-        let tokens = Tokens::new(SECRET).unwrap();
-        let (subject, scene) = ("ada".to_owned(), "meadow".to_owned());
-        let pass = Pass { subject, entity: EntityId(7 << 32 | 5), scene };
-        let token = tokens.write(&pass).unwrap();
-        assert_eq!(tokens.read(&token), Ok(pass.clone()));
-        assert_eq!(tokens.verify(&token).unwrap().sub, "ada");
-        let login = tokens.mint("ada", Some(Duration::from_secs(60))).unwrap();
-        assert_eq!(tokens.read(&login), Err("it is no resume token".into()));
-        let foreign = Tokens::dev().write(&pass).unwrap();
-        assert_eq!(tokens.read(&foreign), Err(TokenError::Signature.to_string()));
-        let resume = Player { entity: 5, scene: "meadow".into() };
-        let old = tokens.sign(&ResumeClaims { sub: "ada".into(), exp: 1_000, resume }).unwrap();
-        assert_eq!(tokens.read(&old), Err(TokenError::Expired.to_string()));
-    }
-
-    #[test]
-    fn a_secret_comes_from_a_file_and_is_long_enough() {
-        let path = std::env::temp_dir().join(format!("purview-secret-{}", std::process::id()));
-        fs::write(&path, [SECRET, b"\n"].concat()).unwrap();
-        let token = Tokens::new(SECRET).unwrap().mint("ada", None).unwrap();
-        assert!(Tokens::from_file(&path).unwrap().verify(&token).is_ok());
-        fs::write(&path, "short").unwrap();
-        assert!(matches!(Tokens::from_file(&path), Err(SecretError::TooShort { len: 5 })));
-        fs::remove_file(&path).unwrap();
-        assert!(matches!(Tokens::from_file(&path), Err(SecretError::Unreadable { .. })));
     }
 }

@@ -98,8 +98,9 @@ impl Links {
         let enquiries = &self.0.enquiries;
         let Some(respond) = enquiries.respond.get().cloned() else { return };
         let turn = match question {
-            // Answered at once, whatever else is asked: a late answer tells the time badly.
-            Question::Clock => None,
+            // Answered at once, whatever else is asked: a late answer tells the time badly, and sessions wait for
+            // what is said of claims.
+            Question::Clock | Question::Claims(_) => None,
             Question::Players | Question::Entity(_) | Question::Lines => {
                 let Ok(turn) = enquiries.turns.clone().try_acquire_owned() else {
                     tracing::debug!(process, "too many questions at once");

@@ -22,6 +22,7 @@ mod heard;
 mod keeper;
 mod layouts;
 mod lines;
+pub(crate) mod logins;
 pub mod maps;
 mod mover;
 mod past;
@@ -41,7 +42,7 @@ use purview::actor::address::SessionAddress;
 use purview::actor::directory::{Archive, Directory, FindSession, Process, Witness};
 use purview::actor::player::{Passes, TokenCheck};
 use purview::scene::{Epoch, SessionId};
-use purview::wire::enquiry::Question;
+use purview::wire::enquiry::{Answer, Question};
 use purview::wire::peer::PEER_VERSION;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -56,9 +57,12 @@ use crate::engine::{
     CheckpointError, Checkpoints, LeaseError, Leases, Membership, NodeInfo, Put, View,
 };
 use crate::fauna;
+use crate::gateway::token::keys::KeysError;
+use crate::gateway::token::random_secret;
 use crate::gateway::{Doors, Gateway, GatewayError, GatewayMetrics, Tokens};
 use crate::home::Home;
 use crate::link::{Dial, Identity, LinkError, Links, Offer};
+use crate::logins::Subjects;
 use crate::places::PlaceBook;
 use crate::server::gateway_config;
 use crate::tls::{Tls, TlsError};
@@ -79,6 +83,9 @@ const PROCESSES: &str = "processes";
 
 /// The value that says which process makes the beasts and things of a new cluster.
 const FAUNA: &str = "fauna";
+
+/// The value with which the cluster signs resume tickets where the keys of tokens are public alone.
+const TICKETS: &str = "tickets";
 
 /// Above every process's number: see [`Process::number`].
 const MAX_PROCESSES: u64 = 1 << 21;
@@ -104,6 +111,9 @@ pub enum NodeError {
     /// Peers cannot connect.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// There is no secret to sign resume tickets with.
+    #[error(transparent)]
+    Tickets(#[from] KeysError),
     /// Clients cannot connect.
     #[error(transparent)]
     Gateway(#[from] GatewayError),
@@ -142,6 +152,16 @@ enum Ground {
     /// Clients are let in who have these tokens.
     Machine(Tokens),
     Simulated(Simulated),
+}
+
+impl Ground {
+    /// By what clients are let in, on a machine.
+    fn tokens(&self) -> Option<Tokens> {
+        match self {
+            Ground::Machine(tokens) => Some(tokens.clone()),
+            Ground::Simulated(_) => None,
+        }
+    }
 }
 
 /// What a process that is simulated stands on: everything of it lives in the [`tokio::task::LocalSet`] in which it is
@@ -305,11 +325,15 @@ impl Node {
         let begun = tokio::time::Instant::now();
         let (number, clock, populates) = {
             let (store, checkpoints) = (store.clone(), checkpoints.clone());
+            let tokens = ground.tokens();
             let (tick_ms, now) = (config.tick_ms, background.home.time_of_day());
             let known = scenes.clone();
             on(&background, async move {
                 count_on(&*store, checkpoints.as_deref(), tick_ms, now).await?;
                 layouts::adopt(&*store, checkpoints.as_deref(), &known).await?;
+                if let Some(tokens) = tokens {
+                    tokens.sign_tickets_with(&ticket_secret(&*store).await?);
+                }
                 let number = take_number(&*store).await?;
                 let clock = clock_sync::at_join(&*store, now).await?;
                 let populates =
@@ -337,6 +361,8 @@ impl Node {
         let places = checkpoints.clone().filter(|_| roles.gateway).map(|store| {
             Arc::new(PlaceBook::new(config.cluster.checkpoint, store, background.home.clone()))
         });
+        let subjects = Subjects::new(config.token.duplicate.unwrap_or_default());
+        let directory = directory.with_logins(Arc::new(subjects.clone()));
         let directory = Arc::new(match &places {
             Some(places) => directory.with_places(places.clone()),
             None => directory,
@@ -378,13 +404,23 @@ impl Node {
         let (tell, status) = watch::channel(Status::default());
         let (hosted, views) = (Hosted::default(), Arc::new(RwLock::new(View::default())));
         let maps = Maps::new(&scenes);
-        let orders = Orders { store: store.clone(), maps: maps.clone(), view: views.clone() };
+        let orders = Orders {
+            store: store.clone(),
+            maps: maps.clone(),
+            view: views.clone(),
+            home: background.home.clone(),
+        };
         let asked = hosted.clone();
         // Which has these links itself.
         let counted = Arc::downgrade(&directory);
         let clock = ClockStatus::new(directory.clock().clone());
         let timed = counted.clone();
+        let claimed = subjects.clone();
         links.respond_with(Arc::new(move |question| match question {
+            Question::Claims(claims) => {
+                let claims = claimed.meet(&claims);
+                std::future::ready(Answer { claims, ..Answer::default() }).boxed()
+            }
             Question::Lines => {
                 let lines = counted.upgrade().map(|counted| lines::answer(&counted));
                 std::future::ready(lines.unwrap_or_default()).boxed()
@@ -424,6 +460,9 @@ impl Node {
         let keeper = background.spawn(keeper.run(stopping));
         if roles.gateway {
             let follow = lines::follow(directory.clone(), links.clone(), views.clone());
+            background.spawn(follow);
+            let home = background.home.clone();
+            let follow = logins::follow(subjects, links.clone(), views.clone(), home);
             background.spawn(follow);
         }
         if has_fauna {
@@ -667,6 +706,7 @@ impl Surveyor {
             let links = links.clone();
             let asked = others.into_iter().map(move |(name, process)| {
                 let links = links.clone();
+                let question = question.clone();
                 async move { (name, links.ask(process, question).await) }
             });
             futures::future::join_all(asked).boxed()
@@ -750,6 +790,12 @@ async fn populates(
     }
     let own = Bytes::from(number.to_string());
     Ok(store.get_or_create(FAUNA, own.clone()).await?.data == own)
+}
+
+/// The secret by which all processes of the cluster sign tickets that have no other.
+async fn ticket_secret(store: &dyn Leases) -> Result<Bytes, NodeError> {
+    let mine = random_secret()?;
+    Ok(store.get_or_create(TICKETS, mine.into()).await?.data)
 }
 
 /// A number that no process of the cluster had before.

@@ -19,6 +19,7 @@ use super::remap::{self, Change, MapError, MapOrder, is_changing, record_of};
 use crate::engine::{
     Incarnation, LeaseError, Leases, Owner, Put, RegionKey, Revision, Value, View,
 };
+use crate::home::Home;
 use crate::placement::{Plot, Site, plan, plots, rebalance};
 
 /// The value that holds the plan.
@@ -82,6 +83,16 @@ pub enum OrderError {
     /// Nobody else could take its regions.
     #[error("{0:?} is the only node that takes regions: add another one first")]
     OnlyNode(String),
+    /// No token names such a subject.
+    #[error(
+        "the subject has {0} bytes: want 1 to 128, without control characters, as the `sub` of a token"
+    )]
+    NoSubject(usize),
+    /// There is no room for another kick.
+    #[error(
+        "{0} kicks count already: one goes when its time is over, or with `purview ctl kick SUBJECT --for 0s`"
+    )]
+    TooManyKicks(usize),
 }
 
 pub(super) fn read<T: for<'a> Deserialize<'a> + Default>(value: Option<&Value>) -> T {
@@ -152,6 +163,7 @@ pub struct Orders {
     pub(super) store: Arc<dyn Leases>,
     pub(super) maps: Maps,
     pub(super) view: Arc<std::sync::RwLock<View>>,
+    pub(super) home: Home,
 }
 
 impl std::fmt::Debug for Orders {

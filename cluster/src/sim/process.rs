@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use purview::actor::cluster_clock::ClusterClock;
-use purview::actor::player::{Pass, Passes, TokenCheck};
+use purview::actor::player::{Login, Pass, Passes, Planes, TokenCheck};
 use purview::scene::EntityId;
 use purview::wire::CloseCode;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -328,11 +328,11 @@ impl Outbound for Says {
 /// What stands before the parts of a token by which a client comes back.
 const PASS: &str = "pass|";
 
-/// Everybody is let in, by its name or by what it was given to come back.
+/// Everybody is let in by its name, and may go to every plane.
 fn tokens() -> TokenCheck {
     Arc::new(|token| match read(token) {
-        Some(pass) => Ok(pass.subject),
-        None => Ok(token.to_owned()),
+        Some(_) => Err("a resume ticket is no login".into()),
+        None => Ok(Login { subject: token.into(), expires_s: None, planes: Planes::Any }),
     })
 }
 
@@ -348,7 +348,7 @@ fn read(token: &str) -> Option<Pass> {
 }
 
 impl Passes for PlainPasses {
-    fn write(&self, pass: &Pass) -> Option<String> {
+    fn write(&self, pass: &Pass, _: &Login, _: Duration) -> Option<String> {
         Some(format!("{PASS}{}|{}|{}", pass.subject, pass.entity, pass.scene))
     }
 

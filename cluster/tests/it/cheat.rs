@@ -8,6 +8,7 @@ use purview::scene::spec::Moves;
 use purview_cluster::cheat::{Class, Field, Net, Row, Trial, TrialOptions, Weather, trial};
 use purview_cluster::config::Config;
 use purview_cluster::gateway::Tokens;
+use purview_cluster::logins::Duplicate;
 use purview_cluster::server::Background;
 
 /// Long enough for every trick to be tried again and again.
@@ -18,11 +19,12 @@ async fn held(change: impl FnOnce(&mut Config), nets: Vec<Net>) -> Trial {
     config.gateway.ws.set_port(0);
     config.gateway.tcp = None;
     config.console.listen = None;
+    config.token.duplicate = Some(Duplicate::Allow);
     change(&mut config);
     let field = Field::find(&config.build_scenes().expect("legal scenes")[0], LENGTH);
     let server = Background::start(config, Tokens::dev()).expect("a server");
     let url = server.reach().url().expect("clients can connect");
-    let token = Tokens::dev().mint("test", None).expect("a token");
+    let token = Tokens::dev().mint("test", Some(Duration::from_secs(3_600))).expect("a token");
     let options = TrialOptions { length: LENGTH, nets, ..TrialOptions::default() };
     trial(&url, &token, field.expect("room"), &options).await.expect("a trial is held")
 }
@@ -127,7 +129,7 @@ async fn who_is_not_let_in_is_a_failure() {
     closed.scenes[0].spec.name = "elsewhere".into();
     let server = Background::start(closed, Tokens::dev()).expect("a server");
     let url = server.reach().url().expect("clients can connect");
-    let token = Tokens::dev().mint("test", None).expect("a token");
+    let token = Tokens::dev().mint("test", Some(Duration::from_secs(3_600))).expect("a token");
     let options = TrialOptions {
         honest: 2,
         length: Duration::from_millis(100),

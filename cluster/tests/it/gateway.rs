@@ -163,9 +163,10 @@ async fn text_closes_the_session() {
 async fn another_version_and_a_bad_token_close_the_session() {
     let world = World::new().await;
     let mut hellos = Vec::new();
-    let good = world.tokens.mint("ada", None).unwrap();
+    let good = world.tokens.mint("ada", Some(Duration::from_secs(3_600))).unwrap();
     hellos.push((PROTOCOL_VERSION + 1, good, 4001));
-    let foreign = Tokens::new(&[7; 32]).unwrap().mint("ada", None).unwrap();
+    let foreign =
+        Tokens::new(&[7; 32]).unwrap().mint("ada", Some(Duration::from_secs(3_600))).unwrap();
     hellos.push((PROTOCOL_VERSION, foreign, 4002));
     hellos.push((PROTOCOL_VERSION, String::new(), 4002));
     let claims = serde_json::json!({ "sub": "ada", "exp": 1_000 });

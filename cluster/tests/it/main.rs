@@ -13,6 +13,7 @@ mod gateway;
 mod judged;
 mod links;
 mod links_busy;
+mod logins;
 mod movement;
 mod nodes;
 mod overdue;

@@ -15,6 +15,7 @@ use purview::wire::{CloseCode, ErrorCode, Form, OwnMove, PROTOCOL_VERSION};
 use purview_client::{Client, ClientError, Clock, Event, Receiver, Sender, View, Walker, join_at};
 use purview_cluster::config::Config;
 use purview_cluster::gateway::Tokens;
+use purview_cluster::logins::Duplicate;
 use purview_cluster::server::{Background, Reach};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -41,12 +42,13 @@ fn keep_with(more: &[&str]) -> Background {
     ];
     let set = set.iter().chain(more).map(|o| o.parse().expect("an override"));
     let set: Vec<_> = set.collect();
-    let config = Config::load(Some(&file), [], &set).expect("a legal configuration");
+    let mut config = Config::load(Some(&file), [], &set).expect("a legal configuration");
+    config.token.duplicate = Some(Duplicate::Allow);
     Background::start(config, Tokens::dev()).expect("a server")
 }
 
 fn token() -> String {
-    Tokens::dev().mint("test", None).expect("a token")
+    Tokens::dev().mint("test", Some(Duration::from_secs(3_600))).expect("a token")
 }
 
 struct Player {
@@ -407,7 +409,10 @@ async fn a_number_that_is_used_again_is_refused_and_moves_nobody() {
             ServerMsg::Refused(r) => refused.push((r.code, r.seq)),
             ServerMsg::Frame(frame) => acked |= frame.ack == Seq(1),
             ServerMsg::Closing(closing) => assert_eq!(closing.code, CloseCode::Normal),
-            ServerMsg::Welcome(_) | ServerMsg::Pong(_) | ServerMsg::Left(_) => {}
+            ServerMsg::Welcome(_)
+            | ServerMsg::Pong(_)
+            | ServerMsg::Left(_)
+            | ServerMsg::Renewed(_) => {}
         }
     }
     let order = |seq| (ErrorCode::OutOfOrder, Some(Seq(seq)));

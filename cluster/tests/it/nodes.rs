@@ -3,6 +3,7 @@
 
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use actix::System;
@@ -327,7 +328,10 @@ fn a_member_that_does_not_read_holds_a_move_up_for_three_seconds_and_no_longer()
 
 /// A place in a line at a gateway: the client, and which line.
 async fn joins(gateway: &Node) -> Result<(Client, Plane), ClientError> {
-    let token = Tokens::dev().mint("somebody", None).unwrap();
+    // Everybody is somebody else.
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("somebody {}", COUNT.fetch_add(1, Ordering::Relaxed));
+    let token = Tokens::dev().mint(&name, Some(Duration::from_secs(3_600))).unwrap();
     let url = format!("ws://{}/", gateway.ws_addr().unwrap());
     let mut client = Client::connect(&url, &token).await?;
     let joined = client.join(join_at("city", Pos::ground(1_000, 1_000))).await?;

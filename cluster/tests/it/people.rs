@@ -75,7 +75,10 @@ fn whoever_is_asked_knows_where_everybody_in_the_cluster_is() {
     let clients: Vec<(EntityId, Client)> = (0..CLIENTS)
         .map(|i| {
             runtime.block_on(async {
-                let token = cluster.tokens().mint(&format!("somebody {i}"), None).unwrap();
+                let token = cluster
+                    .tokens()
+                    .mint(&format!("somebody {i}"), Some(Duration::from_secs(3_600)))
+                    .unwrap();
                 let mut client = Client::connect(&url, &token).await.expect("it is let in");
                 let joined = client.join(join_at("field", at(i))).await.expect("there is room");
                 (joined.id, client)

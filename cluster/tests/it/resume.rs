@@ -160,7 +160,10 @@ impl Trial {
             let (tell, told) = tokio::sync::oneshot::channel();
             let mut urls = urls.clone();
             urls.rotate_left(i as usize % usize::from(gateways));
-            let token = cluster.tokens().mint(&format!("walker {i}"), None).unwrap();
+            let token = cluster
+                .tokens()
+                .mint(&format!("walker {i}"), Some(Duration::from_secs(3_600)))
+                .unwrap();
             runtime.spawn(client((urls, token), (i, began), walks.clone(), tell));
             runtime.block_on(told).expect("it joins")
         });
@@ -415,14 +418,19 @@ fn cold_start(etcd_forgets: bool) {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         for i in [0, 5, CLIENTS as usize - 1] {
-            let token = trial.cluster.tokens().mint(&format!("walker {i}"), None).unwrap();
+            let token = trial
+                .cluster
+                .tokens()
+                .mint(&format!("walker {i}"), Some(Duration::from_secs(3_600)))
+                .unwrap();
             let join = Join { pos: None, ..join_at("field", Pos::default()) };
             let (mut player, joined) =
                 Player::join(&urls, &token, join, Retry::default()).await.unwrap();
             assert_eq!(joined.pos, placed[i], "walker {i}");
             player.leave().await.unwrap();
         }
-        let token = trial.cluster.tokens().mint("nobody before", None).unwrap();
+        let token =
+            trial.cluster.tokens().mint("nobody before", Some(Duration::from_secs(3_600))).unwrap();
         let join = Join { pos: None, ..join_at("field", Pos::default()) };
         let (_, joined) = Player::join(&urls, &token, join, Retry::default()).await.unwrap();
         let spec = &config.scenes[0].spec;

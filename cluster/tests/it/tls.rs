@@ -273,7 +273,7 @@ fn a_whole_cluster_says_nothing_plain_and_lets_no_stranger_in() {
     let cluster = LocalCluster::start_secure(program, &config(), parts, &mut |_| {}).unwrap();
     let (runtime, url) = (runtime(), cluster.url(0).unwrap());
     let walks = |url: String| {
-        let token = cluster.tokens().mint("walker", None).unwrap();
+        let token = cluster.tokens().mint("walker", Some(Duration::from_secs(3_600))).unwrap();
         let walked = async { tokio::time::timeout(PATIENCE, walk(url, token)).await };
         runtime.block_on(walked).expect("it comes to the end of the map");
     };

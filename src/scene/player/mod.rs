@@ -14,6 +14,7 @@
 //!     |                   |                                v         left, or patience ends  |
 //!     |                   |                             Parting -----------------------------|
 //!     |                   |        InWorld and client gone: Absent ----- replaced, or linger ends
+//!     |                   |                                   '-- dismissed: Parting
 //!     '-------------------'--------- client gone or closed ----------------------------------'
 //! ```
 //!
@@ -237,6 +238,7 @@ impl Player {
             PlayerInput::Drain => {
                 self.stop(now_ms, End::Elsewhere, "this gateway stops: resume elsewhere", out);
             }
+            PlayerInput::Dismiss(end, why) => self.dismiss(now_ms, end, why, out),
             PlayerInput::Frame { batch, index, queued } => {
                 self.frame(now_ms, batch, index, queued, out);
             }
@@ -432,6 +434,17 @@ impl Player {
             self.tell_absent(now_ms, out);
             self.finish(out);
         }
+    }
+
+    /// The session is over, and its player leaves, also one whose client is gone already.
+    fn dismiss(&mut self, now_ms: u64, end: End, why: &str, out: &mut Vec<PlayerEffect>) {
+        if self.state == State::Absent {
+            self.state = State::Parting;
+            self.deadline_ms = now_ms.saturating_add(self.config.part_ms);
+            self.leave_sent_ms = None;
+            return;
+        }
+        self.close(now_ms, end, why, out);
     }
 
     /// The client is no more; what it leaves behind has to go, or stays for a while if it is `excused`.

@@ -37,6 +37,8 @@ pub struct PlayerConfig {
     pub linger_ms: u32,
     /// How long regions are asked for the player of a client that comes back.
     pub resume_ms: u64,
+    /// Time between two resume tickets of a session. Each holds for `linger_ms` and twice this time.
+    pub ticket_ms: u32,
 }
 
 impl Default for PlayerConfig {
@@ -55,6 +57,7 @@ impl Default for PlayerConfig {
             part_ms: 60_000,
             linger_ms: 0,
             resume_ms: 10_000,
+            ticket_ms: 30_000,
         }
     }
 }
@@ -83,6 +86,13 @@ pub enum Problem {
     NoRoom,
     #[error("only the server's logic says where players of scene {0:?} appear and jump to")]
     MayNotJump(String),
+    #[error(
+        "plane {plane} of scene {scene:?} is none of its {lines} lines: the token must name it in `planes`, or the \
+         server's logic brings players there"
+    )]
+    PrivatePlane { scene: String, plane: Plane, lines: i32 },
+    #[error("another session of the same subject is there; it goes first")]
+    Taken,
     #[error("a jump is under way: wait for its joined message")]
     Jumping,
     #[error("the region refused: {0:?}")]
@@ -116,8 +126,10 @@ pub enum End {
     GoingAway,
     /// This gateway stops; others go on.
     Elsewhere,
-    /// The client has come back by another connection.
+    /// The client has come back by another connection, or another session of its subject counts.
     Replaced,
+    /// An operator ended the session, or bars its subject for a while.
+    Kicked,
     /// Data that is no binary message.
     Unsupported,
     /// A message beyond the size limit.
@@ -147,6 +159,7 @@ impl End {
             End::GoingAway | End::Elsewhere | End::Heartbeat | End::Slow | End::Overload => true,
             End::Normal
             | End::Replaced
+            | End::Kicked
             | End::Unsupported
             | End::TooBig
             | End::Protocol
@@ -233,6 +246,8 @@ pub enum PlayerInput<'a> {
     Stop,
     /// This gateway stops, and others go on.
     Drain,
+    /// The session ends, for this reason, and its player leaves at once.
+    Dismiss(End, &'static str),
     /// A region's frame for this session.
     Frame {
         /// The region's frames.

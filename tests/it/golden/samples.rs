@@ -5,8 +5,8 @@ use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
 };
 use purview::wire::client::{
-    Act, Closing, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Resume,
-    Ticket, Walk, Welcome,
+    Act, Closing, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Renewed,
+    Resume, Ticket, Walk, Welcome,
 };
 use purview::wire::frame::{Acted, InputRefused};
 use purview::wire::moves::{Coursed, Form, Going, Grant, MoveRules, OwnMove};
@@ -219,6 +219,10 @@ fn refused(seq: Option<Seq>) -> Refused {
     Refused { code: ErrorCode::OutOfOrder, seq, detail: "want 13".into() }
 }
 
+fn renewed() -> Renewed {
+    Renewed { ticket: Ticket { token: "abc.def.ghi".into(), linger_ms: 10_000 } }
+}
+
 fn closing() -> Closing {
     Closing { code: CloseCode::Slow, detail: "".into() }
 }
@@ -308,6 +312,7 @@ pub fn all() -> Vec<Sample> {
         server("Refused, no number", refused(None), r#"[68, [5, nil, "want 13"]]"#),
         server("Left", Left { tick: Tick(36_003) }, "[69, [36003]]"),
         server("Closing", closing(), r#"[70, [4006, ""]]"#),
+        server("Renewed", renewed(), r#"[71, [["abc.def.ghi", 10000]]]"#),
     ]
 }
 
@@ -341,6 +346,7 @@ pub fn fields() -> Vec<(String, Vec<String>)> {
         of("Refused message", names(&refused(None))),
         of("Left", names(&Left { tick: Tick(0) })),
         of("Closing", names(&closing())),
+        of("Renewed", names(&renewed())),
         of("Position", names(&AT)),
     ]
 }

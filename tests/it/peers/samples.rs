@@ -19,7 +19,7 @@ use purview::scene::views::{Fight, PeerState, Say, Ties, ViewMsg};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
 };
-use purview::wire::enquiry::{Answer, Fullness, Question, Resident};
+use purview::wire::enquiry::{Answer, Fullness, Question, Resident, Stamp, SubjectClaim};
 use purview::wire::peer::{Baggage, Mark, MoveMsg, PeerMsg};
 
 const ID: EntityId = EntityId(1_000_017);
@@ -206,7 +206,14 @@ fn answer() -> Answer {
         pos: PLACE,
     };
     let line = Fullness { scene: SceneId(1), plane: Plane(2), players: 60 };
-    Answer { lives: vec![resident], late: vec![RegionId(3)], lines: vec![line], clock_ns: Some(77) }
+    let claims = vec![subject_claim()];
+    let (lives, late) = (vec![resident], vec![RegionId(3)]);
+    Answer { lives, late, lines: vec![line], clock_ns: Some(77), claims }
+}
+
+fn subject_claim() -> SubjectClaim {
+    let stamp = Stamp { at_ms: 7_000, session: SessionId(1 << 32 | 9) };
+    SubjectClaim { subject: "ada".into(), stamp, entity: ID }
 }
 
 /// The name of an input's kind. Whoever adds one is reminded here to add a sample of it.
@@ -413,6 +420,10 @@ pub fn all() -> Vec<(String, PeerMsg)> {
         (String::new(), PeerMsg::Gone(vec![SESSION, SessionId(1)])),
         (String::new(), PeerMsg::Suspect(7)),
         ("players".into(), PeerMsg::Ask { ticket: 7, question: Question::Players }),
+        (
+            "claims".into(),
+            PeerMsg::Ask { ticket: 11, question: Question::Claims(vec![subject_claim()]) },
+        ),
         ("lines".into(), PeerMsg::Ask { ticket: 9, question: Question::Lines }),
         ("clock".into(), PeerMsg::Ask { ticket: 10, question: Question::Clock }),
         ("entity".into(), PeerMsg::Ask { ticket: 8, question: Question::Entity(ID) }),

@@ -8,7 +8,7 @@ use futures::{FutureExt, StreamExt};
 use purview::actor::player::PlayerActor;
 use purview::actor::sink::{ClientOut, ClientQueue};
 use purview::scene::{EntityId, Pos, SessionId};
-use purview::wire::client::{Joined, Refused};
+use purview::wire::client::{Joined, Refused, Ticket};
 use purview::wire::{CloseCode, Frame, ServerMsg};
 
 use super::PATIENCE;
@@ -32,6 +32,8 @@ pub struct Client {
     pub pongs: u32,
     /// Got the answer to its leave.
     pub parted: bool,
+    /// Tickets since it has joined.
+    pub renewed: Vec<Ticket>,
     pub closed: Option<CloseCode>,
     /// Where it believes that it stands.
     pub pos: Pos,
@@ -53,6 +55,7 @@ impl Client {
             session: None,
             pongs: 0,
             parted: false,
+            renewed: Vec::new(),
             closed: None,
             pos: Pos::default(),
         }
@@ -102,6 +105,7 @@ impl Client {
             ServerMsg::Pong(_) => self.pongs += 1,
             ServerMsg::Refused(refused) => self.refused.push(refused),
             ServerMsg::Left(_) => self.parted = true,
+            ServerMsg::Renewed(renewed) => self.renewed.push(renewed.ticket),
             ServerMsg::Closing(closing) => self.closed = Some(closing.code),
         }
     }

@@ -7,6 +7,7 @@ mod client;
 mod gate;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use futures::channel::oneshot;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{Inspect, RunTick, ToRegion};
 use purview::actor::metrics::RegionMetrics;
-use purview::actor::player::{FromSocket, Pass, Passes, PlayerActor, PlayerSetup};
+use purview::actor::player::{FromSocket, Login, Pass, Passes, Planes, PlayerActor, PlayerSetup};
 use purview::actor::region::{Clock, RegionRef, start_regions};
 use purview::scene::effects::Input;
 use purview::scene::player::PlayerConfig;
@@ -102,17 +103,18 @@ impl Alone {
     }
 }
 
-/// Resume tokens that say what they mean.
-struct Plain;
+/// Resume tickets that say what they mean, and no two alike.
+struct Plain(AtomicU32);
 
 impl Passes for Plain {
-    fn write(&self, pass: &Pass) -> Option<String> {
-        Some(format!("{} {} {}", pass.entity.0, pass.subject, pass.scene))
+    fn write(&self, pass: &Pass, _: &Login, _: Duration) -> Option<String> {
+        let number = self.0.fetch_add(1, Relaxed);
+        Some(format!("{} {} {} {number}", pass.entity.0, pass.subject, pass.scene))
     }
 
     fn read(&self, token: &str) -> Result<Pass, String> {
         let wrong = || format!("{token:?} is no token");
-        let mut words = token.splitn(3, ' ');
+        let mut words = token.split(' ');
         let mut word = || words.next().map(str::to_owned).ok_or_else(wrong);
         let entity = EntityId(word()?.parse().map_err(|_| wrong())?);
         Ok(Pass { entity, subject: word()?, scene: word()? })
@@ -186,8 +188,10 @@ impl Stage {
         let setup = PlayerSetup {
             directory: self.directory.clone(),
             sink,
-            tokens: Arc::new(|token| Ok(token.to_string())),
-            passes: Some(Arc::new(Plain)),
+            tokens: Arc::new(|token| {
+                Ok(Login { subject: token.into(), expires_s: None, planes: Planes::Any })
+            }),
+            passes: Some(Arc::new(Plain(AtomicU32::new(0)))),
             config,
             check_every: self.check_every,
         };

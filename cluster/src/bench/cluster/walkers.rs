@@ -101,7 +101,8 @@ impl Walkers {
         let join = |i: usize| {
             let shared = shared.clone();
             async move {
-                let token = tokens.mint(&format!("walker {i}"), None)?;
+                let token =
+                    tokens.mint(&format!("walker {i}"), Some(Duration::from_secs(24 * 60 * 60)))?;
                 let mut client = Client::connect(url, &token).await?;
                 let joined = client.join(join_at("field", shared.place(i))).await?;
                 let view = View::of(&joined);

@@ -3,6 +3,12 @@
 
 use std::net::TcpListener;
 
+use purview::actor::player::Planes;
+use purview::scene::Plane;
+use purview_cluster::gateway::Tokens;
+use purview_cluster::gateway::token::Rules;
+use purview_cluster::gateway::token::keys::Files;
+
 use super::process::{Done, Served, run};
 
 /// Asserts how a run ended, and that standard error says these words and nothing of our insides.
@@ -119,4 +125,32 @@ fn a_scene_that_nobody_has_lets_nobody_in_and_says_so() {
     let done = run(&[&args[..], &["--scene-name", "moon"]].concat());
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stdout.contains("2 not let in") && done.stdout.contains("scene"), "{done:?}");
+}
+
+#[test]
+fn a_token_is_issued_that_lets_a_client_in_for_a_while() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, "0123456789abcdef0123456789abcdef").unwrap();
+    let set = format!("token.secret_file={}", secret.display());
+    let planes = ["--scene", "meadow", "--plane", "7", "--plane", "-5"];
+    let issued = run(&[&["token", "ada", "--for", "1h", "--set", &set][..], &planes].concat());
+    assert_eq!(issued.code, Some(0), "{issued:?}");
+    let files = Files { secret: Some(secret), set: None };
+    let tokens = Tokens::of_files(files, Rules::default()).unwrap();
+    let login = tokens.verify(issued.stdout.trim()).unwrap();
+    assert_eq!(login.subject, "ada");
+    let planes = [7, -5].map(|plane| ("meadow".to_owned(), Plane(plane)));
+    assert_eq!(login.planes, Planes::Listed(planes.to_vec()));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let left = login.expires_s.unwrap().saturating_sub(now.as_secs());
+    assert!((3_000..=3_600).contains(&left), "{left} s");
+    let server = Served::start(&["--set", &set]);
+    let login = tokens.verify(&server.token).unwrap();
+    assert!(login.expires_s.is_some(), "what dev prints expires, too");
+    assert_says(&run(&["token", "ada"]), 2, &["--for"]);
+    let nowhere = ["token", "ada", "--for", "1h", "--scene", "moon", "--plane", "1"];
+    assert_says(&run(&nowhere), 1, &["there is no such scene", "\"meadow\""]);
+    let public = format!("token.keys_file={}", folder.path().join("no.json").display());
+    assert_says(&run(&["token", "ada", "--for", "1h", "--set", &public]), 1, &["token.keys_file"]);
 }

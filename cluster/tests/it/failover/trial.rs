@@ -168,7 +168,10 @@ impl Trial {
             let (tell, told) = tokio::sync::oneshot::channel();
             // Those who see each other are at different gateways.
             let url = urls[i as usize % 2].clone();
-            let token = cluster.tokens().mint(&format!("walker {i}"), None).unwrap();
+            let token = cluster
+                .tokens()
+                .mint(&format!("walker {i}"), Some(Duration::from_secs(3_600)))
+                .unwrap();
             runtime.spawn(client((url, token), (i, groups, began), walks.clone(), tell));
             runtime.block_on(told).expect("it joins")
         });

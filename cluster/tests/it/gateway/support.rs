@@ -286,7 +286,7 @@ impl World {
     }
 
     pub fn token(&self) -> String {
-        self.tokens.mint("tester", None).expect("a token")
+        self.tokens.mint("tester", Some(Duration::from_secs(3_600))).expect("a token")
     }
 
     pub fn hello(&self) -> ClientMsg {

@@ -1,0 +1,284 @@
+//! The keys by which clients' tokens are checked: a secret in a file of its own, a JSON Web Key Set (RFC 7517), or
+//! both. Read at the start and again when a file changes. A key fixes its algorithm, so that a public key can never
+//! serve as an HMAC secret.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey};
+use serde::Deserialize;
+
+use super::MIN_SECRET;
+
+/// Most keys of a set: a token without a `kid` is checked by each.
+pub const MAX_KEYS: usize = 16;
+
+/// Longest file of keys, bytes.
+const MAX_FILE: u64 = 64 << 10;
+
+/// Shortest modulus of an RSA key, bytes.
+const MIN_MODULUS: usize = 256;
+
+/// Why there is nothing to check tokens with. Never tells a secret.
+#[derive(Debug, thiserror::Error)]
+pub enum KeysError {
+    /// A file cannot be read.
+    #[error(
+        "{key} = {path:?}: cannot be read: {source}; `head -c 32 /dev/urandom | base64 > {path}` makes a secret"
+    )]
+    Unreadable {
+        /// The key of the configuration.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file is too long to hold keys.
+    #[error("{key} = {path:?}: has {bytes} bytes; want at most {MAX_FILE}")]
+    TooLong {
+        /// The key of the configuration.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Its length in bytes.
+        bytes: u64,
+    },
+    /// The secret is too short.
+    #[error("token.secret_file = {path:?}: has {bytes} bytes; a secret has at least {MIN_SECRET}")]
+    TooShort {
+        /// The file.
+        path: PathBuf,
+        /// Its length, white space at its ends not counted.
+        bytes: usize,
+    },
+    /// The secret is the one that everybody knows.
+    #[error(
+        "token.secret_file = {path:?}: holds the secret of `purview dev`, which everybody knows"
+    )]
+    Known {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file of keys is no key set.
+    #[error(
+        "token.keys_file = {path:?}: is no JSON Web Key Set, an object such as {{\"keys\": [...]}}, at {place}"
+    )]
+    NoSet {
+        /// The file.
+        path: PathBuf,
+        /// Line and column.
+        place: String,
+    },
+    /// A key cannot be used.
+    #[error("token.keys_file = {path:?}: keys[{at}] {rule}")]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Its place in the set.
+        at: usize,
+        /// What is wrong and what would be right.
+        rule: String,
+    },
+    /// No key of the set is for tokens.
+    #[error(
+        "token.keys_file = {path:?}: holds no key for tokens; want 1 to {MAX_KEYS} keys of kind oct, RSA, EC (P-256) \
+         or OKP (Ed25519), without \"use\" or with \"use\": \"sig\""
+    )]
+    NoKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes for a token secret")]
+    Random,
+}
+
+/// A key, which fixes the algorithm of the tokens that it checks.
+#[derive(Clone)]
+pub struct Key {
+    /// Its name, if it has one.
+    pub kid: Option<String>,
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// Checks.
+    pub check: DecodingKey,
+    /// Signs, where the key is a secret.
+    pub sign: Option<EncodingKey>,
+}
+
+impl Key {
+    /// A secret.
+    pub fn secret(kid: Option<String>, secret: &[u8]) -> Key {
+        Key {
+            kid,
+            algorithm: Algorithm::HS256,
+            check: DecodingKey::from_secret(secret),
+            sign: Some(EncodingKey::from_secret(secret)),
+        }
+    }
+
+    /// Whether it may check a token whose header says this: a key without a name checks all of its algorithm.
+    pub fn fits(&self, algorithm: Algorithm, kid: Option<&str>) -> bool {
+        let named = self.kid.as_deref().zip(kid).is_none_or(|(own, asked)| own == asked);
+        self.algorithm == algorithm && named
+    }
+}
+
+/// Where keys are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Files {
+    /// The secret.
+    pub secret: Option<PathBuf>,
+    /// The set.
+    pub set: Option<PathBuf>,
+}
+
+/// What stands in the files, to see whether it has changed.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Contents {
+    secret: Option<Vec<u8>>,
+    set: Option<Vec<u8>>,
+}
+
+impl Files {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// [`KeysError`].
+    pub fn read(&self) -> Result<Contents, KeysError> {
+        let secret = self.secret.as_deref().map(|path| read("token.secret_file", path));
+        let set = self.set.as_deref().map(|path| read("token.keys_file", path));
+        Ok(Contents { secret: secret.transpose()?, set: set.transpose()? })
+    }
+
+    /// The keys in them: the set first, in its order.
+    ///
+    /// # Errors
+    /// [`KeysError`].
+    pub fn keys(&self, contents: &Contents) -> Result<Vec<Key>, KeysError> {
+        let mut keys = Vec::new();
+        if let (Some(path), Some(text)) = (&self.set, &contents.set) {
+            keys = key_set(path, text)?;
+        }
+        if let (Some(path), Some(secret)) = (&self.secret, &contents.secret) {
+            keys.push(one_secret(path, secret)?);
+        }
+        Ok(keys)
+    }
+}
+
+fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, KeysError> {
+    let unreadable = |source| KeysError::Unreadable { key, path: path.to_owned(), source };
+    let bytes = std::fs::metadata(path).map_err(unreadable)?.len();
+    match bytes {
+        0..=MAX_FILE => std::fs::read(path).map_err(unreadable),
+        bytes => Err(KeysError::TooLong { key, path: path.to_owned(), bytes }),
+    }
+}
+
+fn one_secret(path: &Path, text: &[u8]) -> Result<Key, KeysError> {
+    let path = path.to_owned();
+    match text.trim_ascii() {
+        super::DEV_SECRET => Err(KeysError::Known { path }),
+        secret if secret.len() < MIN_SECRET => {
+            Err(KeysError::TooShort { path, bytes: secret.len() })
+        }
+        secret => Ok(Key::secret(None, secret)),
+    }
+}
+
+#[derive(Deserialize)]
+struct Set {
+    keys: Vec<serde_json::Value>,
+}
+
+fn key_set(path: &Path, text: &[u8]) -> Result<Vec<Key>, KeysError> {
+    let path = path.to_owned();
+    let set: Set = match serde_json::from_slice(text) {
+        Ok(set) => set,
+        // The error itself may quote a key.
+        Err(e) => {
+            let place = format!("line {}, column {}", e.line(), e.column());
+            return Err(KeysError::NoSet { path, place });
+        }
+    };
+    let mut keys: Vec<Key> = Vec::new();
+    for (at, entry) in set.keys.into_iter().enumerate() {
+        let wrong = |rule: String| KeysError::Key { path: path.clone(), at, rule };
+        let Some(key) = key_of(entry).map_err(wrong)? else {
+            tracing::debug!(at, path = %path.display(), "a key of the set is not for tokens");
+            continue;
+        };
+        if key.kid.is_some() && keys.iter().any(|other| other.kid == key.kid) {
+            return Err(wrong("has the \"kid\" of a key before it; each key has its own".into()));
+        }
+        keys.push(key);
+    }
+    match keys.len() {
+        1..=MAX_KEYS => Ok(keys),
+        _ => Err(KeysError::NoKey { path }),
+    }
+}
+
+/// A key of the set; `None`: it serves something else.
+fn key_of(entry: serde_json::Value) -> Result<Option<Key>, String> {
+    const WANT: &str = "is no key: want \"kty\" and the members of its kind (RFC 7518)";
+    let kind = entry.get("kty").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
+    let jwk: Jwk = serde_json::from_value(entry).map_err(|_| WANT.to_owned())?;
+    if !matches!(jwk.common.public_key_use, None | Some(PublicKeyUse::Signature)) {
+        return Ok(None);
+    }
+    let kid = jwk.common.key_id.clone();
+    let decoded = |text: &str| URL_SAFE_NO_PAD.decode(text).map_err(|_| WANT.to_owned());
+    let algorithm = match &jwk.algorithm {
+        AlgorithmParameters::OctetKey(secret) => {
+            let secret = decoded(&secret.value)?;
+            if secret.len() < MIN_SECRET {
+                return Err(format!(
+                    "has {} bytes; a secret has at least {MIN_SECRET}",
+                    secret.len()
+                ));
+            }
+            if secret == super::DEV_SECRET {
+                return Err("is the secret of `purview dev`, which everybody knows".into());
+            }
+            return Ok(says(&jwk, Algorithm::HS256).then(|| Key::secret(kid, &secret)));
+        }
+        AlgorithmParameters::RSA(key) => {
+            if decoded(&key.n)?.len() < MIN_MODULUS {
+                return Err(format!("is shorter than {} bits", MIN_MODULUS * 8));
+            }
+            Algorithm::RS256
+        }
+        AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {
+            if decoded(&key.x)?.len() != 32 || decoded(&key.y)?.len() != 32 {
+                return Err(WANT.into());
+            }
+            Algorithm::ES256
+        }
+        AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
+            if decoded(&key.x)?.len() != 32 {
+                return Err(WANT.into());
+            }
+            Algorithm::EdDSA
+        }
+        // What lacks a member of its kind is read as one of no known kind.
+        AlgorithmParameters::Other(_) if ["oct", "RSA", "EC", "OKP", ""].contains(&&*kind) => {
+            return Err(WANT.into());
+        }
+        _ => return Ok(None),
+    };
+    if !says(&jwk, algorithm) {
+        return Ok(None);
+    }
+    let check = DecodingKey::from_jwk(&jwk).map_err(|_| WANT.to_owned())?;
+    Ok(Some(Key { kid, algorithm, check, sign: None }))
+}
+
+/// Whether a key is for this algorithm, or does not say.
+fn says(jwk: &Jwk, algorithm: Algorithm) -> bool {
+    jwk.common.key_algorithm.is_none_or(|said| Algorithm::try_from(said) == Ok(algorithm))
+}

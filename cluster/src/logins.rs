@@ -1,0 +1,258 @@
+//! The sessions of a process by their subjects. Of two sessions of one subject with different players one yields,
+//! wherever in the cluster both are: each process tells the others its claims (`node::logins`), and all decide alike
+//! by the claims' stamps.
+//!
+//! | policy | of two claims | the claim of a session whose client is gone |
+//! |---|---|---|
+//! | replace | the newer one stands | yields to any newer one |
+//! | refuse | the older one stands | yields to any |
+//! | allow | there are none | |
+//!
+//! It must never happen that two claims of one subject both stand once the processes have told each other.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use actix::Recipient;
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
+use purview::actor::logins::{Logins, Taken, Verdict};
+use purview::clock;
+use purview::scene::{EntityId, SessionId};
+use purview::wire::enquiry::{Stamp, SubjectClaim};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+/// What becomes of two sessions of one subject.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Duplicate {
+    /// The newer one replaces the older.
+    #[default]
+    Replace,
+    /// The newer one is refused.
+    Refuse,
+    /// Both stay.
+    Allow,
+}
+
+/// How long a session that may be refused waits for other processes.
+const ANSWERS: Duration = Duration::from_secs(1);
+
+/// Longer than that nobody is barred.
+const BAR_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// A session of this process.
+#[derive(Debug)]
+struct Session {
+    subject: String,
+    to: Recipient<Verdict>,
+    /// Its claim and the claim's number, if it has made one that has not yielded.
+    claim: Option<(u64, SubjectClaim)>,
+    /// Its client is gone.
+    absent: bool,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// The number of the last claim.
+    last: u64,
+    /// The newest stamp of any claim that is known, milliseconds.
+    newest_ms: u64,
+    sessions: BTreeMap<SessionId, Session>,
+    /// Which sessions a subject has.
+    of: BTreeMap<String, Vec<SessionId>>,
+    /// Until when a subject is barred.
+    barred: BTreeMap<String, Instant>,
+}
+
+/// The sessions of a process. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Subjects(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    duplicate: Duplicate,
+    held: Mutex<Held>,
+    /// There is a claim that others do not know.
+    news: Notify,
+    /// Up to which number the others know the claims; `None`: there are no others.
+    told: watch::Sender<Option<u64>>,
+}
+
+impl Inner {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a claim stands against that of a session here.
+    fn beats(&self, claim: &SubjectClaim, own: &SubjectClaim, absent: bool) -> bool {
+        match self.duplicate {
+            Duplicate::Allow => false,
+            Duplicate::Replace => claim.stamp > own.stamp,
+            Duplicate::Refuse => absent || claim.stamp < own.stamp,
+        }
+    }
+
+    /// A claim meets those of this process: sessions whose claims yield are told; the claims that stand against it are
+    /// given.
+    fn meet(&self, held: &mut Held, claim: &SubjectClaim) -> Vec<SubjectClaim> {
+        held.newest_ms = held.newest_ms.max(claim.stamp.at_ms);
+        let sessions = held.of.get(&claim.subject).cloned().unwrap_or_default();
+        let mut stand = Vec::new();
+        for id in sessions.into_iter().filter(|id| *id != claim.stamp.session) {
+            let Some(session) = held.sessions.get_mut(&id) else { continue };
+            // Of one player's sessions its region knows which counts.
+            let Some((number, own)) = session.claim.take_if(|(_, own)| own.entity != claim.entity)
+            else {
+                continue;
+            };
+            if self.beats(claim, &own, session.absent) {
+                session.to.do_send(Verdict::Yields(number));
+            } else {
+                stand.push(own.clone());
+                session.claim = Some((number, own));
+            }
+        }
+        stand
+    }
+
+    fn new_claim(&self, session: SessionId, entity: EntityId, now: Duration) -> Result<u64, Taken> {
+        let mut held = self.held();
+        let at_ms = (now.as_millis() as u64).max(held.newest_ms + 1);
+        let Some(subject) = held.sessions.get(&session).map(|own| own.subject.clone()) else {
+            return Ok(0);
+        };
+        let claim = SubjectClaim { subject, stamp: Stamp { at_ms, session }, entity };
+        if !self.meet(&mut held, &claim).is_empty() {
+            return Err(Taken);
+        }
+        held.last += 1;
+        let number = held.last;
+        if let Some(own) = held.sessions.get_mut(&session) {
+            (own.claim, own.absent) = (Some((number, claim)), false);
+        }
+        drop(held);
+        self.news.notify_one();
+        Ok(number)
+    }
+
+    /// Whether a session's claim of this number has not yielded.
+    fn stands(&self, session: SessionId, number: u64) -> bool {
+        let held = self.held();
+        let own = held.sessions.get(&session).and_then(|own| own.claim.as_ref());
+        own.is_some_and(|(own, _)| *own == number)
+    }
+}
+
+impl Subjects {
+    /// No sessions yet.
+    pub fn new(duplicate: Duplicate) -> Subjects {
+        let (held, news) = Default::default();
+        Subjects(Arc::new(Inner { duplicate, held, news, told: watch::Sender::new(None) }))
+    }
+
+    /// Takes the claims of another process; gives those of this one that stand against them.
+    pub fn meet(&self, claims: &[SubjectClaim]) -> Vec<SubjectClaim> {
+        let mut held = self.0.held();
+        claims.iter().flat_map(|claim| self.0.meet(&mut held, claim)).collect()
+    }
+
+    /// The claims of this process after this number, at most so many, in their order and each with its number.
+    pub fn claims_after(&self, number: u64, most: usize) -> Vec<(u64, SubjectClaim)> {
+        let held = self.0.held();
+        let claims = held.sessions.values().filter_map(|session| session.claim.clone());
+        let mut claims: Vec<_> = claims.filter(|(n, _)| *n > number).collect();
+        claims.sort_unstable_by_key(|(n, _)| *n);
+        claims.truncate(most);
+        claims
+    }
+
+    /// The number of the last claim.
+    pub fn last(&self) -> u64 {
+        self.0.held().last
+    }
+
+    /// Waits for a claim that others do not know.
+    pub async fn news(&self) {
+        self.0.news.notified().await;
+    }
+
+    /// The others know all claims up to this number; `None`: there are no others.
+    pub fn set_told(&self, upto: Option<u64>) {
+        self.0.told.send_if_modified(|told| std::mem::replace(told, upto) != upto);
+    }
+}
+
+impl Logins for Subjects {
+    fn begin(
+        &self,
+        session: SessionId,
+        subject: &str,
+        to: Recipient<Verdict>,
+    ) -> Result<(), Duration> {
+        let mut held = self.0.held();
+        let left = held.barred.get(subject).map(|until| until.duration_since(clock::now()));
+        if let Some(left) = left.filter(|left| !left.is_zero()) {
+            return Err(left);
+        }
+        held.barred.remove(subject);
+        let subject = subject.to_owned();
+        held.of.entry(subject.clone()).or_default().push(session);
+        held.sessions.insert(session, Session { subject, to, claim: None, absent: false });
+        Ok(())
+    }
+
+    fn end(&self, session: SessionId) {
+        let mut held = self.0.held();
+        let Some(Session { subject, .. }) = held.sessions.remove(&session) else { return };
+        if let Some(all) = held.of.get_mut(&subject) {
+            all.retain(|other| *other != session);
+            if all.is_empty() {
+                held.of.remove(&subject);
+            }
+        }
+    }
+
+    fn absent(&self, session: SessionId) {
+        if let Some(session) = self.0.held().sessions.get_mut(&session) {
+            session.absent = true;
+        }
+    }
+
+    fn claim(
+        &self,
+        session: SessionId,
+        entity: EntityId,
+        now: Duration,
+    ) -> BoxFuture<'static, Result<u64, Taken>> {
+        if self.0.duplicate == Duplicate::Allow {
+            return ready(Ok(0)).boxed();
+        }
+        let number = match self.0.new_claim(session, entity, now) {
+            Ok(number) if self.0.duplicate == Duplicate::Refuse => number,
+            made => return ready(made).boxed(),
+        };
+        let (inner, mut told) = (self.0.clone(), self.0.told.subscribe());
+        async move {
+            let known = told.wait_for(|told| told.is_none_or(|told| told >= number));
+            // Of who does not answer in time it is decided later.
+            let _late = tokio::time::timeout(ANSWERS, known).await.is_err();
+            if inner.stands(session, number) { Ok(number) } else { Err(Taken) }
+        }
+        .boxed()
+    }
+
+    fn kick(&self, subject: &str, bar: Option<Duration>) -> usize {
+        let (mut held, now) = (self.0.held(), clock::now());
+        held.barred.retain(|_, until| *until > now);
+        match bar {
+            None => {}
+            Some(Duration::ZERO) => drop(held.barred.remove(subject)),
+            Some(bar) => drop(held.barred.insert(subject.to_owned(), now + bar.min(BAR_MAX))),
+        }
+        let sessions = held.of.get(subject).into_iter().flatten();
+        let sessions = sessions.filter_map(|id| held.sessions.get(id));
+        sessions.map(|session| session.to.do_send(Verdict::Kicked)).count()
+    }
+}

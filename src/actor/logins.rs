@@ -1,0 +1,60 @@
+//! Sessions by the subjects that their tokens name: what a session asks of whoever knows all of them, and what it is
+//! told. A session claims its subject when it joins or comes back for a player.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use actix::{Message, Recipient};
+use futures::future::BoxFuture;
+
+use crate::scene::{EntityId, SessionId};
+
+/// What a session is told.
+#[derive(Message, Debug, Clone, Copy, PartialEq, Eq)]
+#[rtype(result = "()")]
+pub enum Verdict {
+    /// Its claim of this number yields to that of another session of its subject.
+    Yields(u64),
+    /// An operator ends it.
+    Kicked,
+}
+
+/// Another session of the subject stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken;
+
+/// Knows the sessions of a cluster by their subjects.
+pub trait Logins: Debug + Send + Sync {
+    /// A session begins.
+    ///
+    /// # Errors
+    /// For so much longer its subject is barred: it must end.
+    fn begin(
+        &self,
+        session: SessionId,
+        subject: &str,
+        to: Recipient<Verdict>,
+    ) -> Result<(), Duration>;
+
+    /// A session ends.
+    fn end(&self, session: SessionId);
+
+    /// A session's client is gone, and its player stays for a while.
+    fn absent(&self, session: SessionId);
+
+    /// A session claims its subject for a player, at this time of the cluster's clock; the claim's number, once the
+    /// session may go on. It may yield later.
+    ///
+    /// # Errors
+    /// [`Taken`]: it claims nothing.
+    fn claim(
+        &self,
+        session: SessionId,
+        entity: EntityId,
+        now: Duration,
+    ) -> BoxFuture<'static, Result<u64, Taken>>;
+
+    /// Ends all sessions of a subject in this process, and lets none begin for so long; zero: they may begin again
+    /// at once. How many were ended.
+    fn kick(&self, subject: &str, bar: Option<Duration>) -> usize;
+}
