@@ -21,6 +21,7 @@ use crate::dev::DevArgs;
 use crate::node::command::{GatewayArgs, NodeArgs, run_gateway, run_node};
 use crate::replay::ReplayArgs;
 use crate::sim::command::SimArgs;
+use crate::stop;
 use crate::token_command::{TokenArgs, run_token};
 
 /// A seamless scene cluster for massively multiplayer worlds.
@@ -364,6 +365,13 @@ fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
             );
         }
     }
+    let (total, grace) = (stop::total(config), config.server.grace);
+    out += &format!(
+        "asked to end, a process ends within {} s ({}); it is killed after {} s (server.grace)\n",
+        total.as_secs_f64(),
+        stop::text(config),
+        grace.as_secs_f64()
+    );
     let files = config.token.files();
     if let Err(e) = files.read().and_then(|contents| files.keys(&contents)) {
         out += &format!("note: {e}\n");
@@ -397,7 +405,15 @@ fn summary_json(config: &Config) -> Result<serde_json::Value, ConfigErrors> {
             })
         })
         .collect();
-    Ok(json!({ "ok": true, "tick_ms": config.tick_ms, "scenes": scenes }))
+    let ms = |time: std::time::Duration| time.as_millis() as u64;
+    let (end_ms, grace_ms) = (ms(stop::total(config)), ms(config.server.grace));
+    Ok(json!({
+        "ok": true,
+        "tick_ms": config.tick_ms,
+        "end_ms": end_ms,
+        "grace_ms": grace_ms,
+        "scenes": scenes,
+    }))
 }
 
 fn errors_json(errors: &ConfigErrors) -> serde_json::Value {

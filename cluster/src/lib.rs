@@ -37,6 +37,7 @@ pub mod report;
 pub mod rng;
 pub mod server;
 pub mod sim;
+pub mod stop;
 pub mod terrain;
 pub mod tls;
 pub mod token_command;

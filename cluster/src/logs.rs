@@ -53,7 +53,9 @@ pub enum LogError {
 /// [`LogError`]; nothing has changed then.
 pub fn init(settings: &LogSettings) -> Result<LogGuard, LogError> {
     let level = settings.level.clone();
-    let filter = EnvFilter::try_new(&level).map_err(|source| LogError::Level { level, source })?;
+    // Commands are written down at every level but by `audit=off`; what comes later in the list counts.
+    let filter = EnvFilter::try_new(format!("audit=info,{level}"))
+        .map_err(|source| LogError::Level { level, source })?;
     let (writer, guard) = writer_to(std::io::stderr());
     let counter = writer.error_counter();
     let lines = tracing_subscriber::fmt()

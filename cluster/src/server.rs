@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use actix::{Arbiter, System};
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::config::{Config, ConfigErrors, GatewaySettings};
 use crate::console::{
-    Console, ConsoleError, ConsoleState, ExtraMetrics, Hosted, RegionHandle, tick_times,
+    Console, ConsoleError, ConsoleState, ExtraMetrics, Hosted, Readiness, RegionHandle, tick_times,
 };
 use crate::durable::{DataError, Durable};
 use crate::gateway::token::keys::{Files, KeysError};
@@ -129,6 +129,8 @@ impl Reach {
 #[derive(Debug)]
 pub struct Server {
     reach: Reach,
+    /// Set when it stops.
+    ending: Arc<AtomicBool>,
     gateway: Gateway,
     console: Option<Console>,
     durable: Option<Durable>,
@@ -248,10 +250,12 @@ impl Server {
         let hosted = hosted(&regions);
         let gateway = gateway_config(&config.gateway);
         let gateway = Gateway::start(gateway, directory.clone(), tokens, handles).await?;
+        let ending = Arc::new(AtomicBool::new(false));
         let console = match config.console.listen {
             Some(addr) => {
-                let state = console_state(&directory, &hosted, &gateway, durable.as_ref());
-                Some(Console::start(state, addr, config.console.token_file.as_deref())?)
+                let mut state = console_state(&directory, &hosted, &gateway, durable.as_ref());
+                state.readiness = Some(readiness(hosted.clone(), ending.clone()));
+                Some(Console::start(state, addr, &config.console)?)
             }
             None => None,
         };
@@ -265,7 +269,7 @@ impl Server {
             directory,
             gateway: gateway.metrics().clone(),
         };
-        Ok(Server { reach, gateway, console, durable, arbiters })
+        Ok(Server { reach, ending, gateway, console, durable, arbiters })
     }
 
     /// Where it can be reached.
@@ -275,6 +279,7 @@ impl Server {
 
     /// Closes every session, then stops everything, and keeps how it was where that is configured.
     pub async fn stop(self) {
+        self.ending.store(true, Ordering::Relaxed);
         self.gateway.stop().await;
         if let Some(console) = self.console {
             console.stop().await;
@@ -304,6 +309,15 @@ fn hosted(regions: &[RegionRef]) -> Hosted {
     handles.collect::<Vec<_>>().into()
 }
 
+/// What keeps a server that is a single process from being ready.
+fn readiness(hosted: Hosted, ending: Arc<AtomicBool>) -> Readiness {
+    Box::new(move || {
+        let ends = ending.load(Ordering::Relaxed).then_some("this process is asked to end");
+        let empty = hosted.now().is_empty().then_some("there is no region");
+        ends.into_iter().chain(empty).map(str::to_owned).collect()
+    })
+}
+
 fn console_state(
     directory: &Arc<Directory>,
     regions: &Hosted,
@@ -321,6 +335,7 @@ fn console_state(
         cluster: None,
         orders: None,
         others: None,
+        readiness: None,
     }
 }
 

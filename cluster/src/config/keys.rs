@@ -75,6 +75,10 @@ keys! {
     FAUNA: "fauna", Form::Choice(&["off", "on"]),
         "Whether beasts and things roam every scene, to try a server out with; `purview dev` has them always.";
 
+    STOP_GRACE: "grace", Form::Quantity(Time, 1_000, 2 * HOUR),
+        "After this long a process that is asked to end is killed: terminationGracePeriodSeconds of Kubernetes, \
+         TimeoutStopSec of systemd. At least what it may take, as `purview check` tells.";
+
     WS: "ws", Form::Address, "Where WebSocket clients connect.";
     TCP: "tcp", Form::AddressOrOff, "Where clients with length-prefixed frames over TCP connect.";
     RATE_LIMIT: "rate_limit", Form::Count(1, 100_000),
@@ -95,8 +99,15 @@ keys! {
     LISTEN: "listen", Form::AddressOrOff, "Where the console, metrics and health are served.";
 
     TOKEN_FILE: "token_file", Form::Text("the path of a file, from this file's folder"),
-        "File with the token, at least 32 bytes, that /api asks for; it is made if it is missing. Default: on \
-         loopback none is asked for; elsewhere one is made at each start, in a file that the log names.";
+        "File with the token for reading /api, at least 32 bytes; it is made if it is missing. Default: on \
+         loopback anybody reads; elsewhere a token is made at each start, in a file that the log names.";
+    COMMAND_TOKEN_FILE: "command_token_file",
+        Form::Text("the path of a file, from this file's folder"),
+        "File with the token for commands (POST), at least 32 bytes, which reads, too; it is made if it is \
+         missing. Default: one is made at each start, in a file that the log names.";
+    HOSTS: "hosts", Form::Text("names, comma-separated, without scheme and port: \"console.internal\""),
+        "Names by which the console may be called, beside IP addresses and \"localhost\": a page of another \
+         site cannot reach it under its own name.";
 
     CLUSTER_NAME: "name", Form::Text("1 to 64 bytes"),
         "The cluster's name: processes of another one are not talked to, and keep apart in etcd.";

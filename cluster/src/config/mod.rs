@@ -35,6 +35,7 @@ use std::sync::Arc;
 use purview::scene::spec::{MoveSpec, Moves, SpecError};
 use purview::scene::{RegionId, Scene, SceneId, SceneSpec};
 
+use crate::stop;
 use crate::terrain::{self, MapSpec};
 
 pub use error::{ConfigError, ConfigErrors};
@@ -47,6 +48,7 @@ pub use tree::{Origin, Override, OverrideError};
 
 use read::Section;
 use tree::Node;
+use units::Quantity;
 
 /// Everything that a server can be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -236,7 +238,23 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     let log = settings::log(&mut s);
     let scenes = scenes(&mut s, tick_ms, folder).unwrap_or(d.scenes);
     let config = Config { tick_ms, server, gateway, console, cluster, token, log, scenes };
+    grace(&mut s, &config);
     (config, s.finish())
+}
+
+/// A process must end before it is killed.
+fn grace(s: &mut Section<'_>, config: &Config) {
+    let (grace, total) = (config.server.grace, stop::total(config));
+    if grace < total {
+        let rule = format!(
+            "must be at least {:?}, which a process may take to end: {}; give it more, or shorten cluster.drain",
+            Quantity::Time.text(total.as_millis() as i64),
+            stop::text(config)
+        );
+        let found = Some(format!("{:?}", Quantity::Time.text(grace.as_millis() as i64)));
+        let (key, origin) = ("server.grace".to_owned(), s.origin_of("server"));
+        s.problems.push(ConfigError { key, found, rule, origin });
+    }
 }
 
 /// The scenes of the file; `None` if it names none, which leaves the default one.

@@ -34,16 +34,14 @@ pub(super) fn print(config: &Config) -> String {
     out.key(&keys::CHECKPOINT, &time(config.server.checkpoint), &time(d.server.checkpoint));
     let on = |is: bool| text(if is { "on" } else { "off" });
     out.key(&keys::FAUNA, &on(config.server.fauna), &on(d.server.fauna));
+    out.key(&keys::STOP_GRACE, &time(config.server.grace), &time(d.server.grace));
     gateway(&mut out, &config.gateway, &d.gateway);
     out.section("[console]");
     out.key(&keys::LISTEN, &address(config.console.listen), &address(d.console.listen));
-    match &config.console.token_file {
-        Some(path) => out.key(&keys::TOKEN_FILE, &text(&path.to_string_lossy()), &""),
-        None => {
-            out.about(&keys::TOKEN_FILE, &"");
-            out.0.push_str("# token_file = \"console.token\"\n");
-        }
-    }
+    out.file(&keys::TOKEN_FILE, config.console.token_file.as_deref(), "", "console.token");
+    let file = config.console.command_token_file.as_deref();
+    out.file(&keys::COMMAND_TOKEN_FILE, file, "", "command.token");
+    out.key(&keys::HOSTS, &text(&config.console.hosts.join(", ")), &text(""));
     listener_tls(&mut out, "[console.tls]", config.console.tls.as_ref());
     cluster(&mut out, &config.cluster, &d.cluster);
     token(&mut out, &config.token);
@@ -346,6 +344,17 @@ impl Page {
     fn key(&mut self, key: &Key, value: &dyn std::fmt::Display, default: &dyn std::fmt::Display) {
         self.about(key, default);
         self.line(format_args!("{} = {value}", key.name));
+    }
+
+    /// The path of a file, or, if there is none, an example that does not count.
+    fn file(&mut self, key: &Key, path: Option<&std::path::Path>, default: &str, example: &str) {
+        match path {
+            Some(path) => self.key(key, &text(&path.to_string_lossy()), &default),
+            None => {
+                self.about(key, &default);
+                self.line(format_args!("# {} = {}", key.name, text(example)));
+            }
+        }
     }
 
     fn list(&mut self, key: &Key, entries: impl Iterator<Item = String>, default: &str) {

@@ -60,6 +60,8 @@ fn near_toml() -> impl Strategy<Value = String> {
         "handoff_margin",
         "secret_file",
         "token_file",
+        "command_token_file",
+        "hosts",
         "certificate",
         "key",
         "authority",

@@ -26,12 +26,15 @@ pub struct ServerSettings {
     pub checkpoint: Duration,
     /// Whether beasts and things roam the scenes.
     pub fauna: bool,
+    /// After this long a process that is asked to end is killed by the system that runs it.
+    pub grace: Duration,
 }
 
 impl Default for ServerSettings {
     fn default() -> Self {
         let checkpoint = Duration::from_secs(1);
-        ServerSettings { arbiters: 0, data_dir: None, checkpoint, fauna: false }
+        let grace = Duration::from_secs(60);
+        ServerSettings { arbiters: 0, data_dir: None, checkpoint, fauna: false, grace }
     }
 }
 
@@ -97,15 +100,25 @@ impl Default for GatewaySettings {
 pub struct ConsoleSettings {
     /// Where they are served; `None` = nowhere.
     pub listen: Option<SocketAddr>,
-    /// File with the token that the API asks for; `None`: none on loopback, elsewhere one for each run.
+    /// File with the token for reading; `None`: none on loopback, elsewhere one for each run.
     pub token_file: Option<PathBuf>,
+    /// File with the token for commands, which reads, too; `None`: one for each run.
+    pub command_token_file: Option<PathBuf>,
+    /// Names by which it may be called, beside addresses and `localhost`.
+    pub hosts: Vec<String>,
     /// The certificate that it shows; `None`: it is served plain.
     pub tls: Option<CertificateSettings>,
 }
 
 impl Default for ConsoleSettings {
     fn default() -> Self {
-        ConsoleSettings { listen: Some(local(7780)), token_file: None, tls: None }
+        ConsoleSettings {
+            listen: Some(local(7780)),
+            token_file: None,
+            command_token_file: None,
+            hosts: Vec::new(),
+            tls: None,
+        }
     }
 }
 
@@ -242,6 +255,7 @@ pub(super) fn server(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> Ser
         data_dir: s.path(&keys::DATA_DIR, folder),
         checkpoint: checkpoint(&mut s, d.checkpoint, tick_ms),
         fauna: s.choice(&keys::FAUNA, usize::from(d.fauna)) == 1,
+        grace: time(&mut s, &keys::STOP_GRACE, d.grace),
     };
     root.close(s);
     settings
@@ -280,9 +294,24 @@ pub(super) fn console(root: &mut Section<'_>, folder: &Path) -> ConsoleSettings 
          console.token_file",
     );
     let token_file = s.path(&keys::TOKEN_FILE, folder);
+    let command_token_file = s.path(&keys::COMMAND_TOKEN_FILE, folder);
+    let hosts = hosts(&mut s);
     let tls = listener_tls(&mut s, folder);
     root.close(s);
-    ConsoleSettings { listen, token_file, tls }
+    ConsoleSettings { listen, token_file, command_token_file, hosts, tls }
+}
+
+/// The names by which the console may be called.
+fn hosts(s: &mut Section<'_>) -> Vec<String> {
+    let text = s.text(&keys::HOSTS, "");
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let names: Vec<String> = names.map(str::to_ascii_lowercase).collect();
+    let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    if let Some(name) = names.iter().find(|name| !name.bytes().all(inner)) {
+        let rule = format!("{name:?} is no name: want {}", keys::HOSTS.form.rule());
+        s.unfit(&keys::HOSTS, &text, rule);
+    }
+    names
 }
 
 pub(super) fn cluster(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> ClusterSettings {

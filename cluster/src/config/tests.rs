@@ -131,7 +131,7 @@ fn unknown_keys_name_the_line_and_the_nearest_known_key() {
     );
     assert_eq!(
         wrong("[console]\nelephant = 1"),
-        "config:2: console.elephant: unknown key; known here: listen, token_file"
+        "config:2: console.elephant: unknown key; known here: listen, token_file, command_token_file, hosts"
     );
     assert_eq!(
         wrong("[[scene]]\nrates = { neer = \"100ms\" }"),
@@ -509,5 +509,30 @@ fn the_time_between_checkpoints_is_limited_by_what_recovery_remembers() {
         assert!(text.contains(&key) && text.contains("600 ticks of \"100ms\""), "{text}");
         assert!(text.contains("must be at most \"1m\""), "{text}");
         assert!(wrong(&with("10ms", "7s")).contains("must be at most \"6s\""));
+    }
+}
+
+#[test]
+fn a_process_must_be_able_to_end_before_it_is_killed() {
+    let long = wrong("[cluster]\ndrain = \"2m\"\n");
+    assert!(
+        long.contains("server.grace = \"60s\"") || long.contains("server.grace = \"1m\""),
+        "{long}"
+    );
+    assert!(long.contains("drain 120 s") && long.contains("cluster.drain"), "{long}");
+    assert!(Config::parse("[server]\ngrace = \"55s\"\n").is_err());
+    let config = Config::parse("[server]\ngrace = \"56s\"\n").unwrap();
+    assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
+    Config::parse("[server]\ngrace = \"3m\"\n[cluster]\ndrain = \"2m\"\n").unwrap();
+}
+
+#[test]
+fn names_of_the_console_are_names() {
+    let config = Config::parse("[console]\nhosts = \"Ops.internal, purview\"\n").unwrap();
+    assert_eq!(config.console.hosts, ["ops.internal", "purview"]);
+    assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
+    for hosts in ["http://ops", "ops:7780", "*"] {
+        let told = wrong(&format!("[console]\nhosts = \"{hosts}\"\n"));
+        assert!(told.contains("console.hosts") && told.contains("is no name"), "{told}");
     }
 }

@@ -1,5 +1,7 @@
-//! Who may ask the API: on this machine's loopback anybody, elsewhere who shows the token; and who may order
-//! something: always who shows it.
+//! Who may use the API, by tokens: one for reading and one for commands.
+//!
+//! Anybody on this machine's loopback may read, unless `console.token_file` names a token for reading. A
+//! command always needs the command token. The command token may read, too.
 
 use std::fmt;
 use std::io::Write;
@@ -14,43 +16,119 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use subtle::ConstantTimeEq;
 use tokio_rustls::rustls::crypto::ring;
 
+use crate::config::ConsoleSettings;
+
 /// Shortest token, bytes.
 const TOKEN_MIN: usize = 32;
 
 /// Longest file that is read for one, bytes.
 const FILE_MAX: u64 = 4_096;
 
+/// What a request wants to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// To read.
+    Read,
+    /// To change something in the cluster.
+    Command,
+}
+
+impl Scope {
+    /// What a request by this method wants to do: safe methods read.
+    pub fn of(method: &Method) -> Scope {
+        if method.is_safe() { Scope::Read } else { Scope::Command }
+    }
+
+    /// The key of the configuration that names the file of its token.
+    fn key(self) -> &'static str {
+        match self {
+            Scope::Read => "console.token_file",
+            Scope::Command => "console.command_token_file",
+        }
+    }
+
+    /// The file that the configuration names for its token.
+    fn file(self, settings: &ConsoleSettings) -> Option<&Path> {
+        match self {
+            Scope::Read => settings.token_file.as_deref(),
+            Scope::Command => settings.command_token_file.as_deref(),
+        }
+    }
+}
+
+/// Which token a request shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// None, or one that is not known here.
+    Nothing,
+    /// That for reading.
+    Read,
+    /// That for commands.
+    Command,
+}
+
+impl Shown {
+    /// Its name in the audit log.
+    pub fn word(self) -> &'static str {
+        match self {
+            Shown::Nothing => "none",
+            Shown::Read => "read",
+            Shown::Command => "command",
+        }
+    }
+}
+
+/// Why a request may not go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// It shows no token, or one that is not known here.
+    #[error("the request shows no token, or a wrong one")]
+    Unknown,
+    /// It shows the token for reading and is a command.
+    #[error("the request is a command and shows the token for reading")]
+    ReadOnly,
+}
+
 /// Why there is no token to ask for. The console does not start then.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// The file of the token cannot be read or made.
-    #[error("console.token_file = {path:?}: {source}")]
+    #[error("{key} = {path:?}: {source}")]
     File {
+        /// The key of the configuration.
+        key: &'static str,
         /// The file.
         path: PathBuf,
         /// What the system says.
         source: std::io::Error,
     },
     /// The file says too little, or too much, to be a token.
-    #[error("console.token_file = {path:?}: has {bytes} bytes; want {TOKEN_MIN} to {FILE_MAX}")]
+    #[error("{key} = {path:?}: has {bytes} bytes; want {TOKEN_MIN} to {FILE_MAX}")]
     Length {
+        /// The key of the configuration.
+        key: &'static str,
         /// The file.
         path: PathBuf,
         /// What it holds, white space at its ends not counted.
         bytes: u64,
     },
+    /// Both files hold one token.
+    #[error(
+        "console.token_file and console.command_token_file hold the same token: whoever may read could \
+         command; want two tokens"
+    )]
+    Same,
     /// The system gives no random bytes.
-    #[error("the system gives no random bytes for the console's token")]
+    #[error("the system gives no random bytes for the console's tokens")]
     Random,
 }
 
-/// Who may ask. Cheap to clone.
+/// Who may use the API. Cheap to clone.
 #[derive(Clone)]
 pub struct Access {
-    /// None: nothing is asked for.
-    token: Option<Arc<Token>>,
-    /// Who only looks is asked for nothing.
-    open: bool,
+    /// None: anybody may read.
+    read: Option<Arc<Token>>,
+    command: Arc<Token>,
 }
 
 struct Token {
@@ -59,84 +137,121 @@ struct Token {
     run: Option<PathBuf>,
 }
 
+impl Token {
+    /// Only the length of what is shown can be told from the time that this takes.
+    fn is(&self, shown: &[u8]) -> bool {
+        shown.ct_eq(&self.bytes).into()
+    }
+}
+
 impl Drop for Token {
     fn drop(&mut self) {
         if let Some(file) = &self.run
             && let Err(error) = std::fs::remove_file(file)
         {
-            tracing::debug!(file = %file.display(), %error, "the console's token stays behind");
+            tracing::debug!(file = %file.display(), %error, "a token of the console stays behind");
         }
     }
 }
 
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match (&self.token, self.open) {
-            (None, _) => "Access(anybody)",
-            (Some(_), true) => "Access(anybody looks, token orders)",
-            (Some(_), false) => "Access(token)",
+        f.write_str(match &self.read {
+            None => "Access(anybody reads, token commands)",
+            Some(_) => "Access(token reads, token commands)",
         })
     }
 }
 
 impl Access {
-    /// For a console that listens on `addr`. With a `file` the token in it is asked for; it is made if there
-    /// is none. Without one a token is made for this run; on loopback only who orders something has to show it,
-    /// and where nothing can be ordered (`orders`) there is none.
+    /// For a console that listens on `addr`. A token stands in the file that the settings name, which is made if
+    /// it is missing. Without a file a token is made for this run; none is asked of readers on loopback then.
     ///
     /// # Errors
     /// [`AccessError`].
-    pub fn new(addr: SocketAddr, file: Option<&Path>, orders: bool) -> Result<Access, AccessError> {
-        let open = file.is_none() && addr.ip().is_loopback();
-        match file {
-            Some(file) => Ok(Access::to(read_or_make(file)?, None, open)),
-            None if open && !orders => Ok(Access { token: None, open }),
-            None => {
-                let file = run_file(addr.port());
-                match std::fs::remove_file(&file) {
-                    Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                        return Err(wrong(&file)(e));
-                    }
-                    _ => {}
-                }
-                let token = make(&file)?;
-                tracing::info!(file = %file.display(), "the console's API asks for the token in this file");
-                Ok(Access::to(token, Some(file), open))
+    pub fn new(addr: SocketAddr, settings: &ConsoleSettings) -> Result<Access, AccessError> {
+        let token = |scope: Scope| match scope.file(settings) {
+            Some(path) => {
+                let bytes = File { key: scope.key(), path: path.into() }.read_or_make()?;
+                Ok(Arc::new(Token { bytes, run: None }))
             }
+            None => run_token(scope, addr.port()),
+        };
+        let open = settings.token_file.is_none() && addr.ip().is_loopback();
+        let read = if open { None } else { Some(token(Scope::Read)?) };
+        let command = token(Scope::Command)?;
+        match read {
+            Some(read) if read.is(&command.bytes) => Err(AccessError::Same),
+            read => Ok(Access { read, command }),
         }
     }
 
-    fn to(bytes: Vec<u8>, run: Option<PathBuf>, open: bool) -> Access {
-        Access { token: Some(Arc::new(Token { bytes, run })), open }
-    }
-
-    /// Whether a request with these headers may go on.
-    pub fn allows(&self, method: &Method, headers: &HeaderMap) -> bool {
-        let Some(token) = &self.token else { return true };
-        if self.open && method.is_safe() {
-            return true;
+    /// Which token a request with these headers shows.
+    pub fn shown(&self, headers: &HeaderMap) -> Shown {
+        let value = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+        let Some((scheme, token)) = value.and_then(|value| value.split_at_checked(7)) else {
+            return Shown::Nothing;
+        };
+        let token = token.trim_ascii();
+        match &self.read {
+            _ if !scheme.eq_ignore_ascii_case(b"Bearer ") => Shown::Nothing,
+            _ if self.command.is(token) => Shown::Command,
+            Some(read) if read.is(token) => Shown::Read,
+            _ => Shown::Nothing,
         }
-        let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
-        let shown = shown.and_then(|value| value.split_at_checked(7));
-        // Of what is shown only the length is told by the time that this takes.
-        shown.is_some_and(|(scheme, shown)| {
-            scheme.eq_ignore_ascii_case(b"Bearer ")
-                && bool::from(shown.trim_ascii().ct_eq(&token.bytes))
-        })
+    }
+
+    /// Whether a request that shows this may do that.
+    ///
+    /// # Errors
+    /// [`Denied`].
+    pub fn check(&self, scope: Scope, shown: Shown) -> Result<(), Denied> {
+        match (scope, shown) {
+            (_, Shown::Command) | (Scope::Read, Shown::Read) => Ok(()),
+            (Scope::Read, Shown::Nothing) if self.read.is_none() => Ok(()),
+            (Scope::Command, Shown::Read) => Err(Denied::ReadOnly),
+            (_, Shown::Nothing) => Err(Denied::Unknown),
+        }
     }
 }
 
-/// The token of a configuration's file, for who asks; `None`: there is no such file, or none that can be read.
-pub fn token_for(addr: Option<SocketAddr>, file: Option<&Path>) -> Option<String> {
-    let made = addr.map(|addr| run_file(addr.port()));
-    let file = file.map(Path::to_owned).or(made)?;
-    let token = read(&file).ok()?;
-    String::from_utf8(token).ok()
+/// A token that is made for this run, in a file in which its owner finds it.
+fn run_token(scope: Scope, port: u16) -> Result<Arc<Token>, AccessError> {
+    let file = File { key: scope.key(), path: run_file(scope, port) };
+    match std::fs::remove_file(&file.path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(file.wrong(e)),
+        _ => {}
+    }
+    let bytes = file.make()?;
+    let wants = match scope {
+        Scope::Read => "the console's API asks for the token in this file",
+        Scope::Command => "commands to the console need the token in this file",
+    };
+    tracing::info!(file = %file.path.display(), "{wants}");
+    Ok(Arc::new(Token { bytes, run: Some(file.path) }))
 }
 
-/// The token of the run of a console at `http://ADDRESS:PORT` of this machine's loopback.
+/// The token to show to the console that these settings are for, or that listens on `addr` of this machine; `None`: there
+/// is no file of it, or none that can be read. The command token reads where there is none for reading.
+pub fn token_for(
+    addr: Option<SocketAddr>,
+    settings: &ConsoleSettings,
+    scope: Scope,
+) -> Option<String> {
+    let read = |scope: Scope| {
+        let made = || addr.map(|addr| run_file(scope, addr.port()));
+        let path = scope.file(settings).map(Path::to_owned).or_else(made)?;
+        String::from_utf8(File { key: scope.key(), path }.read().ok()?).ok()
+    };
+    match scope {
+        Scope::Read => read(Scope::Read).or_else(|| read(Scope::Command)),
+        Scope::Command => read(Scope::Command),
+    }
+}
+
+/// The command token of the run of a console at `http://ADDRESS:PORT` of this machine's loopback.
 pub fn token_at(url: &str) -> Option<String> {
-    token_for(Some(on_loopback(url)?), None)
+    token_for(Some(on_loopback(url)?), &ConsoleSettings::default(), Scope::Command)
 }
 
 /// Where a console is that is called on this machine's loopback.
@@ -147,63 +262,67 @@ pub fn on_loopback(url: &str) -> Option<SocketAddr> {
 }
 
 /// Where the token of a run is, for a console on `port` that has no file of its own.
-fn run_file(port: u16) -> PathBuf {
+fn run_file(scope: Scope, port: u16) -> PathBuf {
     let folders = ["RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"];
     let folder = folders.iter().find_map(std::env::var_os).map(PathBuf::from);
-    folder.unwrap_or_else(std::env::temp_dir).join(format!("purview-console-{port}.token"))
+    let ending = match scope {
+        Scope::Read => "token",
+        Scope::Command => "command.token",
+    };
+    folder.unwrap_or_else(std::env::temp_dir).join(format!("purview-console-{port}.{ending}"))
 }
 
-fn wrong(path: &Path) -> impl FnOnce(std::io::Error) -> AccessError {
-    let path = path.to_owned();
-    move |source| AccessError::File { path, source }
+/// The file of a token.
+struct File {
+    /// The key of the configuration that names it.
+    key: &'static str,
+    path: PathBuf,
 }
 
-fn read_or_make(file: &Path) -> Result<Vec<u8>, AccessError> {
-    match read(file) {
-        Err(AccessError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            match make(file) {
+impl File {
+    fn wrong(&self, source: std::io::Error) -> AccessError {
+        AccessError::File { key: self.key, path: self.path.clone(), source }
+    }
+
+    fn read_or_make(&self) -> Result<Vec<u8>, AccessError> {
+        let is = |error: &AccessError, kind| matches!(error, AccessError::File { source, .. } if source.kind() == kind);
+        match self.read() {
+            Err(error) if is(&error, std::io::ErrorKind::NotFound) => match self.make() {
                 // Another process of this machine has just made it.
-                Err(AccessError::File { source, .. })
-                    if source.kind() == std::io::ErrorKind::AlreadyExists =>
-                {
-                    read(file)
-                }
+                Err(error) if is(&error, std::io::ErrorKind::AlreadyExists) => self.read(),
                 made => made,
-            }
+            },
+            read => read,
         }
-        read => read,
     }
-}
 
-fn read(file: &Path) -> Result<Vec<u8>, AccessError> {
-    let bytes = std::fs::metadata(file).map_err(wrong(file))?.len();
-    let path = file.to_owned();
-    if bytes > FILE_MAX {
-        return Err(AccessError::Length { path, bytes });
+    fn read(&self) -> Result<Vec<u8>, AccessError> {
+        let length = |bytes| AccessError::Length { key: self.key, path: self.path.clone(), bytes };
+        let bytes = std::fs::metadata(&self.path).map_err(|e| self.wrong(e))?.len();
+        if bytes > FILE_MAX {
+            return Err(length(bytes));
+        }
+        let token = std::fs::read(&self.path).map_err(|e| self.wrong(e))?.trim_ascii().to_vec();
+        if token.len() < TOKEN_MIN { Err(length(token.len() as u64)) } else { Ok(token) }
     }
-    let token = std::fs::read(file).map_err(wrong(file))?.trim_ascii().to_vec();
-    match token.len() {
-        len if len < TOKEN_MIN => Err(AccessError::Length { path, bytes: len as u64 }),
-        _ => Ok(token),
-    }
-}
 
-/// A token in a new file that only its owner may read.
-fn make(file: &Path) -> Result<Vec<u8>, AccessError> {
-    let mut random = [0; 32];
-    let source = ring::default_provider().secure_random;
-    source.fill(&mut random).map_err(|_| AccessError::Random)?;
-    let token = URL_SAFE_NO_PAD.encode(random);
-    // Whoever finds the file finds all of it.
-    let part = file.with_extension(format!("{}.part", std::process::id()));
-    let mut options = std::fs::OpenOptions::new();
-    let mut opened =
-        options.write(true).create_new(true).mode(0o600).open(&part).map_err(wrong(&part))?;
-    let written = writeln!(opened, "{token}").and_then(|()| std::fs::hard_link(&part, file));
-    let gone = std::fs::remove_file(&part);
-    written.map_err(wrong(file))?;
-    gone.map_err(wrong(&part))?;
-    Ok(token.into())
+    /// A token in a new file that only its owner may read.
+    fn make(&self) -> Result<Vec<u8>, AccessError> {
+        let mut random = [0; 32];
+        let source = ring::default_provider().secure_random;
+        source.fill(&mut random).map_err(|_| AccessError::Random)?;
+        let token = URL_SAFE_NO_PAD.encode(random);
+        // Whoever finds the file finds all of it.
+        let part = self.path.with_extension(format!("{}.part", std::process::id()));
+        let mut options = std::fs::OpenOptions::new();
+        let opened = options.write(true).create_new(true).mode(0o600).open(&part);
+        let mut opened = opened.map_err(|e| self.wrong(e))?;
+        let written =
+            writeln!(opened, "{token}").and_then(|()| std::fs::hard_link(&part, &self.path));
+        let gone = std::fs::remove_file(&part);
+        written.and(gone).map_err(|e| self.wrong(e))?;
+        Ok(token.into())
+    }
 }
 
 #[cfg(test)]
@@ -218,65 +337,103 @@ mod tests {
         headers
     }
 
+    fn settings(read: Option<&Path>, command: Option<&Path>) -> ConsoleSettings {
+        let [token_file, command_token_file] = [read, command].map(|path| path.map(Path::to_owned));
+        ConsoleSettings { token_file, command_token_file, ..ConsoleSettings::default() }
+    }
+
+    fn mode(file: &Path) -> u32 {
+        file.metadata().unwrap().permissions().mode() & 0o777
+    }
+
     #[test]
-    fn a_token_is_made_once_for_its_owner_and_nothing_else_is_let_in() {
+    fn tokens_are_made_once_for_their_owner_and_nothing_else_is_let_in() {
         let place = tempfile::tempdir().unwrap();
-        let file = place.path().join("console.token");
+        let files = ["read.token", "command.token"].map(|name| place.path().join(name));
+        let settings = settings(Some(&files[0]), Some(&files[1]));
         let addr = SocketAddr::from(([127, 0, 0, 1], 7));
-        let nothing = Access::new(addr, None, false).unwrap();
-        assert!(nothing.allows(&Method::POST, &HeaderMap::new()));
-        let access = Access::new(addr, Some(&file), true).unwrap();
-        let allows = |access: &Access, headers: HeaderMap| {
-            let [get, post] = [Method::GET, Method::POST].map(|how| access.allows(&how, &headers));
-            assert_eq!(get, post);
-            get
-        };
-        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        let token = token_for(Some(addr), Some(&file)).unwrap();
-        assert!(token.len() >= TOKEN_MIN);
-        assert!(allows(&access, headers(&format!("Bearer {token}"))));
-        assert!(allows(&access, headers(&format!("bearer {token} "))));
-        let (almost, more) = (&token[1..], format!("{token}x"));
-        for wrong in ["", "Bearer", "Bearer ", &token, &format!("Basic  {token}")] {
-            assert!(!allows(&access, headers(wrong)), "{wrong:?}");
+        let access = Access::new(addr, &settings).unwrap();
+        assert!(files.iter().all(|file| mode(file) == 0o600));
+        let token = |scope| token_for(Some(addr), &settings, scope).unwrap();
+        let (read, command) = (token(Scope::Read), token(Scope::Command));
+        assert!(read.len() >= TOKEN_MIN && command.len() >= TOKEN_MIN && read != command);
+        let shown = |value: &str| access.shown(&headers(value));
+        assert_eq!(shown(&format!("Bearer {read}")), Shown::Read);
+        assert_eq!(shown(&format!("bearer {command} ")), Shown::Command);
+        let (almost, more) = (&command[1..], format!("{read}x"));
+        for wrong in ["", "Bearer", "Bearer ", &read, &format!("Basic  {command}")] {
+            assert_eq!(shown(wrong), Shown::Nothing, "{wrong:?}");
         }
-        assert!(!allows(&access, headers(&format!("Bearer {almost}"))));
-        assert!(!allows(&access, headers(&format!("Bearer {more}"))));
-        assert!(!allows(&access, HeaderMap::new()));
-        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+        for wrong in [almost, &more] {
+            assert_eq!(shown(&format!("Bearer {wrong}")), Shown::Nothing);
+        }
+        assert_eq!(access.shown(&HeaderMap::new()), Shown::Nothing);
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 2);
         // Another start finds the same.
-        let again = Access::new(addr, Some(&file), false).unwrap();
-        assert!(allows(&again, headers(&format!("Bearer {token}"))));
-        assert!(!format!("{access:?}").contains(&token));
+        let again = Access::new(addr, &settings).unwrap();
+        assert_eq!(again.shown(&headers(&format!("Bearer {command}"))), Shown::Command);
+        let told = format!("{access:?}");
+        assert!(!told.contains(&read) && !told.contains(&command));
     }
 
     #[test]
-    fn on_loopback_anybody_looks_and_only_who_finds_the_token_orders() {
+    fn the_token_for_reading_reads_and_the_command_token_does_both() {
+        let place = tempfile::tempdir().unwrap();
+        let files = ["read.token", "command.token"].map(|name| place.path().join(name));
+        let addr = SocketAddr::from(([127, 0, 0, 1], 7));
+        let access = Access::new(addr, &settings(Some(&files[0]), Some(&files[1]))).unwrap();
+        let check = |scope, shown| access.check(scope, shown);
+        assert_eq!(check(Scope::Read, Shown::Nothing), Err(Denied::Unknown));
+        assert_eq!(check(Scope::Read, Shown::Read), Ok(()));
+        assert_eq!(check(Scope::Read, Shown::Command), Ok(()));
+        assert_eq!(check(Scope::Command, Shown::Nothing), Err(Denied::Unknown));
+        assert_eq!(check(Scope::Command, Shown::Read), Err(Denied::ReadOnly));
+        assert_eq!(check(Scope::Command, Shown::Command), Ok(()));
+    }
+
+    #[test]
+    fn on_loopback_anybody_reads_and_only_the_command_token_of_the_run_commands() {
         // Nobody listens there.
-        let addr = SocketAddr::from(([127, 0, 0, 1], 9));
-        let access = Access::new(addr, None, true).unwrap();
-        assert!(access.allows(&Method::GET, &HeaderMap::new()));
-        assert!(!access.allows(&Method::POST, &HeaderMap::new()));
-        assert!(!access.allows(&Method::POST, &headers("Bearer of good news")));
-        let file = run_file(9);
-        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        let token = token_for(Some(addr), None).unwrap();
-        assert!(access.allows(&Method::POST, &headers(&format!("Bearer {token}"))));
+        let (addr, none) = (SocketAddr::from(([127, 0, 0, 1], 9)), ConsoleSettings::default());
+        let access = Access::new(addr, &none).unwrap();
+        assert_eq!(access.check(Scope::Read, Shown::Nothing), Ok(()));
+        assert_eq!(access.check(Scope::Command, Shown::Nothing), Err(Denied::Unknown));
+        assert_eq!(access.shown(&headers("Bearer of good news")), Shown::Nothing);
+        let [read, command] = [Scope::Read, Scope::Command].map(|scope| run_file(scope, 9));
+        assert_eq!((mode(&command), read.exists()), (0o600, false));
+        let token = token_for(Some(addr), &none, Scope::Command).unwrap();
+        assert_eq!(access.shown(&headers(&format!("Bearer {token}"))), Shown::Command);
+        assert_eq!(token_for(Some(addr), &none, Scope::Read), Some(token));
         drop(access);
-        assert!(!file.exists(), "it was for this run");
+        assert!(!command.exists(), "it was for this run");
     }
 
     #[test]
-    fn a_file_that_is_no_token_is_refused() {
+    fn beyond_loopback_both_tokens_are_made_for_the_run() {
+        let addr = SocketAddr::from(([0, 0, 0, 0], 11));
+        let access = Access::new(addr, &ConsoleSettings::default()).unwrap();
+        assert_eq!(access.check(Scope::Read, Shown::Nothing), Err(Denied::Unknown));
+        let token = |scope| token_for(Some(addr), &ConsoleSettings::default(), scope).unwrap();
+        let shown = |token: String| access.shown(&headers(&format!("Bearer {token}")));
+        assert_eq!(shown(token(Scope::Read)), Shown::Read);
+        assert_eq!(shown(token(Scope::Command)), Shown::Command);
+    }
+
+    #[test]
+    fn a_file_that_is_no_token_is_refused_and_so_is_one_token_for_both() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("console.token");
         let addr = SocketAddr::from(([127, 0, 0, 1], 7));
-        let refused = || Access::new(addr, Some(&file), true).unwrap_err();
+        let refused = |read, command| Access::new(addr, &settings(read, command)).unwrap_err();
         std::fs::write(&file, " short \n").unwrap();
-        assert!(matches!(refused(), AccessError::Length { bytes: 5, .. }));
+        let error = refused(None, Some(&file));
+        assert!(error.to_string().starts_with("console.command_token_file = "), "{error}");
+        assert!(matches!(error, AccessError::Length { bytes: 5, .. }));
         std::fs::write(&file, [b'a'; 5_000]).unwrap();
-        assert!(matches!(refused(), AccessError::Length { bytes: 5_000, .. }));
+        assert!(matches!(refused(Some(&file), None), AccessError::Length { bytes: 5_000, .. }));
+        std::fs::write(&file, [b'a'; 40]).unwrap();
+        assert!(matches!(refused(Some(&file), Some(&file)), AccessError::Same));
         let missing = place.path().join("no/such/folder");
-        assert!(matches!(Access::new(addr, Some(&missing), true), Err(AccessError::File { .. })));
+        assert!(matches!(refused(Some(&missing), None), AccessError::File { .. }));
     }
 }

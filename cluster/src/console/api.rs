@@ -5,10 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router, middleware};
@@ -20,11 +19,15 @@ use purview::wire::enquiry::Question;
 use serde::Serialize;
 
 use super::access::Access;
+use super::audit::{Audit, Outcome};
+use super::hosts::Hosts;
 use super::page::{ASSETS, Asset, CONTENT_SECURITY_POLICY, PAGE};
 use super::sampler::{SILENCE_LIMIT, Sampler};
 use super::survey::Surveys;
+use super::whole;
 use super::{
-    ConsoleState, kick, metrics, openapi, orders, people, process, shapes, survey, terrain, why,
+    ConsoleState, guard, kick, metrics, openapi, orders, people, process, shapes, survey, terrain,
+    why,
 };
 
 /// What all requests share.
@@ -51,7 +54,8 @@ impl Shared {
 }
 
 type Console = State<Arc<Shared>>;
-type Args = Result<Query<HashMap<String, String>>, QueryRejection>;
+type Args = Result<Query<Vec<(String, String)>>, QueryRejection>;
+type Id = Result<Path<String>, PathRejection>;
 
 /// An answer that is not what was asked for.
 #[derive(Debug, Serialize)]
@@ -78,7 +82,10 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        (self.status, Json(self)).into_response()
+        let outcome = Outcome(self.error.clone());
+        let mut response = (self.status, Json(self)).into_response();
+        response.extensions_mut().insert(outcome);
+        response
     }
 }
 
@@ -122,11 +129,12 @@ pub fn paths() -> Vec<&'static str> {
     open_routes().into_iter().chain(api_routes()).map(|(path, _)| path).collect()
 }
 
-/// The routes.
-pub fn router(shared: Arc<Shared>, access: Access) -> Router {
+/// The routes, each behind what it needs.
+pub fn router(shared: Arc<Shared>, access: Access, hosts: Hosts) -> Router {
     let add = |router: Router<Arc<Shared>>, (path, method): Route| router.route(path, method);
     let api = api_routes().into_iter().fold(Router::new(), add);
-    let api = api.route_layer(middleware::from_fn_with_state(access, may_ask));
+    let tokens = (access, Audit::default());
+    let api = api.route_layer(middleware::from_fn_with_state(tokens, guard::by_token));
     open_routes()
         .into_iter()
         .fold(api, add)
@@ -137,30 +145,13 @@ pub fn router(shared: Arc<Shared>, access: Access) -> Router {
         .method_not_allowed_fallback(async || {
             ApiError::new(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "this is not to be done here",
-                "GET or HEAD; POST only for /api/cluster/move, /api/cluster/drain, /api/cluster/region, \
-                 /api/cluster/map and /api/kick",
+                "this method is not allowed here",
+                "one of the methods in the header Allow",
             )
         })
+        .layer(middleware::from_fn_with_state(hosts, guard::by_name))
         .layer(middleware::map_response(harden))
         .with_state(shared)
-}
-
-/// Lets a request on that shows the token, where one is asked for.
-async fn may_ask(State(access): State<Access>, request: Request, next: Next) -> Response {
-    if access.allows(request.method(), request.headers()) {
-        return next.run(request).await;
-    }
-    let expected = "the header Authorization: Bearer TOKEN, with the token of this server's console \
-                    ([console] token_file, or the file that its log names)";
-    let error = ApiError::new(
-        StatusCode::UNAUTHORIZED,
-        "who asks shows no token, or a wrong one",
-        expected,
-    );
-    let mut response = error.into_response();
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    response
 }
 
 async fn document() -> Response {
@@ -185,7 +176,8 @@ fn asset(asset: &Asset) -> Response {
     ([(header::CONTENT_TYPE, asset.media_type)], asset.text).into_response()
 }
 
-async fn asset_named(Path(name): Path<String>) -> Result<Response, ApiError> {
+async fn asset_named(name: Id) -> Result<Response, ApiError> {
+    let Path(name) = name.map_err(|e| ApiError::bad(e.body_text(), "the name of an asset"))?;
     let found = ASSETS.iter().find(|a| a.name == name).map(asset);
     found.ok_or_else(|| {
         let names: Vec<&str> = ASSETS.iter().map(|a| a.name).collect();
@@ -210,18 +202,18 @@ async fn scenes(State(shared): Console) -> Json<shapes::Scenes> {
 async fn entities(State(shared): Console, args: Args) -> Result<Json<shapes::Entities>, ApiError> {
     let args = known_args(args, &["scene", "plane", "ghosts"])?;
     let scene = scene_arg(&shared.state, &args)?;
-    let plane = match args.get("plane").map(|p| (p, p.parse())) {
+    let plane = match args.get("plane").map(|p| (p, whole::parse(p))) {
         None => Plane(0),
-        Some((_, Ok(n))) => Plane(n),
-        Some((p, Err(_))) => {
+        Some((_, Some(n))) => Plane(n),
+        Some((p, None)) => {
             let expected = "a whole number from -2147483648 to 2147483647, for example plane=0";
             return Err(ApiError::bad(format!("plane is {p:?}"), expected));
         }
     };
-    let ghosts = match args.get("ghosts").map(String::as_str) {
-        None | Some("0") => false,
-        Some("1") => true,
-        Some(g) => {
+    let ghosts = match args.get("ghosts").map(|g| (g, whole::parse(g))) {
+        None | Some((_, Some(0))) => false,
+        Some((_, Some(1))) => true,
+        Some((g, _)) => {
             return Err(ApiError::bad(format!("ghosts is {g:?}"), "ghosts=1 with them, 0 without"));
         }
     };
@@ -233,10 +225,16 @@ async fn entities(State(shared): Console, args: Args) -> Result<Json<shapes::Ent
 fn known_args(args: Args, known: &[&str]) -> Result<HashMap<String, String>, ApiError> {
     let expected = || format!("only {}", known.join(", "));
     let Query(args) = args.map_err(|e| ApiError::bad(e.body_text(), expected()))?;
-    match args.keys().find(|k| !known.contains(&k.as_str())) {
-        Some(k) => Err(ApiError::bad(format!("there is no argument {k:?}"), expected())),
-        None => Ok(args),
+    let mut read = HashMap::new();
+    for (name, value) in args {
+        if !known.contains(&name.as_str()) {
+            return Err(ApiError::bad(format!("there is no argument {name:?}"), expected()));
+        }
+        if read.insert(name.clone(), value).is_some() {
+            return Err(ApiError::bad(format!("{name} stands twice"), "each argument once"));
+        }
     }
+    Ok(read)
 }
 
 fn scene_arg(state: &ConsoleState, args: &HashMap<String, String>) -> Result<Arc<Scene>, ApiError> {
@@ -253,13 +251,15 @@ fn scene_arg(state: &ConsoleState, args: &HashMap<String, String>) -> Result<Arc
     })
 }
 
-async fn player(
-    State(shared): Console,
-    Path(id): Path<String>,
-) -> Result<Json<shapes::Player>, ApiError> {
-    let id = id.parse().map(EntityId).map_err(|_| {
-        ApiError::bad(format!("the player's id is {id:?}"), "a whole number, as in /api/player/17")
-    })?;
+/// The id in a path.
+fn id_arg(id: Id, expected: &str) -> Result<EntityId, ApiError> {
+    let Path(id) = id.map_err(|e| ApiError::bad(e.body_text(), expected))?;
+    let bad = || ApiError::bad(format!("the id is {id:?}"), expected);
+    whole::parse(&id).map(EntityId).ok_or_else(bad)
+}
+
+async fn player(State(shared): Console, id: Id) -> Result<Json<shapes::Player>, ApiError> {
+    let id = id_arg(id, "a whole number, as in /api/player/17")?;
     match find(&shared.state, id).await? {
         (scene, Resident::Player(p)) => Ok(Json(shapes::player(&scene, *p))),
         (scene, Resident::Other(e)) => Err(ApiError::new(
@@ -299,8 +299,8 @@ async fn why_seen(State(shared): Console, args: Args) -> Result<Json<why::Answer
         let Some(text) = args.get(name) else {
             return Err(ApiError::bad(format!("{name} is missing"), expected));
         };
-        let bad = |_| ApiError::bad(format!("{name} is {text:?}"), expected);
-        text.parse().map(EntityId).map_err(bad)
+        let bad = || ApiError::bad(format!("{name} is {text:?}"), expected);
+        whole::parse(text).map(EntityId).ok_or_else(bad)
     };
     let (a, b) = (id("a")?, id("b")?);
     let (a, b) = join(find(&shared.state, a), find(&shared.state, b)).await;
@@ -364,8 +364,8 @@ async fn terrain_figures(
 /// A whole number from 0 among the arguments; 0 if it is not there.
 fn number_arg(args: &HashMap<String, String>, name: &str) -> Result<u32, ApiError> {
     let Some(text) = args.get(name) else { return Ok(0) };
-    text.parse().map_err(|_| {
-        let expected = format!("a whole number from 0, for example {name}=0");
+    whole::parse(text).ok_or_else(|| {
+        let expected = format!("a whole number from 0 to {}, for example {name}=0", u32::MAX);
         ApiError::bad(format!("{name} is {text:?}"), expected)
     })
 }
@@ -422,13 +422,8 @@ async fn players(State(shared): Console) -> Json<people::People> {
     Json(people::everybody(&shared.state, Question::Players).await)
 }
 
-async fn entity(
-    State(shared): Console,
-    Path(id): Path<String>,
-) -> Result<Json<people::Whereabouts>, ApiError> {
-    let id = id.parse().map(EntityId).map_err(|_| {
-        ApiError::bad(format!("the entity's id is {id:?}"), "a whole number, as in /api/entity/17")
-    })?;
+async fn entity(State(shared): Console, id: Id) -> Result<Json<people::Whereabouts>, ApiError> {
+    let id = id_arg(id, "a whole number, as in /api/entity/17")?;
     let _turn = shared.asking.lock().await;
     let mut found = people::everybody(&shared.state, Question::Entity(id)).await;
     if let Some(there) = found.players.pop() {
@@ -466,23 +461,24 @@ async fn metrics_text(State(shared): Console) -> Response {
 async fn ready(State(shared): Console) -> Response {
     let regions = shared.state.regions.now();
     let silent = shared.sampler().silent(Instant::now(), super::figures(&regions));
-    if regions.is_empty() {
-        let expected = "at least one region";
-        return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "there is no region", expected)
-            .into_response();
-    }
-    if silent.is_empty() {
+    let mut lacks = match &shared.state.readiness {
+        Some(lacks) => lacks(),
+        None if regions.is_empty() => vec!["there is no region".to_owned()],
+        None => Vec::new(),
+    };
+    lacks.extend(silent.into_iter().map(|(id, ago)| match ago {
+        None => format!("{} has not ticked yet", shapes::region_name(id)),
+        Some(ago) => {
+            format!("{} last ticked {:.1} s ago", shapes::region_name(id), ago.as_secs_f64())
+        }
+    }));
+    if lacks.is_empty() {
         return Json(serde_json::json!({ "ready": true })).into_response();
     }
-    let silent: Vec<String> = silent
-        .into_iter()
-        .map(|(id, ago)| match ago {
-            None => format!("{} has not ticked yet", shapes::region_name(id)),
-            Some(ago) => {
-                format!("{} last ticked {:.1} s ago", shapes::region_name(id), ago.as_secs_f64())
-            }
-        })
-        .collect();
-    let expected = format!("every region ticks at least every {} s", SILENCE_LIMIT.as_secs());
-    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, silent.join("; "), expected).into_response()
+    let expected = format!(
+        "a process that does not end, whose regions tick at least every {} s, and, if it holds sessions, reaches \
+         every region",
+        SILENCE_LIMIT.as_secs()
+    );
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, lacks.join("; "), expected).into_response()
 }

@@ -16,7 +16,10 @@
 
 mod access;
 mod api;
+mod audit;
+mod guard;
 mod hosted;
+mod hosts;
 pub mod kick;
 mod metrics;
 mod openapi;
@@ -26,13 +29,14 @@ mod people;
 mod process;
 mod quantiles;
 mod sampler;
+mod serve;
 mod shapes;
 pub(crate) mod survey;
 mod terrain;
+pub(crate) mod whole;
 mod why;
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,8 +47,12 @@ use purview::actor::metrics::RegionMetrics;
 use purview::scene::{RegionId, SceneId};
 use tokio::sync::oneshot;
 
-pub use access::{Access, AccessError, on_loopback, token_at, token_for};
+use crate::config::ConsoleSettings;
+
+pub use access::{Access, AccessError, Denied, Scope, Shown, on_loopback, token_at, token_for};
 pub use api::paths;
+use hosts::Hosts;
+
 pub use hosted::Hosted;
 pub use openapi::DOCUMENT as OPENAPI;
 pub use people::{AskOthers, People, Whereabouts, answer};
@@ -52,9 +60,6 @@ pub use quantiles::{TickTimes, tick_times};
 
 /// How long a region may take to answer before it counts as late.
 pub const ANSWER_LIMIT: Duration = Duration::from_secs(1);
-
-/// How long requests under way may still take once the console stops.
-const STOP_LIMIT: Duration = Duration::from_secs(2);
 
 /// What the console may ask of one region.
 #[derive(Debug, Clone)]
@@ -73,6 +78,9 @@ pub struct RegionHandle {
 
 /// Appends families of metrics in Prometheus' text form.
 pub type ExtraMetrics = Box<dyn Fn(&mut String) + Send + Sync>;
+
+/// Tells what keeps the process from being ready, beside its own regions, in words.
+pub type Readiness = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 
 /// Tells what is known of the cluster, as JSON.
 pub type ClusterView = Box<dyn Fn() -> serde_json::Value + Send + Sync>;
@@ -94,6 +102,8 @@ pub struct ConsoleState {
     pub orders: Option<crate::node::planner::Orders>,
     /// Asks other processes who lives there; `None` where it is alone.
     pub others: Option<AskOthers>,
+    /// What else `/ready` depends on; `None`: at least one region.
+    pub readiness: Option<Readiness>,
 }
 
 /// The regions' figures.
@@ -148,20 +158,19 @@ impl Console {
         SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7070);
 
     /// Listens on `addr` (port 0: any free one) and serves from a thread of its own. May be called
-    /// from any thread, with or without a runtime. `token_file` and whether a token is asked for are as
-    /// [`Access::new`] says.
+    /// from any thread, with or without a runtime. `settings` say which tokens it asks for ([`Access::new`]) and by
+    /// which names it may be called.
     ///
     /// # Errors
     /// The address is taken or not of this machine, there is no token, or the system gives no thread.
     pub fn start(
         state: ConsoleState,
         addr: SocketAddr,
-        token_file: Option<&Path>,
+        settings: &ConsoleSettings,
     ) -> Result<Console, ConsoleError> {
         let listener = listen(addr).map_err(|source| ConsoleError::Listen { addr, source })?;
         let addr = listener.local_addr().map_err(|source| ConsoleError::Listen { addr, source })?;
-        let orders = state.orders.is_some() || state.directory.logins().is_some();
-        let access = Access::new(addr, token_file, orders)?;
+        let guards = (Access::new(addr, settings)?, Hosts::new(&settings.hosts));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -171,7 +180,7 @@ impl Console {
         std::thread::Builder::new()
             .name("console".into())
             .spawn(move || {
-                if let Err(e) = runtime.block_on(serve(state, access, listener, stopped)) {
+                if let Err(e) = runtime.block_on(serve(state, guards, listener, stopped)) {
                     tracing::error!("the console ended: {e}");
                 }
                 runtime.shutdown_background();
@@ -204,26 +213,15 @@ fn listen(addr: SocketAddr) -> std::io::Result<std::net::TcpListener> {
 
 async fn serve(
     state: ConsoleState,
-    access: Access,
+    (access, hosts): (Access, Hosts),
     listener: std::net::TcpListener,
     stopped: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let shared = Arc::new(api::Shared::new(state));
     let sampling = tokio::spawn(sampler::run(shared.clone()));
-    let (stopping, limit) = oneshot::channel::<()>();
-    let server =
-        axum::serve(listener, api::router(shared, access)).with_graceful_shutdown(async move {
-            let _closed = stopped.await;
-            drop(stopping);
-        });
-    let result = tokio::select! {
-        result = server => result,
-        () = async {
-            let _closed = limit.await;
-            tokio::time::sleep(STOP_LIMIT).await;
-        } => Ok(()),
-    };
+    let router = api::router(shared, access, hosts);
+    serve::serve(listener, router, async { drop(stopped.await) }).await;
     sampling.abort();
-    result
+    Ok(())
 }

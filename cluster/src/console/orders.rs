@@ -11,6 +11,7 @@ use purview::scene::RegionId;
 use serde::{Deserialize, Serialize};
 
 use super::api::{ApiError, Shared};
+use super::whole::whole;
 use crate::node::down::RegionOrder;
 use crate::node::planner::{OrderError, Orders};
 use crate::node::remap::{MapError, MapOrder};
@@ -20,6 +21,7 @@ use crate::node::remap::{MapError, MapOrder};
 #[serde(deny_unknown_fields)]
 pub struct MoveOrder {
     /// Its number, as `/api/cluster` has it.
+    #[serde(deserialize_with = "whole")]
     pub region: u32,
     /// The node's name.
     pub node: String,
@@ -38,6 +40,7 @@ pub struct DrainOrder {
 #[serde(deny_unknown_fields)]
 pub struct DownOrder {
     /// Its number, as `/api/cluster` has it.
+    #[serde(deserialize_with = "whole")]
     pub region: u32,
     /// Whether its checkpoint is to be read again, or set aside.
     pub order: RegionOrder,

@@ -87,7 +87,7 @@ impl Sampler {
         }
     }
 
-    /// Regions that have not ticked lately, with how long ago they did; `None` for never.
+    /// Regions that have not ticked lately, or not since they came, with how long ago they did; `None` for never.
     pub fn silent<'a>(
         &mut self,
         now: Instant,
@@ -97,12 +97,14 @@ impl Sampler {
         let ago = |at: &Instant| now.saturating_duration_since(*at);
         self.ticks
             .iter()
-            .filter(|(_, ticks, at)| *ticks == 0 || ago(at) > SILENCE_LIMIT)
+            .filter(|(_, _, at)| ago(at) > SILENCE_LIMIT)
             .map(|(id, ticks, at)| (*id, (*ticks > 0).then(|| ago(at))))
             .collect()
     }
 
     fn observe<'a>(&mut self, now: Instant, regions: impl Regions<'a>) {
+        // A region that has moved away, or is given up, is not silent.
+        self.ticks.retain(|(known, ..)| regions.clone().any(|(region, _)| region == *known));
         for (region, m) in regions {
             let ticks = m.ticks.load(Relaxed);
             match self.ticks.iter_mut().find(|(id, ..)| *id == region) {
@@ -148,6 +150,9 @@ mod tests {
         let mut sampler = Sampler::default();
         let mut now = Instant::now();
         a.tick_took(10);
+        assert_eq!(sampler.silent(now, both.into_iter()), []);
+        now += 4 * SECOND;
+        a.tick_took(10);
         assert_eq!(sampler.silent(now, both.into_iter()), [(RegionId(1), None)]);
         b.tick_took(10);
         assert_eq!(sampler.silent(now, both.into_iter()), []);
@@ -158,6 +163,20 @@ mod tests {
         }
         assert_eq!(sampler.silent(now, both.into_iter()), [(RegionId(0), Some(4 * SECOND))]);
         a.tick_took(10);
+        assert_eq!(sampler.silent(now, both.into_iter()), []);
+    }
+
+    #[test]
+    fn a_region_that_is_gone_is_not_silent() {
+        let (a, b) = (RegionMetrics::default(), RegionMetrics::default());
+        let both = [(RegionId(0), &a), (RegionId(1), &b)];
+        let (mut sampler, mut now) = (Sampler::default(), Instant::now());
+        sampler.sample(now, both.into_iter());
+        now += 4 * SECOND;
+        b.tick_took(10);
+        assert_eq!(sampler.silent(now, both.into_iter()), [(RegionId(0), None)]);
+        assert_eq!(sampler.silent(now, both[1..].iter().copied()), []);
+        // It comes back, and has as long as any other.
         assert_eq!(sampler.silent(now, both.into_iter()), []);
     }
 

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::CommonArgs;
 use crate::config::ConfigErrors;
-use crate::console;
+use crate::console::{self, Scope};
 use crate::http::{self, Answer, HttpError};
 
 pub use cluster::{ClusterArgs, What};
@@ -67,8 +67,8 @@ pub struct ConsoleArgs {
     /// The server's console; default: where the configuration says that it listens.
     #[arg(long, value_name = "URL")]
     pub console: Option<String>,
-    /// The token that the console asks for: of everybody where it does not listen on loopback alone, of who orders
-    /// something everywhere. Default: that of the configuration's `console.token_file`, or of a run on this machine.
+    /// The token to show: the command token, or, for what only reads, the token for reading. Default: what the
+    /// configuration's `console.command_token_file` or `console.token_file` holds, or a run on this machine.
     #[arg(long, value_name = "TOKEN", env = http::TOKEN_VAR, hide_env_values = true)]
     pub token: Option<String>,
     /// A file (PEM) with the authorities that are believed of https://; default: those of the machine.
@@ -146,18 +146,18 @@ impl ConsoleArgs {
     }
 
     /// The token to show: as said, or as a server on this machine with this configuration has it.
-    fn token(&self) -> Option<String> {
+    fn token(&self, scope: Scope) -> Option<String> {
         let of_file = || {
             let console = self.common.load().ok()?.console;
             let named = self.console.as_deref().and_then(console::on_loopback);
-            console::token_for(named.or(console.listen), console.token_file.as_deref())
+            console::token_for(named.or(console.listen), &console, scope)
         };
         self.token.clone().or_else(of_file)
     }
 
-    fn caller(&self) -> Result<http::Caller, CtlError> {
+    fn caller(&self, scope: Scope) -> Result<http::Caller, CtlError> {
         let trust = self.ca.as_deref().map(Trust::file).transpose()?.unwrap_or_default();
-        Ok(http::Caller { token: self.token(), trust })
+        Ok(http::Caller { token: self.token(scope), trust })
     }
 
     /// What the console answers to `GET` of `path`.
@@ -166,7 +166,7 @@ impl ConsoleArgs {
     /// [`CtlError`]; also when the console answers with an error.
     pub async fn get(&self, path: &str) -> Result<Told, CtlError> {
         let url = self.url()?;
-        let answer = self.caller()?.get(&url, path).await;
+        let answer = self.caller(Scope::Read)?.get(&url, path).await;
         told(url, answer)
     }
 
@@ -178,7 +178,7 @@ impl ConsoleArgs {
         let url = self.url()?;
         // Orders are plain data.
         let body = serde_json::to_vec(order).unwrap_or_default();
-        let answer = self.caller()?.post(&url, path, body.into()).await;
+        let answer = self.caller(Scope::Command)?.post(&url, path, body.into()).await;
         told(url, answer)
     }
 }

@@ -95,6 +95,13 @@ pub struct GatewayConfig {
     pub tls: Option<CertificateSettings>,
 }
 
+impl GatewayConfig {
+    /// How long a gateway takes at most to close every session.
+    pub fn stop_limit(&self) -> Duration {
+        self.close_grace * 2 + Duration::from_secs(1)
+    }
+}
+
 impl Default for GatewayConfig {
     fn default() -> Self {
         GatewayConfig {
@@ -246,7 +253,6 @@ impl Gateway {
         let ws = bind(config.ws_addr)?;
         let tcp = bind(config.tcp_addr)?;
         let (stop, stopping) = watch::channel(false);
-        let patience = config.close_grace * 2 + Duration::from_secs(1);
         actix::spawn(token::follow(tokens.clone(), stopping.clone()));
         let passes: Arc<dyn Passes> = Arc::new(tokens.clone());
         let tokens: TokenCheck =
@@ -260,7 +266,7 @@ impl Gateway {
             secure,
             metrics: Arc::clone(&shared.metrics),
             stop,
-            patience,
+            patience: shared.config.stop_limit(),
         };
         for (listener, carrier) in [(ws, Carrier::WebSocket), (tcp, Carrier::Tcp)] {
             if let Some((addr, listener)) = listener {
@@ -279,7 +285,7 @@ impl Gateway {
         passes: Arc<dyn Passes>,
     ) -> (Gateway, Doors) {
         let (stop, stopping) = watch::channel(false);
-        let patience = config.close_grace * 2 + Duration::from_secs(1);
+        let patience = config.stop_limit();
         let shared = Shared::new(config, directory, tokens, passes);
         let (metrics, secure) = (shared.metrics.clone(), false);
         let gateway = Gateway { ws_addr: None, tcp_addr: None, secure, metrics, stop, patience };

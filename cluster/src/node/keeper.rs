@@ -316,6 +316,7 @@ impl Keeper {
             down: down.keys().filter(|id| self.maps.is_present(RegionId(**id))).count(),
             recovered_late: self.recovered_late,
             leads: self.leads.load(Ordering::Relaxed),
+            draining: planner::is_drained(view, self.me.incarnation()),
             drained,
         };
         self.tell.status.send_if_modified(|now| std::mem::replace(now, status.clone()) != status);

@@ -27,11 +27,13 @@ pub mod maps;
 mod mover;
 mod past;
 pub mod planner;
+mod readiness;
 pub mod remap;
 mod residents;
 mod survey;
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -65,6 +67,7 @@ use crate::link::{Dial, Identity, LinkError, Links, Offer};
 use crate::logins::Subjects;
 use crate::places::PlaceBook;
 use crate::server::gateway_config;
+use crate::stop;
 use crate::tls::{Tls, TlsError};
 
 use self::background::{Background, on};
@@ -74,6 +77,7 @@ use self::keeper::{Keeper, Stores, Told};
 use self::maps::Maps;
 use self::past::Past;
 use self::planner::{OrderError, Orders};
+use self::readiness::Readiness;
 use self::residents::{Residents, Threads};
 
 pub use self::survey::{ClusterSurvey, LaneLine, LeftOut, MapLine, NodeLine, RegionLine};
@@ -89,9 +93,6 @@ const TICKETS: &str = "tickets";
 
 /// Above every process's number: see [`Process::number`].
 const MAX_PROCESSES: u64 = 1 << 21;
-
-/// A process that ends waits no longer than this for its players' last places to be kept.
-const FLUSH_LIMIT: Duration = Duration::from_secs(5);
 
 /// Why a process does not become a member of its cluster, or is none any more.
 #[derive(Debug, thiserror::Error)]
@@ -193,6 +194,8 @@ pub struct Node {
     status: watch::Receiver<Status>,
     orders: Orders,
     drain_limit: Duration,
+    /// Set when the process stops.
+    ending: Arc<AtomicBool>,
     /// Where links and the store's client live.
     background: Background,
 }
@@ -214,7 +217,9 @@ pub struct Status {
     pub recovered_late: u64,
     /// Whether this process plans for all.
     pub leads: bool,
-    /// Whether this process was to give its regions to others, and has.
+    /// Whether this process is to give its regions to others.
+    pub draining: bool,
+    /// Whether it was to, and has.
     pub drained: bool,
 }
 
@@ -479,6 +484,7 @@ impl Node {
             // Sessions see no clock that is not set.
             clock.set().await;
         }
+        let ending = Arc::new(AtomicBool::new(false));
         let limits = gateway_config(&config.gateway);
         let (gateway, doors) = match (roles.gateway, clients) {
             (false, _) => (None, None),
@@ -493,6 +499,14 @@ impl Node {
         };
         let console = match config.console.listen {
             Some(addr) => {
+                let readiness = Readiness {
+                    roles,
+                    ending: ending.clone(),
+                    status: status.clone(),
+                    views: views.clone(),
+                    links: links.clone(),
+                    membership: membership.clone(),
+                };
                 let survey = Surveyor {
                     name: name.clone(),
                     views,
@@ -502,8 +516,9 @@ impl Node {
                 };
                 let metrics = gateway.as_ref().map(|gateway| gateway.metrics().clone());
                 let (kept, asked) = ((shelf, places.clone(), clock), (survey, orders.clone()));
-                let state = console_state(&directory, hosted, metrics, kept, asked);
-                Some(Console::start(state, addr, config.console.token_file.as_deref())?)
+                let mut state = console_state(&directory, hosted, metrics, kept, asked);
+                state.readiness = Some(Box::new(move || readiness.lacks()));
+                Some(Console::start(state, addr, &config.console)?)
             }
             None => None,
         };
@@ -521,6 +536,7 @@ impl Node {
             status,
             orders,
             drain_limit: config.cluster.drain,
+            ending,
             background,
         };
         Ok((node, doors))
@@ -588,13 +604,15 @@ impl Node {
             return;
         }
         let (orders, name) = (self.orders.clone(), self.name.clone());
-        match on(&self.background, async move { orders.drain(&name).await }).await {
-            Ok(()) => {}
+        let order = async move { tokio::time::timeout(stop::ORDER, orders.drain(&name)).await };
+        match on(&self.background, order).await {
+            Ok(Ok(())) => {}
             // What each region was last is kept, for whoever comes next.
-            Err(OrderError::OnlyNode(_)) => {
+            Ok(Err(OrderError::OnlyNode(_))) => {
                 return tracing::info!("nobody is there to take regions");
             }
-            Err(error) => return tracing::warn!(%error, "regions are not given to others"),
+            Ok(Err(error)) => return tracing::warn!(%error, "regions are not given to others"),
+            Err(late) => return tracing::warn!(%late, "regions are not given to others"),
         }
         tracing::info!("regions are given to others");
         tokio::select! {
@@ -609,13 +627,14 @@ impl Node {
 
     /// Gives its regions to others, closes every session, and stops.
     pub async fn stop(mut self) {
+        self.ending.store(true, Ordering::Relaxed);
         self.drain().await;
         if let Some(gateway) = self.gateway.take() {
             gateway.stop().await;
         }
         if let Some(places) = self.places.take() {
             // Where the players of the sessions were that have just ended.
-            let flush = async move { tokio::time::timeout(FLUSH_LIMIT, places.flush()).await };
+            let flush = async move { tokio::time::timeout(stop::FLUSH, places.flush()).await };
             if on(&self.background, flush).await.is_err() {
                 tracing::warn!("some players' last places could not be kept in time");
             }
@@ -625,16 +644,23 @@ impl Node {
         }
         drop(self.stop.take());
         let (keeper, membership) = (self.keeper.take(), self.membership.clone());
-        let left = on(&self.background, async move {
+        let left = async move {
             if let Some(keeper) = keeper
                 && let Err(error) = keeper.await
             {
                 tracing::error!(%error, "the keeper ended badly");
             }
             membership.leave().await
-        });
-        if let Err(error) = left.await {
-            tracing::warn!(%error, "the lease could not be given up; it runs out by itself");
+        };
+        let left = async move { tokio::time::timeout(stop::LEAVE, left).await };
+        match on(&self.background, left).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the lease could not be given up; it runs out by itself");
+            }
+            Err(_) => tracing::warn!(
+                "not every last checkpoint was saved in time; the lease runs out by itself"
+            ),
         }
         self.links.stop();
         for arbiter in &self.arbiters {
@@ -737,6 +763,7 @@ fn console_state(
         orders: Some(orders),
         cluster: Some(Box::new(move || serde_json::to_value(also.look()).unwrap_or_default())),
         others: Some(others),
+        readiness: None,
     }
 }
 

@@ -31,6 +31,7 @@ use tokio::time::Instant;
 use super::maps::Maps;
 use super::planner::{change, move_of, read};
 use super::residents::Residents;
+use crate::console::whole::whole;
 use crate::engine::{LeaseError, Leases, Owner, View};
 
 /// Between the decision to ask for promises and the last tick by the old map.
@@ -146,13 +147,16 @@ pub enum MapOrder {
     /// Cut a region in two.
     Split {
         /// Its number.
+        #[serde(deserialize_with = "whole")]
         region: u32,
     },
     /// Make one region of two.
     Merge {
         /// The one that stays.
+        #[serde(deserialize_with = "whole")]
         region: u32,
         /// The one that is given up.
+        #[serde(deserialize_with = "whole")]
         gone: u32,
     },
     /// Cut a scene anew.
@@ -160,8 +164,10 @@ pub enum MapOrder {
         /// Its name.
         scene: String,
         /// Regions side by side.
+        #[serde(deserialize_with = "whole")]
         columns: i32,
         /// Regions from north to south.
+        #[serde(deserialize_with = "whole")]
         rows: i32,
     },
 }

@@ -3,7 +3,9 @@
 
 pub mod browser;
 mod contract;
+mod guard;
 pub mod schema;
+mod schemathesis;
 mod world;
 
 use std::collections::BTreeSet;
@@ -12,6 +14,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use browser::{Page, Screen, with_page};
+use purview_cluster::config::ConsoleSettings;
 use purview_cluster::console::{Console, ConsoleError, ConsoleState};
 use serde_json::{Value, json};
 use world::{BELOW, FakeWorld, MEADOW, NPC, PLAYERS, SAILOR, SITTER, WALKER};
@@ -22,8 +25,11 @@ const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCA
 fn request_bytes(addr: SocketAddr, method: &str, path: &str, more: &str) -> (u16, String, Vec<u8>) {
     let mut stream = TcpStream::connect(addr).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    write!(stream, "{method} {path} HTTP/1.1\r\nHost: console\r\nConnection: close\r\n{more}\r\n")
-        .unwrap();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{more}\r\n"
+    )
+    .unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     let end = answer.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
@@ -286,8 +292,18 @@ fn a_console_without_regions_is_alive_but_not_ready() {
     let (regions, extra_metrics) = (Vec::new().into(), Vec::new());
     let (node, cluster) = ("n".into(), None);
     let (orders, others) = (None, None);
-    let state = ConsoleState { directory, regions, extra_metrics, node, cluster, orders, others };
-    let console = Console::start(state, ANY_PORT, None).unwrap();
+    let readiness = None;
+    let state = ConsoleState {
+        directory,
+        regions,
+        extra_metrics,
+        node,
+        cluster,
+        orders,
+        others,
+        readiness,
+    };
+    let console = Console::start(state, ANY_PORT, &ConsoleSettings::default()).unwrap();
     assert_eq!(get(console.addr(), "/alive").0, 200);
     assert_eq!(get(console.addr(), "/ready").0, 503);
 }
@@ -301,8 +317,18 @@ fn a_taken_address_is_an_error_and_a_stopped_console_frees_its_own() {
     let (regions, extra_metrics) = (Vec::new().into(), Vec::new());
     let (node, cluster) = ("n".into(), None);
     let (orders, others) = (None, None);
-    let state = ConsoleState { directory, regions, extra_metrics, node, cluster, orders, others };
-    let error = Console::start(state, addr, None).unwrap_err();
+    let readiness = None;
+    let state = ConsoleState {
+        directory,
+        regions,
+        extra_metrics,
+        node,
+        cluster,
+        orders,
+        others,
+        readiness,
+    };
+    let error = Console::start(state, addr, &ConsoleSettings::default()).unwrap_err();
     assert!(matches!(error, ConsoleError::Listen { .. }), "{error}");
     stop(console);
     assert!(TcpStream::connect(addr).is_err());

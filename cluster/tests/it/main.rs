@@ -18,6 +18,7 @@ mod movement;
 mod nodes;
 mod overdue;
 mod people;
+mod readiness;
 mod recordings;
 mod resume;
 mod sim;

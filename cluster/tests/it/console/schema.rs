@@ -25,10 +25,19 @@ pub fn operation<'a>(all: &'a Value, path: &str) -> (&'a str, &'a Value) {
 /// The schema of an answer in JSON.
 fn schema<'a>(all: &'a Value, path: &str, status: u16) -> &'a Value {
     let (_, operation) = operation(all, path);
-    let answer = &operation["responses"][status.to_string()];
+    let mut answer = &operation["responses"][status.to_string()];
+    if let Some(reference) = answer.get("$ref") {
+        answer = at(all, reference);
+    }
     let schema = &answer["content"]["application/json"]["schema"];
     assert!(!schema.is_null(), "the document does not say what {path} answers with {status}");
     schema
+}
+
+/// What a reference refers to.
+pub fn at<'a>(all: &'a Value, reference: &Value) -> &'a Value {
+    let pointer = reference.as_str().unwrap().strip_prefix('#').unwrap();
+    all.pointer(pointer).unwrap_or_else(|| panic!("there is no {pointer}"))
 }
 
 /// What of a value is not as its schema says, each with the way there. Knows the words of JSON Schema that
@@ -68,6 +77,10 @@ pub fn faults(all: &Value, schema: &Value, value: &Value, at: &str, out: &mut Ve
                 value.as_f64().is_none_or(|v| v >= rule.as_f64().unwrap()),
                 &format!("at least {rule}"),
             ),
+            "maximum" => wrong(
+                value.as_f64().is_none_or(|v| v <= rule.as_f64().unwrap()),
+                &format!("at most {rule}"),
+            ),
             "minItems" | "maxItems" => {
                 let (len, limit) =
                     (value.as_array().map(Vec::len), rule.as_u64().unwrap() as usize);
@@ -96,9 +109,7 @@ pub fn faults(all: &Value, schema: &Value, value: &Value, at: &str, out: &mut Ve
 /// The same of what lies below.
 fn below(all: &Value, schema: &Value, value: &Value, at: &str, out: &mut Vec<String>) {
     if let Some(reference) = schema.get("$ref") {
-        let pointer = reference.as_str().unwrap().strip_prefix('#').unwrap();
-        let there = all.pointer(pointer).unwrap_or_else(|| panic!("there is no {pointer}"));
-        faults(all, there, value, at, out);
+        faults(all, self::at(all, reference), value, at, out);
     }
     for (name, schema) in schema.get("properties").and_then(Value::as_object).into_iter().flatten()
     {

@@ -3,7 +3,6 @@
 
 use std::f64::consts::TAU;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -21,6 +20,7 @@ use purview::scene::views::{NO_BOND, Ties, ViewRules};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Tick, Visibility,
 };
+use purview_cluster::config::ConsoleSettings;
 use purview_cluster::console::{Console, ConsoleState, RegionHandle};
 
 /// Stands still in the first region of the meadow, among others.
@@ -270,25 +270,22 @@ impl FakeWorld {
 
     /// A console of this world.
     pub fn console(&self, addr: SocketAddr) -> Console {
-        self.console_with(addr, None)
+        self.console_with(addr, &ConsoleSettings::default())
     }
 
-    /// One that asks for the token of a file.
-    pub fn guarded_console(&self, addr: SocketAddr, token_file: &Path) -> Console {
-        self.console_with(addr, Some(token_file))
-    }
-
-    fn console_with(&self, addr: SocketAddr, token_file: Option<&Path>) -> Console {
+    /// One with settings of its own.
+    pub fn console_with(&self, addr: SocketAddr, settings: &ConsoleSettings) -> Console {
         let state = ConsoleState {
             directory: self.directory.clone(),
             regions: self.regions.clone().into(),
             cluster: None,
             orders: None,
             others: None,
+            readiness: None,
             extra_metrics: vec![Box::new(|text| text.push_str("purview_sessions 3\n"))],
             node: "dev".into(),
         };
-        Console::start(state, addr, token_file).unwrap()
+        Console::start(state, addr, settings).unwrap()
     }
 
     /// The gate of the harbour opens in plane 0, or closes.
