@@ -376,6 +376,8 @@ fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
     if let Err(e) = files.read().and_then(|contents| files.keys(&contents)) {
         out += &format!("note: {e}\n");
     }
+    let logins = [config.cluster.etcd_login().err(), config.cluster.postgres_login().err()];
+    out.extend(logins.iter().flatten().map(|e| format!("note: {e}\n")));
     Ok(out)
 }
 

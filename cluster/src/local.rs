@@ -217,10 +217,10 @@ impl LocalCluster {
             Some(tls) => PostgresServer::start_secure(None, &tls)?,
             None => PostgresServer::start(None)?,
         };
-        // Its address has a password in it.
-        say(format!("PostgreSQL process {}", postgres.pid()));
+        say(format!("PostgreSQL {}, process {}", postgres.address(), postgres.pid()));
         let mut config = config.clone();
-        config.cluster.postgres = postgres.url();
+        config.cluster.postgres = postgres.address();
+        config.cluster.postgres_password_file = Some(postgres.password_file());
         config.cluster.etcd = etcds.iter().map(EtcdServer::url).collect::<Vec<_>>().join(",");
         config.cluster.tls = of("node");
         config.cluster.listen.set_port(0);

@@ -119,9 +119,17 @@ keys! {
     ETCD: "etcd",
         Form::Text("one or more addresses, parted by commas, such as \"http://127.0.0.1:2379\""),
         "The etcd by which the cluster agrees.";
+    ETCD_USER: "etcd_user", Form::Text("a name"),
+        "The user at etcd, where etcd asks for one; with `etcd_password_file`.";
+    ETCD_PASSWORD_FILE: "etcd_password_file",
+        Form::Text("the path of a file, from this file's folder"),
+        "File with the password of that user.";
     POSTGRES: "postgres",
         Form::Text("an address such as \"postgres://purview@127.0.0.1:5432/purview\", or \"off\""),
-        "The PostgreSQL that keeps checkpoints.";
+        "The PostgreSQL that keeps checkpoints; a password stands in `postgres_password_file`.";
+    POSTGRES_PASSWORD_FILE: "postgres_password_file",
+        Form::Text("the path of a file, from this file's folder"),
+        "File with the password of the user in `postgres`.";
     CHECKPOINT: "checkpoint", Form::Quantity(Time, 100, HOUR),
         "Time between two checkpoints of a region: at most so much is lost of what no client steers. At most 600 ticks.";
     LEASE: "lease", Form::Quantity(Time, 1_000, 10 * 60_000),

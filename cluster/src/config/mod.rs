@@ -17,6 +17,7 @@ mod error;
 mod keys;
 mod limits;
 mod map;
+mod password;
 mod print;
 mod read;
 mod scene;
@@ -40,6 +41,7 @@ use crate::terrain::{self, MapSpec};
 
 pub use error::{ConfigError, ConfigErrors};
 pub use limits::AddressLimits;
+pub use password::{Password, PasswordError};
 pub use settings::{
     CertificateSettings, ClusterSettings, ConsoleSettings, GatewaySettings, LogFormat, LogSettings,
     ServerSettings, TlsSettings, TokenSettings,

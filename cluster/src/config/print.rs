@@ -104,7 +104,12 @@ fn cluster(out: &mut Page, c: &ClusterSettings, d: &ClusterSettings) {
     out.key(&keys::ADVERTISE, &text(&c.advertise), &text(&d.advertise));
     out.key(&keys::ETCD, &text(&c.etcd), &text(&d.etcd));
     let time = |t: Duration| ms(t.as_millis() as i64);
+    out.key(&keys::ETCD_USER, &text(&c.etcd_user), &text(&d.etcd_user));
+    let file = c.etcd_password_file.as_deref();
+    out.file(&keys::ETCD_PASSWORD_FILE, file, "none", "etcd.password");
     out.key(&keys::POSTGRES, &text(&c.postgres), &text(&d.postgres));
+    let file = c.postgres_password_file.as_deref();
+    out.file(&keys::POSTGRES_PASSWORD_FILE, file, "none", "postgres.password");
     out.key(&keys::CHECKPOINT, &time(c.checkpoint), &time(d.checkpoint));
     out.key(&keys::LEASE, &time(c.lease), &time(d.lease));
     out.key(&keys::DRAIN, &time(c.drain), &time(d.drain));

@@ -117,6 +117,16 @@ impl<'a> Section<'a> {
         self.problems.push(ConfigError { key, found: None, rule, origin });
     }
 
+    /// Refuses what a key says, without repeating it.
+    pub fn refuse(&mut self, key: &Key, rule: &str) {
+        let origin = match self.origin_of(key.name) {
+            Origin::Flag(_) => Origin::Flag(format!("{}=...", self.path_of(key.name))),
+            origin => origin,
+        };
+        let (key, rule) = (self.path_of(key.name), rule.into());
+        self.problems.push(ConfigError { key, found: None, rule, origin });
+    }
+
     /// Whether something is wrong with the key or below it.
     pub fn is_wrong(&self, key: &str) -> bool {
         let path = self.path_of(key);

@@ -9,6 +9,7 @@ use purview::scene::region::ESCROW_TICKS;
 
 use super::keys::{self, Key, nearest};
 use super::limits::{self, AddressLimits};
+use super::password::{self, Password, PasswordError};
 use super::read::Section;
 use super::units::Quantity;
 use crate::gateway::token::keys::Files;
@@ -135,8 +136,14 @@ pub struct ClusterSettings {
     pub advertise: String,
     /// The addresses of etcd, parted by commas.
     pub etcd: String,
-    /// The address of the PostgreSQL that keeps checkpoints, or "off".
+    /// The user at etcd; empty: etcd asks for none.
+    pub etcd_user: String,
+    /// File with the password of that user.
+    pub etcd_password_file: Option<PathBuf>,
+    /// The address of the PostgreSQL that keeps checkpoints, without a password, or "off".
     pub postgres: String,
+    /// File with the password of the user in that address.
+    pub postgres_password_file: Option<PathBuf>,
     /// Time between two checkpoints of a region.
     pub checkpoint: Duration,
     /// Time to live of this process's lease, whole seconds.
@@ -177,7 +184,10 @@ impl Default for ClusterSettings {
             listen: local(7790),
             advertise: String::new(),
             etcd: "http://127.0.0.1:2379".into(),
+            etcd_user: String::new(),
+            etcd_password_file: None,
             postgres: "off".into(),
+            postgres_password_file: None,
             checkpoint: Duration::from_secs(1),
             lease: Duration::from_secs(5),
             drain: Duration::from_secs(30),
@@ -323,14 +333,24 @@ pub(super) fn cluster(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> Cl
         listen: s.address(&keys::PEERS, Some(d.listen)).unwrap_or(d.listen),
         advertise: s.text(&keys::ADVERTISE, &d.advertise),
         etcd: s.text(&keys::ETCD, &d.etcd),
+        etcd_user: s.text(&keys::ETCD_USER, &d.etcd_user),
+        etcd_password_file: s.path(&keys::ETCD_PASSWORD_FILE, folder),
         postgres: s.text(&keys::POSTGRES, &d.postgres),
+        postgres_password_file: s.path(&keys::POSTGRES_PASSWORD_FILE, folder),
         checkpoint: checkpoint(&mut s, d.checkpoint, tick_ms),
         lease: time(&mut s, &keys::LEASE, d.lease),
         drain: time(&mut s, &keys::DRAIN, d.drain),
         capacity: s.count(&keys::CAPACITY, d.capacity.into()) as u32,
         tls: tls(&mut s, folder),
     };
-    schemes(&mut s, &settings);
+    s.forbid(
+        "etcd_password",
+        "a password does not stand in a configuration; put it into a file and name that file in \
+         cluster.etcd_password_file",
+    );
+    if !passwords(&mut s, &settings) {
+        schemes(&mut s, &settings);
+    }
     root.close(s);
     settings
 }
@@ -359,6 +379,56 @@ fn checkpoint(s: &mut Section<'_>, default: Duration, tick_ms: u32) -> Duration 
         s.unfit(&keys::CHECKPOINT, &found, rule);
     }
     every
+}
+
+/// Passwords stand in files. Whether the address of etcd holds one, which then must not be printed.
+fn passwords(s: &mut Section<'_>, settings: &ClusterSettings) -> bool {
+    let ClusterSettings { etcd, etcd_user, etcd_password_file, postgres, .. } = settings;
+    let together = "is missing; cluster.etcd_user and cluster.etcd_password_file stand together";
+    match (etcd_user.is_empty(), etcd_password_file) {
+        (false, None) => s.missing(&keys::ETCD_PASSWORD_FILE, together),
+        (true, Some(_)) => s.missing(&keys::ETCD_USER, together),
+        (true, None) | (false, Some(_)) => {}
+    }
+    if postgres != "off"
+        && let Err(rule) = password::check_postgres(postgres)
+    {
+        s.refuse(&keys::POSTGRES, rule);
+    }
+    let has_user = etcd.contains('@');
+    if has_user {
+        let rule = "a user or a password does not stand in an address; name them in cluster.etcd_user and \
+                    cluster.etcd_password_file";
+        s.refuse(&keys::ETCD, rule);
+    }
+    has_user
+}
+
+impl ClusterSettings {
+    /// The user at etcd and its password, if there is one.
+    ///
+    /// # Errors
+    /// The file of the password cannot be read, or holds none.
+    pub fn etcd_login(&self) -> Result<Option<(String, Password)>, PasswordError> {
+        let key = "cluster.etcd_password_file";
+        let password = self.etcd_password_file.as_deref().map(|file| Password::read(key, file));
+        Ok(password.transpose()?.map(|password| (self.etcd_user.clone(), password)))
+    }
+
+    /// The address of the PostgreSQL, with its password; `None`: there is no PostgreSQL.
+    ///
+    /// # Errors
+    /// As [`ClusterSettings::etcd_login`].
+    pub(crate) fn postgres_login(&self) -> Result<Option<String>, PasswordError> {
+        if self.postgres == "off" {
+            return Ok(None);
+        }
+        let key = "cluster.postgres_password_file";
+        let file = self.postgres_password_file.as_deref();
+        let password = file.map(|file| Password::read(key, file)).transpose()?;
+        let bare = self.postgres.clone();
+        Ok(Some(password.map_or(bare, |password| password.within(&self.postgres))))
+    }
 }
 
 /// The certificates: all of it or none of it.

@@ -20,6 +20,7 @@ pub use etcd_client::{Certificate, Identity, TlsOptions};
 use super::LeaseError;
 use super::names;
 use super::store::{Entry, Follower, Guard, Held, Listing, Store, Swap, Swapped, Write};
+use crate::config::Password;
 use ask::Failed;
 
 /// How long a connection may take to come about.
@@ -50,7 +51,7 @@ pub struct EtcdOptions {
     /// each other.
     pub cluster: String,
     /// Name and password, where etcd wants them.
-    pub user: Option<(String, String)>,
+    pub user: Option<(String, Password)>,
     /// The authority to trust and the own certificate.
     pub tls: Option<TlsOptions>,
     /// The highest epoch that checkpoints know. It counts when the cluster's first node comes to an
@@ -149,7 +150,7 @@ fn connect_options(options: &EtcdOptions) -> ConnectOptions {
         .with_require_leader(true)
         .with_auto_token_refresh(true);
     if let Some((name, password)) = &options.user {
-        connect = connect.with_user(name, password);
+        connect = connect.with_user(name, password.text());
     }
     if let Some(tls) = &options.tls {
         connect = connect.with_tls(tls.clone());

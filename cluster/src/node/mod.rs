@@ -51,7 +51,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{oneshot, watch};
 
 use crate::archive::Shelf;
-use crate::config::{Config, ConfigErrors};
+use crate::config::{Config, ConfigErrors, PasswordError};
 use crate::console::{AskOthers, Console, ConsoleError, ConsoleState, Hosted, answer};
 use crate::engine::etcd::{Etcd, EtcdOptions};
 use crate::engine::postgres::Postgres;
@@ -106,6 +106,9 @@ pub enum NodeError {
     /// What keeps checkpoints says no or nothing.
     #[error(transparent)]
     Checkpoints(#[from] CheckpointError),
+    /// A password of a store cannot be had.
+    #[error(transparent)]
+    Password(#[from] PasswordError),
     /// The certificates cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -239,6 +242,7 @@ pub(crate) async fn etcd(
     let endpoints = config.cluster.etcd.split(',').map(|e| e.trim().to_owned()).collect();
     let mut options = EtcdOptions::new(endpoints, config.cluster.name.clone());
     options.tls = tls.map(Tls::etcd);
+    options.user = config.cluster.etcd_login()?;
     if let Some(checkpoints) = checkpoints {
         // An etcd that lost everything must grant higher epochs than checkpoints have.
         options.epochs_above = checkpoints.highest_epoch().await?;
@@ -252,11 +256,11 @@ pub(crate) async fn postgres(
     tls: Option<&Tls>,
 ) -> Result<Option<Arc<dyn Checkpoints>>, NodeError> {
     let name = &config.cluster.name;
-    match (config.cluster.postgres.as_str(), tls) {
-        ("off", _) => Ok(None),
-        (url, None) => Ok(Some(Arc::new(Postgres::connect(url, name).await?))),
-        (url, Some(tls)) => Ok(Some(Arc::new(Postgres::connect_with(url, name, tls).await?))),
-    }
+    let Some(url) = config.cluster.postgres_login()? else { return Ok(None) };
+    Ok(Some(Arc::new(match tls {
+        None => Postgres::connect(&url, name).await?,
+        Some(tls) => Postgres::connect_with(&url, name, tls).await?,
+    })))
 }
 
 /// The certificates that a configuration names, if any.

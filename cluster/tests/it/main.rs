@@ -21,5 +21,6 @@ mod people;
 mod readiness;
 mod recordings;
 mod resume;
+mod secrets;
 mod sim;
 mod tls;

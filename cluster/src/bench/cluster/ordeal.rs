@@ -314,7 +314,7 @@ impl<'a> Ordeal<'a> {
         if last.is_none_or(|node| node.ended().is_some()) {
             self.nodes += 1;
             let etcd = self.cluster.etcd().url();
-            let set = island.settings(&etcd, &self.cluster.postgres().url())?;
+            let set = island.settings(&etcd, &self.cluster.postgres().address())?;
             let name = format!("island-{}", self.nodes);
             self.cluster.add_node_within(name, &island.within(), &set)?;
         }

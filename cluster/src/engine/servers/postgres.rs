@@ -81,6 +81,16 @@ impl PostgresServer {
         format!("postgres://{NAME}:{password}@127.0.0.1:{port}/postgres")
     }
 
+    /// Where it is reached, without the password: `postgres://purview@127.0.0.1:port/postgres`.
+    pub fn address(&self) -> String {
+        format!("postgres://{NAME}@127.0.0.1:{}/postgres", self.setup.port)
+    }
+
+    /// The file with the password.
+    pub fn password_file(&self) -> PathBuf {
+        self.setup.password_file()
+    }
+
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.running.pid()
@@ -139,9 +149,13 @@ impl Setup {
         self.place.path().join("postgres")
     }
 
+    fn password_file(&self) -> PathBuf {
+        self.place.path().join("postgres.password")
+    }
+
     /// The password of a database that is there already, or a new one.
     fn password(&self) -> Result<String, ServerError> {
-        let path = self.place.path().join("postgres.password");
+        let path = self.password_file();
         let what = || path.display().to_string();
         if let Ok(password) = std::fs::read_to_string(&path) {
             return Ok(password);
@@ -203,7 +217,7 @@ impl Setup {
 
     fn init(&self) -> Result<(), ServerError> {
         let file = find::of_postgres("initdb")?;
-        let password = self.place.path().join("postgres.password");
+        let password = self.password_file();
         let mut args = vec![
             format!("--pgdata={}", self.data().display()),
             format!("--username={NAME}"),

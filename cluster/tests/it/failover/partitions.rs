@@ -16,7 +16,7 @@ fn trial() -> Option<(Island, Trial)> {
     };
     let mut trial = Trial::listening(island.peers().into(), 2);
     let etcd = trial.cluster.etcd().url();
-    let set = island.settings(&etcd, &trial.cluster.postgres().url()).unwrap();
+    let set = island.settings(&etcd, &trial.cluster.postgres().address()).unwrap();
     trial.cluster.add_node_within("island".into(), &island.within(), &set).unwrap();
     trial.owns("island", 2);
     trial.settles("before anything is cut");
