@@ -12,7 +12,8 @@ use crate::engine::servers::{EtcdServer, PostgresServer, ServerError};
 use crate::gateway::Tokens;
 use crate::gateway::token::random_secret;
 use crate::node::command::{READY, Ready};
-use crate::tls::make::{MakeError, make};
+use crate::tls::ProcessRole;
+use crate::tls::make::{MakeError, Order, make_all, make_more};
 
 /// Why a cluster does not come up.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +120,8 @@ pub struct LocalCluster {
     etcds: Vec<EtcdServer>,
     postgres: PostgresServer,
     program: PathBuf,
+    /// The cluster's name.
+    name: String,
     config: PathBuf,
     /// Where its certificates are, if it has any.
     certificates: Option<PathBuf>,
@@ -137,11 +140,16 @@ impl Drop for LocalCluster {
 /// How long the certificates of a cluster hold that ends with this process, days.
 const CERTIFICATES_DAYS: u32 = 30;
 
-/// The certificate of a role.
-fn certificate(folder: &Path, role: &str) -> TlsSettings {
+/// Where all of it is reached.
+fn hosts() -> [String; 2] {
+    ["localhost", "127.0.0.1"].map(str::to_owned)
+}
+
+/// The certificate of a store or a process.
+fn certificate(folder: &Path, name: &str) -> TlsSettings {
     TlsSettings {
-        certificate: folder.join(format!("{role}.pem")),
-        key: folder.join(format!("{role}.key")),
+        certificate: folder.join(format!("{name}.pem")),
+        key: folder.join(format!("{name}.key")),
         authority: folder.join("ca.pem"),
     }
 }
@@ -201,7 +209,11 @@ impl LocalCluster {
         let folder = folder.map_err(system("a temporary directory"))?;
         let certificates = secure.then(|| folder.path().join("certificates"));
         if let Some(folder) = &certificates {
-            make(folder, &["localhost".into(), "127.0.0.1".into()], CERTIFICATES_DAYS)?;
+            let cluster = &*config.cluster.name;
+            make_all(
+                folder,
+                &Order { cluster, processes: &[], hosts: &hosts(), days: CERTIFICATES_DAYS },
+            )?;
             say(format!("certificates in {}", folder.display()));
         }
         let of = |role| certificates.as_deref().map(|folder| certificate(folder, role));
@@ -222,7 +234,8 @@ impl LocalCluster {
         config.cluster.postgres = postgres.address();
         config.cluster.postgres_password_file = Some(postgres.password_file());
         config.cluster.etcd = etcds.iter().map(EtcdServer::url).collect::<Vec<_>>().join(",");
-        config.cluster.tls = of("node");
+        // Each process is told its own.
+        config.cluster.tls = of("etcd");
         config.cluster.listen.set_port(0);
         config.cluster.advertise.clear();
         let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
@@ -241,13 +254,14 @@ impl LocalCluster {
             .map_err(system("the cluster's configuration"))?;
         let program = program.to_owned();
         let (gateways, nodes) = (Vec::new(), Vec::new());
-        let config = file;
+        let (name, config) = (config.cluster.name.clone(), file);
         let mut cluster = LocalCluster {
             gateways,
             nodes,
             etcds,
             postgres,
             program,
+            name,
             config,
             certificates,
             tokens,
@@ -288,8 +302,8 @@ impl LocalCluster {
         let mut all = within.to_vec();
         all.extend([program, role.to_owned(), "--config".into(), config]);
         let named = format!("cluster.node={name}");
-        let own = self.certificates.as_deref().filter(|_| role == "gateway");
-        let own = own.map(|folder| certificate(folder, role));
+        let own = self.certificates.as_deref().map(|folder| self.certify(folder, role, &name));
+        let own = own.transpose()?;
         let own = own.iter().flat_map(|TlsSettings { certificate, key, .. }| {
             let (certificate, key) = (certificate.display(), key.display());
             [format!("cluster.tls.certificate={certificate}"), format!("cluster.tls.key={key}")]
@@ -310,6 +324,21 @@ impl LocalCluster {
             user: None,
         };
         Ok(Member { name, process: run.start()?, log })
+    }
+
+    /// The certificate of a process, which is made if it is missing.
+    fn certify(&self, folder: &Path, role: &str, name: &str) -> Result<TlsSettings, LocalError> {
+        let role = match role {
+            "gateway" => ProcessRole::Gateway,
+            _ => ProcessRole::Node,
+        };
+        let own = certificate(folder, name);
+        if !own.certificate.exists() {
+            let processes = [(role, name.to_owned())];
+            let (cluster, hosts, days) = (&*self.name, &hosts()[..], CERTIFICATES_DAYS);
+            make_more(folder, &Order { cluster, processes: &processes, hosts, days })?;
+        }
+        Ok(own)
     }
 
     /// Starts one more node, and waits until it is a member.

@@ -2,11 +2,13 @@
 //!
 //! What the configuration names is read at the start, and again when it changes. Both ends of a connection show a certificate of the
 //! same authority, and that of the called one names the host that was called. Whoever does not, or speaks
-//! plain, is refused with an [`Untrusted`] before anything is said.
+//! plain, is refused with an [`Untrusted`] before anything is said. The certificate of a process of the
+//! cluster also says which process it is ([`Named`]).
 //!
 //! One stack for all: rustls with ring, which tonic and the client of etcd bring.
 
 pub mod make;
+mod named;
 mod reload;
 pub mod server;
 
@@ -23,6 +25,8 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig, version};
 
 use crate::config::TlsSettings;
+
+pub use named::{Named, ProcessRole};
 
 /// What streams between processes speak inside of TLS.
 const HTTP2: &[u8] = b"h2";
@@ -72,6 +76,12 @@ pub enum Untrusted {
     /// Its certificate is of another authority, has run out, or is another host's.
     #[error("its certificate is refused: {0}")]
     Certificate(String),
+    /// Its certificate names no process of a cluster, or more than one.
+    #[error(
+        "its certificate names no process: want one alternative name such as \
+         purview://CLUSTER/node/NAME or purview://CLUSTER/gateway/NAME"
+    )]
+    Nameless,
     /// It refuses our certificate, or our way to speak.
     #[error("it refuses this side's certificate or words: {0}")]
     RefusesUs(String),

@@ -12,6 +12,8 @@ pub(super) enum Form {
     Count(i64, i64),
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// True or false.
+    Flag,
     /// An address and port on which to listen.
     Address,
     /// An address and port on which to listen, or "off".
@@ -42,6 +44,7 @@ impl Form {
                 let words: Vec<_> = words.iter().map(|w| format!("{w:?}")).collect();
                 format!("one of {}", words.join(", "))
             }
+            Form::Flag => "true or false".into(),
             Form::Address => "an address and port such as \"127.0.0.1:7711\" (port 0: any)".into(),
             Form::AddressOrOff => {
                 "an address and port such as \"127.0.0.1:7712\" (port 0: any), or \"off\"".into()
@@ -159,6 +162,9 @@ keys! {
         "For how long new connections of such an address are refused.";
     EXEMPT: "exempt", Form::Text(NETWORKS),
         "Addresses and networks without these limits: load tests, or a proxy that names no clients.";
+    INSECURE: "insecure", Form::Flag,
+        "Whether peers, etcd and PostgreSQL may be talked to in plain text beyond this machine: only in a network \
+         that nobody else can enter.";
 
     LISTENER_TLS: "tls", Form::Text("a section with `certificate` and `key`"),
         "The certificate that is shown to whoever connects. Without it, plain.";

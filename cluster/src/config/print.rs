@@ -114,6 +114,7 @@ fn cluster(out: &mut Page, c: &ClusterSettings, d: &ClusterSettings) {
     out.key(&keys::LEASE, &time(c.lease), &time(d.lease));
     out.key(&keys::DRAIN, &time(c.drain), &time(d.drain));
     out.key(&keys::CAPACITY, &c.capacity, &d.capacity);
+    out.key(&keys::INSECURE, &c.insecure, &d.insecure);
     let Some(tls) = &c.tls else { return out.about(&keys::TLS, &"none") };
     out.section("[cluster.tls]");
     let path = |file: &std::path::Path| text(&file.to_string_lossy());

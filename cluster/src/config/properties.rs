@@ -62,6 +62,7 @@ fn near_toml() -> impl Strategy<Value = String> {
         "token_file",
         "command_token_file",
         "hosts",
+        "insecure",
         "certificate",
         "key",
         "authority",

@@ -210,6 +210,23 @@ impl<'a> Section<'a> {
         default
     }
 
+    /// True or false.
+    pub fn flag(&mut self, key: &Key, default: bool) -> bool {
+        let Some(node) = self.get(key) else { return default };
+        let text = match &node.item {
+            Item::Odd(text) => text.as_str(),
+            _ => node.raw.as_deref().unwrap_or_default(),
+        };
+        match text {
+            "true" => true,
+            "false" => false,
+            _ => {
+                self.wrong(key.name, node, format!("must be {}", key.form.rule()));
+                default
+            }
+        }
+    }
+
     /// An address on which to listen; `None` is "off".
     pub fn address(&mut self, key: &Key, default: Option<SocketAddr>) -> Option<SocketAddr> {
         let Some(node) = self.get(key) else { return default };

@@ -152,6 +152,8 @@ pub struct ClusterSettings {
     pub drain: Duration,
     /// How much it carries, against the others.
     pub capacity: u32,
+    /// Whether plain text may leave this machine.
+    pub insecure: bool,
     /// Certificates for peers, etcd and PostgreSQL; `None`: all are talked to plain.
     pub tls: Option<TlsSettings>,
 }
@@ -192,6 +194,7 @@ impl Default for ClusterSettings {
             lease: Duration::from_secs(5),
             drain: Duration::from_secs(30),
             capacity: 100,
+            insecure: false,
             tls: None,
         }
     }
@@ -341,6 +344,7 @@ pub(super) fn cluster(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> Cl
         lease: time(&mut s, &keys::LEASE, d.lease),
         drain: time(&mut s, &keys::DRAIN, d.drain),
         capacity: s.count(&keys::CAPACITY, d.capacity.into()) as u32,
+        insecure: s.flag(&keys::INSECURE, d.insecure),
         tls: tls(&mut s, folder),
     };
     s.forbid(

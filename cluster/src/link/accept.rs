@@ -16,7 +16,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 use tonic::transport::server::Connected;
 
-use crate::tls::{Tls, Untrusted};
+use crate::tls::{Named, Tls, Untrusted};
 
 /// How long a caller may take to show its certificate.
 const HANDSHAKE: Duration = Duration::from_secs(5);
@@ -37,7 +37,8 @@ const SAY_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) enum Connection {
     Plain(TcpStream),
-    Secure(Box<TlsStream<TcpStream>>),
+    /// With the process that the peer's certificate names.
+    Secure(Box<TlsStream<TcpStream>>, Arc<Named>),
 }
 
 impl Connection {
@@ -51,7 +52,20 @@ impl Connection {
         let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(bare).map_err(|_| Untrusted::Name(host.into()))?;
         let called = TlsConnector::from(tls.call()).connect(name, stream).await;
-        called.map(|s| Connection::Secure(Box::new(s.into()))).map_err(|e| (&e).into())
+        Connection::secure(called.map_err(|e| Untrusted::from(&e))?.into())
+    }
+
+    fn secure(stream: TlsStream<TcpStream>) -> Result<Connection, Untrusted> {
+        let named = Named::of(stream.get_ref().1.peer_certificates())?;
+        Ok(Connection::Secure(Box::new(stream), Arc::new(named)))
+    }
+
+    /// The process that the peer's certificate names.
+    pub(super) fn named(&self) -> Shown {
+        match self {
+            Connection::Plain(_) => Shown(None),
+            Connection::Secure(_, named) => Shown(Some(named.clone())),
+        }
     }
 
     /// Lets a caller in.
@@ -59,9 +73,13 @@ impl Connection {
         let answered = TlsAcceptor::from(tls.serve()).accept(stream);
         let answered = tokio::time::timeout(HANDSHAKE, answered).await;
         let answered = answered.map_err(|_| Untrusted::Slow)?;
-        answered.map(|s| Connection::Secure(Box::new(s.into()))).map_err(|e| (&e).into())
+        Connection::secure(answered.map_err(|e| Untrusted::from(&e))?.into())
     }
 }
+
+/// The process that the certificate of a peer names; none where everything is plain.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Shown(pub(super) Option<Arc<Named>>);
 
 /// Callers that were not let in.
 #[derive(Debug, Default)]
@@ -79,6 +97,11 @@ impl Refusals {
 
     /// A caller was not let in. The log is told at most once a second.
     pub(super) fn note(&self, from: &dyn Display, error: &dyn Display) {
+        self.note_as("a caller was not let in", from, error);
+    }
+
+    /// The same of anything else that is refused, in these words.
+    pub(super) fn note_as(&self, what: &str, from: &dyn Display, error: &dyn Display) {
         let count = self.count.fetch_add(1, Relaxed) + 1;
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let before = match *told {
@@ -88,7 +111,7 @@ impl Refusals {
         };
         *told = Some((Instant::now(), count));
         let more = count.saturating_sub(before + 1);
-        tracing::warn!(%from, %error, more, "a caller was not let in");
+        tracing::warn!(%from, %error, more, "{what}");
     }
 }
 
@@ -149,9 +172,11 @@ async fn accept(
 }
 
 impl Connected for Connection {
-    type ConnectInfo = ();
+    type ConnectInfo = Shown;
 
-    fn connect_info(&self) {}
+    fn connect_info(&self) -> Shown {
+        self.named()
+    }
 }
 
 impl AsyncRead for Connection {
@@ -162,7 +187,7 @@ impl AsyncRead for Connection {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Connection::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Connection::Secure(stream) => Pin::new(stream).poll_read(cx, buf),
+            Connection::Secure(stream, _) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
@@ -175,21 +200,21 @@ impl AsyncWrite for Connection {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Connection::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
-            Connection::Secure(stream) => Pin::new(stream).poll_write(cx, buf),
+            Connection::Secure(stream, _) => Pin::new(stream).poll_write(cx, buf),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Connection::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Connection::Secure(stream) => Pin::new(stream).poll_flush(cx),
+            Connection::Secure(stream, _) => Pin::new(stream).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Connection::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Connection::Secure(stream) => Pin::new(stream).poll_shutdown(cx),
+            Connection::Secure(stream, _) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 
@@ -200,14 +225,14 @@ impl AsyncWrite for Connection {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Connection::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Connection::Secure(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Connection::Secure(stream, _) => Pin::new(stream).poll_write_vectored(cx, bufs),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match self {
             Connection::Plain(stream) => stream.is_write_vectored(),
-            Connection::Secure(stream) => stream.is_write_vectored(),
+            Connection::Secure(stream, _) => stream.is_write_vectored(),
         }
     }
 }

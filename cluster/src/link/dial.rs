@@ -22,8 +22,9 @@ use tower_service::Service;
 
 use super::accept::Connection;
 use super::codec::Plain;
-use super::hello::{Hello, STRANGER, Welcome};
+use super::hello::{Hello, Refused, STRANGER, Welcome};
 use super::lane::{FRAME_BYTES, LaneFull, Sending};
+use super::member::Member;
 use super::road::{Call, Frames, Heard, Road};
 use super::serve::METHOD;
 use crate::tls::{Tls, Untrusted};
@@ -60,6 +61,8 @@ pub struct LaneMetrics {
 #[derive(Debug)]
 pub(super) struct Lane {
     hello: Hello,
+    /// What its peer is.
+    member: Member,
     sending: Mutex<Sending>,
     more: Notify,
     ended: AtomicBool,
@@ -88,9 +91,10 @@ impl Lane {
         self.hello.to
     }
 
-    pub(super) fn new(hello: Hello, told: Told) -> Lane {
+    pub(super) fn new(hello: Hello, member: Member, told: Told) -> Lane {
         Lane {
             hello,
+            member,
             sending: Mutex::default(),
             more: Notify::new(),
             ended: AtomicBool::new(false),
@@ -214,7 +218,7 @@ impl Lane {
 
     async fn connect(&self, address: &str, road: &Road) -> Result<std::convert::Infallible, Lost> {
         let call = match road {
-            Road::Grpc(tls) => call(address, &self.hello, tls.as_ref()).await,
+            Road::Grpc(tls) => call(address, &self.hello, &self.member, tls.as_ref()).await,
             Road::Simulated(dial) => dial.dial(address.to_owned(), self.hello.clone()).await,
         };
         let Call { welcome, frames, acknowledgements } =
@@ -290,6 +294,9 @@ pub(crate) enum DialError {
     Unreachable(String),
     #[error(transparent)]
     Untrusted(#[from] Untrusted),
+    /// Somebody else answers than who was called.
+    #[error(transparent)]
+    Impostor(#[from] Refused),
     #[error("{:?}: {}", .0.code(), .0.message())]
     Said(Status),
 }
@@ -298,10 +305,12 @@ impl DialError {
     /// Whether it stays until somebody does something about it.
     fn stays(&self) -> bool {
         match self {
-            DialError::NoAddress { .. } | DialError::Untrusted(_) => true,
+            DialError::NoAddress { .. } | DialError::Untrusted(_) | DialError::Impostor(_) => true,
             DialError::NobodyListens | DialError::Unreachable(_) => false,
             DialError::Said(status) => {
-                matches!(status.code(), Code::FailedPrecondition | Code::InvalidArgument)
+                let stays =
+                    [Code::FailedPrecondition, Code::InvalidArgument, Code::Unauthenticated];
+                stays.contains(&status.code())
             }
         }
     }
@@ -342,8 +351,13 @@ impl From<Status> for DialError {
 }
 
 /// Opens a lane's connection to a peer, host:port.
-async fn call(address: &str, hello: &Hello, tls: Option<&Tls>) -> Result<Call, DialError> {
-    let channel = channel(address, tls).await?;
+async fn call(
+    address: &str,
+    hello: &Hello,
+    member: &Member,
+    tls: Option<&Tls>,
+) -> Result<Call, DialError> {
+    let channel = channel(address, &hello.cluster, member, tls).await?;
     let mut grpc = Grpc::new(channel).max_encoding_message_size(usize::MAX);
     grpc.ready().await.map_err(|e| DialError::from(&e))?;
     let (frames, outgoing) = mpsc::channel::<Bytes>(1);
@@ -356,8 +370,13 @@ async fn call(address: &str, hello: &Hello, tls: Option<&Tls>) -> Result<Call, D
     Ok(Call { welcome, frames, acknowledgements })
 }
 
-/// Connects to a peer, host:port.
-async fn channel(address: &str, tls: Option<&Tls>) -> Result<Channel, DialError> {
+/// Connects to a peer, host:port. Its certificate must be that of this member.
+async fn channel(
+    address: &str,
+    cluster: &str,
+    member: &Member,
+    tls: Option<&Tls>,
+) -> Result<Channel, DialError> {
     let no_address = |cause: String| DialError::NoAddress { address: address.to_owned(), cause };
     let endpoint = Endpoint::from_shared(format!("http://{address}"))
         .map_err(|e| no_address(e.to_string()))?
@@ -374,6 +393,9 @@ async fn channel(address: &str, tls: Option<&Tls>) -> Result<Channel, DialError>
     };
     let late = |_| DialError::Unreachable(format!("no connection within {CONNECT:?}"));
     let connection = tokio::time::timeout(CONNECT, call).await.map_err(late)??;
+    if let Some(shown) = connection.named().0 {
+        member.check(cluster, &shown)?;
+    }
     let stands = Stands(Some(TokioIo::new(connection)));
     endpoint.connect_with_connector(stands).await.map_err(|e| DialError::from(&e))
 }

@@ -114,6 +114,14 @@ pub enum Refused {
         /// Who was called.
         there: u64,
     },
+    /// The certificate of the other side is another process's.
+    #[error("the certificate is that of {shown}, and not of {claimed}")]
+    Impostor {
+        /// Whose it is.
+        shown: String,
+        /// Who the other side says that it is, or is held for.
+        claimed: String,
+    },
     /// The caller is not, or not yet, or not any more, known as a member of the cluster.
     #[error("process {0} is not a member of the cluster")]
     Stranger(u64),
@@ -129,6 +137,7 @@ impl From<Refused> for Status {
             Refused::Cluster { .. } | Refused::Version { .. } => Code::FailedPrecondition,
             Refused::Process { .. } => Code::NotFound,
             Refused::Stranger(_) => STRANGER,
+            Refused::Impostor { .. } => Code::Unauthenticated,
         };
         Status::new(code, why.to_string())
     }

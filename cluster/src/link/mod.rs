@@ -23,6 +23,7 @@ mod enquiry;
 pub mod fuzzing;
 mod hello;
 mod lane;
+mod member;
 mod road;
 mod serve;
 mod switch;
@@ -51,9 +52,10 @@ pub use self::dial::LaneMetrics;
 pub use self::enquiry::Respond;
 pub use self::hello::{Hello, Kind, Refused, Versions};
 pub use self::lane::{LANE_BYTES, LaneError, LaneFull, Receiving, Sending};
+pub use self::member::Member;
 pub use self::switch::{Elsewhere, Switch, SwitchMetrics, bequeathed, follows};
 
-use self::accept::callers;
+use self::accept::{Shown, callers};
 use self::away::{Gateway, Remote, encoded};
 use self::backlog::Busy;
 pub(crate) use self::dial::DialError;
@@ -114,6 +116,7 @@ pub enum Unsaid {
 /// A process that can be called.
 #[derive(Debug)]
 struct Peer {
+    member: Arc<Member>,
     lanes: [Arc<Lane>; 2],
     gateway: Arc<Gateway>,
     /// Its regions that take nothing now.
@@ -205,7 +208,7 @@ impl Links {
         links.0.home.spawn(async move {
             while let Some(offer) = offers.recv().await {
                 let Offer { hello, frames, mut acknowledge, answer } = offer;
-                let opened = inboxes.clone().open(hello, frames).await;
+                let opened = inboxes.clone().open(hello, Shown::default(), frames).await;
                 let opened = opened.map(|(welcome, mut taken)| {
                     inboxes.home().spawn(async move {
                         while let Some(Ok(upto)) = taken.next().await {
@@ -268,11 +271,22 @@ impl Links {
 
     /// Whether a process is a member of the cluster.
     pub fn knows(&self, process: u64) -> bool {
-        self.0.peers.read().unwrap_or_else(PoisonError::into_inner).contains_key(&process)
+        self.member(process).is_some()
     }
 
-    /// A process is a member of the cluster, at `address`, host:port. To hear it twice changes nothing.
+    /// What a process is, if it is a member of the cluster.
+    pub(crate) fn member(&self, process: u64) -> Option<Arc<Member>> {
+        self.peer(process).map(|peer| peer.member.clone())
+    }
+
+    /// A process without a name may own regions. Where there are certificates it is not talked with.
     pub fn join(&self, process: u64, address: &str) {
+        self.join_as(process, address, Member { name: String::new(), regions: true });
+    }
+
+    /// A process is a member of the cluster, at `address`, host:port. To hear it twice changes nothing. Where there are
+    /// certificates, its certificate must be that of `member`.
+    pub fn join_as(&self, process: u64, address: &str, member: Member) {
         if process == self.process() {
             return;
         }
@@ -286,13 +300,18 @@ impl Links {
                     to: process,
                     kind,
                 };
-                let lane = Arc::new(Lane::new(hello, self.0.told.clone()));
+                let lane = Arc::new(Lane::new(hello, member.clone(), self.0.told.clone()));
                 let road = self.0.road.clone();
                 self.0.home.spawn(lane.clone().carry(address.to_owned(), road));
                 lane
             });
             let gateway = Gateway::new(process, lanes[Kind::Sessions as usize].clone());
-            Arc::new(Peer { lanes, gateway: Arc::new(gateway), busy: Arc::default() })
+            Arc::new(Peer {
+                member: Arc::new(member.clone()),
+                lanes,
+                gateway: Arc::new(gateway),
+                busy: Arc::default(),
+            })
         });
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -17,7 +18,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tower_service::Service;
 
 use super::Identity;
-use super::accept::Refusals;
+use super::accept::{Refusals, Shown};
 use super::codec::Plain;
 use super::hello::{Hello, Kind, Refused, Versions, Welcome};
 use super::lane::{FRAME_BYTES, Receiving};
@@ -51,13 +52,15 @@ pub(super) struct Inboxes {
     lanes: Mutex<Lanes>,
     /// Callers that were not let in.
     pub(super) refusals: Arc<Refusals>,
+    /// Messages that their senders may not say.
+    forbidden: Refusals,
 }
 
 impl Inboxes {
     pub(super) fn new(identity: &Identity, switch: Arc<Switch>, home: Home) -> Inboxes {
         let Identity { cluster, process: here, versions } = identity.clone();
-        let (lanes, refusals) = Default::default();
-        Inboxes { cluster, here, versions, home, switch, lanes, refusals }
+        let (lanes, refusals, forbidden) = Default::default();
+        Inboxes { cluster, here, versions, home, switch, lanes, refusals, forbidden }
     }
 
     /// Where its tasks run.
@@ -72,10 +75,11 @@ impl Inboxes {
     }
 
     /// The lane that a caller opens, and the version to speak on it.
-    fn lane(&self, hello: &Hello) -> Result<(Arc<AsyncMutex<Inbox>>, u16), Refused> {
+    fn lane(&self, hello: &Hello, shown: &Shown) -> Result<(Arc<AsyncMutex<Inbox>>, u16), Refused> {
         let version = hello.check(&self.cluster, self.here, self.versions)?;
-        if !self.switch.knows(hello.from) {
-            return Err(Refused::Stranger(hello.from));
+        let member = self.switch.member(hello.from).ok_or(Refused::Stranger(hello.from))?;
+        if let Some(shown) = &shown.0 {
+            member.check(&self.cluster, shown)?;
         }
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         Ok((lanes.entry((hello.from, hello.kind)).or_default().clone(), version))
@@ -96,10 +100,11 @@ impl Inboxes {
     pub(super) async fn open(
         self: Arc<Self>,
         hello: Hello,
+        shown: Shown,
         frames: Heard,
     ) -> Result<(Welcome, Heard), Status> {
-        let (lane, version) =
-            self.lane(&hello).inspect_err(|why| self.refused(&hello.from, why))?;
+        let opened = self.lane(&hello, &shown);
+        let (lane, version) = opened.inspect_err(|why| self.refused(&hello.from, why))?;
         let (connection, want) = {
             let mut inbox = lane.lock().await;
             inbox.connection += 1;
@@ -121,7 +126,9 @@ impl Inboxes {
         request: Request<Streaming<Bytes>>,
     ) -> Result<Response<Heard>, Status> {
         let hello = Hello::read(request.metadata()).inspect_err(|why| self.refused(&"?", why))?;
-        let (welcome, acknowledged) = self.open(hello, request.into_inner().boxed()).await?;
+        let shown = request.extensions().get::<Shown>().cloned().unwrap_or_default();
+        let frames = request.into_inner().boxed();
+        let (welcome, acknowledged) = self.open(hello, shown, frames).await?;
         let mut response = Response::new(acknowledged);
         welcome.write(response.metadata_mut());
         Ok(response)
@@ -141,15 +148,20 @@ impl Inboxes {
             if inbox.connection != connection {
                 return Err(Status::aborted("a newer connection took its place"));
             }
-            if !self.switch.knows(hello.from) {
+            let Some(member) = self.switch.member(hello.from) else {
                 return Err(Refused::Stranger(hello.from).into());
-            }
+            };
             let bytes = frame.len();
             let messages = inbox.receiving.take(frame);
             let mut lasts = false;
             for message in messages.map_err(|e| Status::data_loss(e.to_string()))? {
                 let len = message.len();
                 match peer::decode(&message) {
+                    Ok(message) if !member.may_say(&message) => {
+                        self.switch.metrics().forbidden.fetch_add(1, Relaxed);
+                        let why = "only a process that may own regions speaks for them";
+                        self.forbidden.note_as("a message was left out", &member.name, &why);
+                    }
                     Ok(message) => {
                         lasts |= !is_fleeting(&message);
                         self.switch.take(hello.from, hello.kind, message, len).await;

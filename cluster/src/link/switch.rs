@@ -25,13 +25,15 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 
 use super::backlog::{Backlogs, Brought, Entry, Places};
-use super::{Kind, Links, MOVE, WeakLinks};
+use super::{Kind, Links, MOVE, Member, WeakLinks};
 
 /// What was heard from peers.
 #[derive(Debug, Default)]
 pub struct SwitchMetrics {
     /// Messages of regions by whoever owned them before; dropped.
     pub fenced: AtomicU64,
+    /// Messages that their sender may not say; dropped.
+    pub forbidden: AtomicU64,
     /// Messages that were not understood; dropped.
     pub malformed: AtomicU64,
     /// Messages of kinds that only a next release knows; dropped.
@@ -112,9 +114,9 @@ impl Switch {
         self.links.get()?.upgrade().zip(self.directory.get()?.upgrade())
     }
 
-    /// Whether a process is a member of the cluster.
-    pub(super) fn knows(&self, process: u64) -> bool {
-        self.links.get().and_then(WeakLinks::upgrade).is_some_and(|links| links.knows(process))
+    /// What a process is, if it is a member of the cluster.
+    pub(super) fn member(&self, process: u64) -> Option<Arc<Member>> {
+        self.links.get().and_then(WeakLinks::upgrade)?.member(process)
     }
 
     /// A message was not understood.

@@ -31,7 +31,7 @@ use crate::engine::{
     RegionKey, View,
 };
 use crate::home::Home;
-use crate::link::{Links, bequeathed};
+use crate::link::{Links, Member, bequeathed};
 
 /// How often what has not come to pass is tried again.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -360,7 +360,8 @@ impl Keeper {
                 continue;
             }
             tracing::info!(node = node.name, address = node.address, "a peer is there");
-            self.links.join(node.process, &node.address);
+            let member = Member { name: node.name.clone(), regions: node.regions };
+            self.links.join_as(node.process, &node.address, member);
             self.peers.insert(*incarnation, node.process);
             self.changed = Instant::now();
         }

@@ -26,6 +26,7 @@ pub(crate) mod logins;
 pub mod maps;
 mod mover;
 mod past;
+mod plain;
 pub mod planner;
 mod readiness;
 pub mod remap;
@@ -106,6 +107,17 @@ pub enum NodeError {
     /// What keeps checkpoints says no or nothing.
     #[error(transparent)]
     Checkpoints(#[from] CheckpointError),
+    /// Something would be said in plain text beyond this machine.
+    #[error(
+        "{key} = {address:?} is beyond this machine and would be talked to in plain text: name certificates in \
+         [cluster.tls], or, in a network that nobody else can enter, set cluster.insecure = true"
+    )]
+    Insecure {
+        /// The key of the configuration.
+        key: &'static str,
+        /// Where it leads.
+        address: String,
+    },
     /// A password of a store cannot be had.
     #[error(transparent)]
     Password(#[from] PasswordError),
@@ -274,6 +286,9 @@ impl Node {
     /// # Errors
     /// What cannot be started, or the store's answer.
     pub async fn start(config: &Config, roles: Roles, tokens: Tokens) -> Result<Node, NodeError> {
+        if let Some((key, address)) = plain::leaves(config) {
+            return Err(NodeError::Insecure { key, address });
+        }
         let background = Background::new()?;
         let (asked, tls) = (config.clone(), certificates(config)?);
         // Clients of the store live where they were made.

@@ -58,6 +58,9 @@ pub struct ClusterSurvey {
 pub struct LeftOut {
     /// Of a former owner.
     pub fenced: u64,
+    /// Of a process that may not say such a thing.
+    #[serde(default)]
+    pub forbidden: u64,
     /// Of a kind that only a next release knows.
     pub unknown: u64,
     /// Not understood.
@@ -216,6 +219,7 @@ impl ClusterSurvey {
             refused: links.refused(),
             left_out: LeftOut {
                 fenced: heard.fenced.load(Relaxed),
+                forbidden: heard.forbidden.load(Relaxed),
                 unknown: heard.unknown.load(Relaxed),
                 malformed: heard.malformed.load(Relaxed),
                 implausible: heard.implausible.load(Relaxed),
@@ -260,14 +264,17 @@ impl ClusterSurvey {
         *text += &format!("purview_links_refused_total {}\n", self.refused);
         *text += "# HELP purview_links_left_out_total Messages of peers that were left out.\n";
         *text += "# TYPE purview_links_left_out_total counter\n";
-        let LeftOut { fenced, unknown, malformed, implausible, moves_refused } = self.left_out;
-        for (why, count) in [
+        let LeftOut { fenced, forbidden, unknown, malformed, implausible, moves_refused } =
+            self.left_out;
+        let all = [
             ("fenced", fenced),
+            ("forbidden", forbidden),
             ("unknown", unknown),
             ("malformed", malformed),
             ("implausible", implausible),
             ("move_refused", moves_refused),
-        ] {
+        ];
+        for (why, count) in all {
             *text += &format!("purview_links_left_out_total{{why=\"{why}\"}} {count}\n");
         }
         let (messages, bytes) = self.backlog;

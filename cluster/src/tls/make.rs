@@ -1,4 +1,4 @@
-//! Makes an authority and certificates for each role of a cluster, for development and for tests.
+//! Makes an authority and certificates for the stores and processes of a cluster, for development and for tests.
 //!
 //! By rcgen, of the makers of rustls: it signs with the ring that is in the tree anyway, and adds three small crates.
 //! The program `openssl` would have to be installed wherever this runs, and says what it does
@@ -12,8 +12,11 @@ use std::time::{Duration, SystemTime};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
+
+use super::{Named, ProcessRole};
+use crate::config::ClusterSettings;
 
 /// The authority's file, without its ending.
 pub const AUTHORITY: &str = "ca";
@@ -38,13 +41,29 @@ pub struct Role {
     calls: bool,
 }
 
-/// Every role. An etcd calls itself and its like.
-pub const ROLES: [Role; 4] = [
-    Role { name: "node", user: USER, calls: true },
-    Role { name: "gateway", user: USER, calls: true },
+/// The roles of stores. An etcd calls itself and its like.
+const STORES: [Role; 2] = [
     Role { name: "etcd", user: "etcd", calls: true },
     Role { name: "postgres", user: "postgres", calls: false },
 ];
+
+/// The role of a process of the cluster.
+fn role_of(process: ProcessRole) -> Role {
+    Role { name: process.word(), user: USER, calls: true }
+}
+
+/// Which certificates are made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order<'a> {
+    /// The cluster's name.
+    pub cluster: &'a str,
+    /// Its processes, each with its name, which is also that of its files.
+    pub processes: &'a [(ProcessRole, String)],
+    /// The hosts for which they hold.
+    pub hosts: &'a [String],
+    /// For how long they hold.
+    pub days: u32,
+}
 
 /// Why certificates are not made. No file was left behind.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +78,20 @@ pub enum MakeError {
         path: PathBuf,
         /// What the system says.
         source: std::io::Error,
+    },
+    /// The name of a process is no name of a file, or stands twice.
+    #[error(
+        "{0:?} cannot name a process and its files: want letters, digits, '-', '_', '.' and ':', each name once, \
+         and neither ca, etcd nor postgres"
+    )]
+    Process(String),
+    /// The key of the authority is missing or is none.
+    #[error("{path:?}: is no key of an authority, as `purview certs` makes it: {cause}")]
+    Authority {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: String,
     },
     /// What stands for a host can be no host's name.
     #[error("{name:?} is no name or address of a host: {cause}")]
@@ -88,17 +121,62 @@ struct Page {
     text: String,
 }
 
-/// Makes an authority and a certificate for each role, all for the hosts `names`, in `folder`, which is made
-/// if it is missing. Only the owner may read the files.
+/// The processes for which certificates are made unless others are named: one for each role, of its name.
+pub fn one_of_each() -> [(ProcessRole, String); 2] {
+    [ProcessRole::Node, ProcessRole::Gateway].map(|role| (role, role.word().to_owned()))
+}
+
+/// Makes an authority and certificates for the stores and for one process of each role, all for the hosts `names`, in
+/// `folder`. As [`make_all`], for a cluster of the default name.
 ///
 /// # Errors
 /// [`MakeError`].
 pub fn make(folder: &Path, names: &[String], days: u32) -> Result<Made, MakeError> {
-    for name in names {
-        check_name(name)?;
+    let (cluster, processes) = (ClusterSettings::default().name, one_of_each());
+    make_all(folder, &Order { cluster: &cluster, processes: &processes, hosts: names, days })
+}
+
+/// Makes an authority, and certificates for the stores and for the processes of a cluster, in `folder`, which is made
+/// if it is missing. Only the owner may read the files.
+///
+/// # Errors
+/// [`MakeError`].
+pub fn make_all(folder: &Path, order: &Order<'_>) -> Result<Made, MakeError> {
+    check(order)?;
+    let until = SystemTime::now() + DAY * order.days;
+    let key = KeyPair::generate()?;
+    let authority = authority(until)?;
+    let mut pages = Pages { folder, until, all: Vec::new() };
+    pages.put(AUTHORITY, authority.self_signed(&key)?.pem(), &key);
+    let issuer = Issuer::new(authority, key);
+    for role in STORES {
+        pages.sign(role, role.name, order.hosts, None, &issuer)?;
     }
-    let until = SystemTime::now() + DAY * days;
-    let pages = pages(folder, names, until)?;
+    pages.sign_processes(order, &issuer)?;
+    pages.write()
+}
+
+/// Makes certificates for more processes of a cluster, signed by the authority that [`make_all`] has made in `folder`.
+///
+/// # Errors
+/// [`MakeError`].
+pub fn make_more(folder: &Path, order: &Order<'_>) -> Result<Made, MakeError> {
+    check(order)?;
+    let path = folder.join(format!("{AUTHORITY}.key"));
+    let system = |source| MakeError::System { path: path.clone(), source };
+    let text = std::fs::read_to_string(&path).map_err(system)?;
+    let key = KeyPair::from_pem(&text);
+    let key = key.map_err(|e| MakeError::Authority { path, cause: e.to_string() })?;
+    let until = SystemTime::now() + DAY * order.days;
+    // It is always called the same.
+    let issuer = Issuer::new(authority(until)?, key);
+    let mut pages = Pages { folder, until, all: Vec::new() };
+    pages.sign_processes(order, &issuer)?;
+    pages.write()
+}
+
+/// Writes files, all of them or none.
+fn write_all(folder: &Path, pages: Vec<Page>, until: SystemTime) -> Result<Made, MakeError> {
     if let Some(there) = pages.iter().find(|page| page.path.symlink_metadata().is_ok()) {
         return Err(MakeError::There(there.path.clone()));
     }
@@ -123,6 +201,20 @@ pub fn make(folder: &Path, names: &[String], days: u32) -> Result<Made, MakeErro
         }
     }
     Ok(Made { files: pages.into_iter().map(|page| page.path).collect(), until })
+}
+
+fn check(order: &Order<'_>) -> Result<(), MakeError> {
+    order.hosts.iter().try_for_each(|host| check_name(host))?;
+    let inner = |b: u8| b.is_ascii_alphanumeric() || b"-_.:".contains(&b);
+    let mut seen = vec![AUTHORITY, "etcd", "postgres"];
+    for (_, name) in order.processes {
+        let fits = !name.is_empty() && name.len() <= 200 && name.bytes().all(inner);
+        if !fits || name.starts_with('.') || seen.contains(&name.as_str()) {
+            return Err(MakeError::Process(name.clone()));
+        }
+        seen.push(name);
+    }
+    Ok(())
 }
 
 fn check_name(name: &str) -> Result<(), MakeError> {
@@ -169,23 +261,37 @@ fn params(names: &[String], until: SystemTime) -> Result<CertificateParams, Make
     Ok(params)
 }
 
-/// All files and what stands in them.
-fn pages(folder: &Path, names: &[String], until: SystemTime) -> Result<Vec<Page>, MakeError> {
-    let mut pages = Vec::new();
-    let mut put = |name: &str, certificate: String, key: &KeyPair| {
-        let path = |ending| folder.join(format!("{name}.{ending}"));
-        pages.push(Page { path: path("pem"), text: certificate });
-        pages.push(Page { path: path("key"), text: key.serialize_pem() });
-    };
+fn authority(until: SystemTime) -> Result<CertificateParams, MakeError> {
     let mut authority = params(&[], until)?;
     authority.distinguished_name = subject("Purview development authority", AUTHORITY);
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    let key = KeyPair::generate()?;
-    put(AUTHORITY, authority.self_signed(&key)?.pem(), &key);
-    let issuer = Issuer::new(authority, key);
-    for role in ROLES {
-        let mut own = params(names, until)?;
+    Ok(authority)
+}
+
+/// All files and what stands in them.
+struct Pages<'a> {
+    folder: &'a Path,
+    until: SystemTime,
+    all: Vec<Page>,
+}
+
+impl Pages<'_> {
+    fn put(&mut self, name: &str, certificate: String, key: &KeyPair) {
+        let path = |ending| self.folder.join(format!("{name}.{ending}"));
+        let pages = [(path("pem"), certificate), (path("key"), key.serialize_pem())];
+        self.all.extend(pages.map(|(path, text)| Page { path, text }));
+    }
+
+    fn sign(
+        &mut self,
+        role: Role,
+        file: &str,
+        hosts: &[String],
+        named: Option<Named>,
+        issuer: &Issuer<'_, KeyPair>,
+    ) -> Result<(), MakeError> {
+        let mut own = params(hosts, self.until)?;
         own.distinguished_name = subject(role.user, role.name);
         own.use_authority_key_identifier_extension = true;
         own.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -193,15 +299,38 @@ fn pages(folder: &Path, names: &[String], until: SystemTime) -> Result<Vec<Page>
         if role.calls {
             own.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
         }
+        if let Some(named) = named {
+            own.subject_alt_names.push(SanType::URI(named.to_string().try_into()?));
+        }
         let key = KeyPair::generate()?;
-        put(role.name, own.signed_by(&key, &issuer)?.pem(), &key);
+        self.put(file, own.signed_by(&key, issuer)?.pem(), &key);
+        Ok(())
     }
-    Ok(pages)
+
+    fn sign_processes(
+        &mut self,
+        order: &Order<'_>,
+        issuer: &Issuer<'_, KeyPair>,
+    ) -> Result<(), MakeError> {
+        for (role, name) in order.processes {
+            let cluster = order.cluster.to_owned();
+            let named = Named { cluster, role: *role, name: name.clone() };
+            self.sign(role_of(*role), name, order.hosts, Some(named), issuer)?;
+        }
+        Ok(())
+    }
+
+    fn write(self) -> Result<Made, MakeError> {
+        write_all(self.folder, self.all, self.until)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+
+    use tokio_rustls::rustls::pki_types::CertificateDer;
+    use tokio_rustls::rustls::pki_types::pem::PemObject;
 
     use super::*;
     use crate::config::TlsSettings;
@@ -236,7 +365,7 @@ mod tests {
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&folder), 0o700);
         assert!(names.iter().all(|name| mode(&folder.join(name)) == 0o600));
-        for Role { name, .. } in ROLES {
+        for name in ["node", "gateway", "etcd", "postgres"] {
             let settings = settings(&folder, &format!("{name}.pem"), &format!("{name}.key"));
             Tls::load(&settings).unwrap();
         }
@@ -260,6 +389,35 @@ mod tests {
             assert!(matches!(refused, Err(MakeError::Name { .. })), "{name:?}");
         }
         assert!(!place.path().join("third").exists());
+    }
+
+    #[test]
+    fn each_process_has_its_own_name_and_more_are_made_by_the_same_authority() {
+        let (_place, folder) = made();
+        let named = |file: &str| {
+            let text = std::fs::read(folder.join(file)).unwrap();
+            let certificate = CertificateDer::from_pem_slice(&text).unwrap();
+            Named::of(Some(&[certificate]))
+        };
+        let process =
+            |role, name: &str| Named { cluster: "purview".into(), role, name: name.into() };
+        assert_eq!(named("node.pem"), Ok(process(ProcessRole::Node, "node")));
+        assert_eq!(named("gateway.pem"), Ok(process(ProcessRole::Gateway, "gateway")));
+        assert_eq!(named("etcd.pem"), Err(crate::tls::Untrusted::Nameless));
+        let hosts = ["localhost".to_owned()];
+        let more = [(ProcessRole::Node, "host-7:7790".to_owned())];
+        let order = Order { cluster: "purview", processes: &more, hosts: &hosts, days: 2 };
+        assert_eq!(make_more(&folder, &order).unwrap().files.len(), 2);
+        assert_eq!(named("host-7:7790.pem"), Ok(process(ProcessRole::Node, "host-7:7790")));
+        Tls::load(&settings(&folder, "host-7:7790.pem", "host-7:7790.key")).unwrap();
+        assert!(matches!(make_more(&folder, &order), Err(MakeError::There(_))));
+        for name in ["", "a/b", "..", ".a", "ca", "etcd", "a b"] {
+            let processes = [(ProcessRole::Node, name.to_owned())];
+            let refused = make_more(&folder, &Order { processes: &processes, ..order.clone() });
+            assert!(matches!(refused, Err(MakeError::Process(_))), "{name:?}");
+        }
+        std::fs::write(folder.join("ca.key"), "no key").unwrap();
+        assert!(matches!(make_more(&folder, &order), Err(MakeError::Authority { .. })));
     }
 
     #[test]

@@ -415,7 +415,8 @@ fn a_player_is_followed_across_a_border() {
 fn the_page_asks_for_the_token_and_shows_all_once_it_has_it() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("console.token");
-    let console = FakeWorld::start().guarded_console(ANY_PORT, &file);
+    let settings = ConsoleSettings { token_file: Some(file.clone()), ..Default::default() };
+    let console = FakeWorld::start().console_with(ANY_PORT, &settings);
     let token = std::fs::read_to_string(&file).unwrap();
     with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
         page.until("!document.querySelector('[data-testid=access]').hidden").await;

@@ -9,18 +9,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use purview::actor::directory::{Directory, Process};
-use purview::scene::{Pos, RegionId, Scene, SceneId, SceneSpec};
+use purview::scene::{Epoch, Pos, RegionId, Scene, SceneId, SceneSpec};
+use purview::wire::peer::MoveMsg;
 use purview_client::{Client, Event, View, join_at};
 use purview_cluster::config::{Config, TlsSettings};
 use purview_cluster::engine::postgres::Postgres;
 use purview_cluster::engine::servers::PostgresServer;
 use purview_cluster::engine::{CheckpointError, Checkpoints};
 use purview_cluster::http;
-use purview_cluster::link::{Identity, Links};
+use purview_cluster::link::{Identity, Kind, Links, Member};
 use purview_cluster::local::{LocalCluster, Parts};
 use purview_cluster::node::ClusterSurvey;
-use purview_cluster::tls::Tls;
-use purview_cluster::tls::make::make;
+use purview_cluster::tls::make::{Order, make, make_more};
+use purview_cluster::tls::{ProcessRole, Tls};
 use tokio::runtime::{Builder, Runtime};
 
 /// Nothing here takes this long, unless it never comes.
@@ -72,7 +73,7 @@ fn side(number: u64, runtime: &Runtime, tls: Option<Tls>) -> (Links, SocketAddr)
     let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
     let process = Process { number, clock: Duration::from_secs(60), fence: None, archive: None };
     let directory = Arc::new(Directory::of_process(vec![Arc::new(scene)], process));
-    let identity = Identity::new("c", number);
+    let identity = Identity::new("purview", number);
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let handle = runtime.handle().clone();
     runtime.block_on(Links::start(identity, any, directory, handle, tls)).unwrap()
@@ -85,25 +86,37 @@ fn connected(links: &Links) -> usize {
     count
 }
 
-/// Each knows of the other from now on.
-fn acquaint(runtime: &Runtime, [(a, at_a), (b, at_b)]: [(&Links, SocketAddr); 2]) {
+fn node() -> Member {
+    Member { name: "node".into(), regions: true }
+}
+
+fn gateway() -> Member {
+    Member { name: "gateway".into(), regions: false }
+}
+
+/// Each knows of the other from now on, and what the other is.
+fn acquaint(
+    runtime: &Runtime,
+    [(a, at_a, is_a), (b, at_b, is_b)]: [(&Links, SocketAddr, Member); 2],
+) {
     runtime.block_on(async {
-        a.join(b.process(), &at_b.to_string());
-        b.join(a.process(), &at_a.to_string());
+        a.join_as(b.process(), &at_b.to_string(), is_b);
+        b.join_as(a.process(), &at_a.to_string(), is_a);
     });
 }
 
 /// Two processes that know of each other, each with its certificate.
-fn pair(runtime: &Runtime, [a, b]: [Tls; 2]) -> [Links; 2] {
-    let ((a, at_a), (b, at_b)) = (side(1, runtime, Some(a)), side(2, runtime, Some(b)));
-    acquaint(runtime, [(&a, at_a), (&b, at_b)]);
+fn pair(runtime: &Runtime, [a, b]: [(Tls, Member); 2]) -> [Links; 2] {
+    let ((tls_a, is_a), (tls_b, is_b)) = (a, b);
+    let ((a, at_a), (b, at_b)) = (side(1, runtime, Some(tls_a)), side(2, runtime, Some(tls_b)));
+    acquaint(runtime, [(&a, at_a, is_a), (&b, at_b, is_b)]);
     [a, b]
 }
 
 #[test]
 fn peers_with_certificates_of_one_authority_hear_each_other() {
     let (runtime, ours) = (runtime(), Authority::new(&HERE));
-    let [a, b] = pair(&runtime, [ours.tls("node"), ours.tls("gateway")]);
+    let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("gateway"), gateway())]);
     wait_for("all lanes", || connected(&a) == 2 && connected(&b) == 2);
     assert_eq!((a.refused(), b.refused()), (0, 0));
     [a, b].iter().for_each(Links::stop);
@@ -143,12 +156,12 @@ fn a_peer_of_another_authority_or_without_a_certificate_is_heard_by_nobody() {
     for other in [Some(theirs.tls("node")), None, Some(ours.tls("postgres"))] {
         let (a, at_a) = side(1, &runtime, Some(ours.tls("node")));
         let (b, at_b) = side(2, &runtime, other);
-        acquaint(&runtime, [(&a, at_a), (&b, at_b)]);
+        acquaint(&runtime, [(&a, at_a, node()), (&b, at_b, node())]);
         wait_for("refusals", || a.refused() >= 3);
         assert_eq!(connected(&b), 0);
         // It does not keep others from being heard.
         let (friend, at) = side(3, &runtime, Some(ours.tls("gateway")));
-        acquaint(&runtime, [(&a, at_a), (&friend, at)]);
+        acquaint(&runtime, [(&a, at_a, node()), (&friend, at, gateway())]);
         wait_for("a friend", || connected(&friend) == 2);
         assert_eq!(connected(&b), 0);
         [a, b, friend].iter().for_each(Links::stop);
@@ -172,13 +185,91 @@ fn a_peer_whose_certificate_names_another_host_is_not_talked_to() {
     let here = TlsSettings { authority: authority.clone(), ..settings };
     let there = TlsSettings { authority, ..elsewhere.settings("node") };
     let tls = [&here, &there].map(|settings| Tls::load(settings).unwrap());
-    let [a, b] = pair(&runtime, tls);
+    let [a, b] = pair(&runtime, tls.map(|tls| (tls, node())));
     // The one calls and is let in; the other's name is not its own.
     wait_for("one way", || connected(&b) == 2);
     wait_for("refusals", || b.refused() >= 3);
     assert_eq!(connected(&a), 0);
     [a, b].iter().for_each(Links::stop);
     runtime.shutdown_background();
+}
+
+#[test]
+fn a_process_is_only_who_its_certificate_says() {
+    let (runtime, ours) = (runtime(), Authority::new(&HERE));
+    let other = Member { name: "node-2".into(), regions: true };
+    // The name of a process that may own regions.
+    let owner = Member { name: "gateway".into(), regions: true };
+    for (shows, claims) in [("node", other), ("gateway", node()), ("gateway", owner)] {
+        let honest = (ours.tls("node"), node());
+        let [a, b] = pair(&runtime, [honest, (ours.tls(shows), claims.clone())]);
+        // Neither lets the other in as who it is said to be: the one hears it call, and does not call it.
+        wait_for("refusals", || a.refused() >= 3);
+        assert_eq!((connected(&a), connected(&b)), (0, 0), "{shows} as {claims:?}");
+        [a, b].iter().for_each(Links::stop);
+    }
+    // A node may hold sessions alone.
+    let only = Member { regions: false, ..node() };
+    let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("node"), only)]);
+    wait_for("all lanes", || connected(&a) == 2 && connected(&b) == 2);
+    [a, b].iter().for_each(Links::stop);
+    // A certificate without a process's name is nobody's, and one of another cluster is a stranger's.
+    let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("etcd"), node())]);
+    wait_for("refusals", || a.refused() >= 3);
+    assert_eq!((connected(&a), connected(&b)), (0, 0));
+    [a, b].iter().for_each(Links::stop);
+    let elsewhere = [(ProcessRole::Node, "elsewhere".to_owned())];
+    let hosts = HERE.map(str::to_owned);
+    let order = Order { cluster: "other", processes: &elsewhere, hosts: &hosts, days: 1 };
+    make_more(&ours.0.path().join("certs"), &order).unwrap();
+    let claims = Member { name: "elsewhere".into(), regions: true };
+    let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("elsewhere"), claims)]);
+    wait_for("refusals", || a.refused() >= 3);
+    assert_eq!((connected(&a), connected(&b)), (0, 0));
+    [a, b].iter().for_each(Links::stop);
+    runtime.shutdown_background();
+}
+
+#[test]
+fn a_gateway_does_not_speak_for_regions() {
+    let (runtime, ours) = (runtime(), Authority::new(&HERE));
+    let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("gateway"), gateway())]);
+    wait_for("all lanes", || connected(&a) == 2 && connected(&b) == 2);
+    let moved = MoveMsg::Moved { region: RegionId(0), epoch: Epoch(7), to: 1 };
+    let late = tokio::time::Instant::now() + PATIENCE;
+    let said = runtime.block_on(b.say(1, Kind::Regions, moved.clone(), late));
+    assert_eq!(said, Ok(()));
+    let forbidden = |links: &Links| {
+        links.switch().metrics().forbidden.load(std::sync::atomic::Ordering::Relaxed)
+    };
+    wait_for("one message that is left out", || forbidden(&a) == 1);
+    assert_eq!(a.switch().elsewhere(RegionId(0)), None);
+    // A node may say the same.
+    assert_eq!(runtime.block_on(a.say(2, Kind::Regions, moved, late)), Ok(()));
+    wait_for("it is heard", || b.switch().elsewhere(RegionId(0)).is_some());
+    assert_eq!(forbidden(&b), 0);
+    [a, b].iter().for_each(Links::stop);
+    runtime.shutdown_background();
+}
+
+#[test]
+fn plain_text_beyond_this_machine_wants_to_be_asked_for() {
+    for (set, key) in [
+        ("cluster.listen=0.0.0.0:0", "cluster.listen"),
+        ("cluster.etcd=http://192.0.2.1:2379", "cluster.etcd"),
+        ("cluster.postgres=postgres://u@192.0.2.1/d", "cluster.postgres"),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let secret = place.path().join("secret");
+        std::fs::write(&secret, "a secret of more than thirty-two bytes").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
+        command.args(["node", "--set", set, "--set"]);
+        command.arg(format!("token.secret_file={}", secret.display()));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(key) && said.contains("cluster.insecure = true"), "{said}");
+    }
 }
 
 #[test]
@@ -311,7 +402,8 @@ fn a_whole_cluster_says_nothing_plain_and_lets_no_stranger_in() {
         assert!(answer.len() < 16, "{answer:?}");
     }
     let (links, _) = side(999, &runtime, Some(theirs.tls("node")));
-    runtime.block_on(async { links.join(me.process, &me.address) });
+    let known = Member { name: me.name.clone(), regions: true };
+    runtime.block_on(async { links.join_as(me.process, &me.address, known) });
     wait_for("refusals", || survey(&runtime, &console).refused >= before.refused + 3);
     assert_eq!(connected(&links), 0);
     links.stop();

@@ -69,6 +69,7 @@ fn partitions(
 ) -> anyhow::Result<()> {
     let mut config = config(2)?;
     config.cluster.listen.set_ip(island.peers().into());
+    config.cluster.insecure = true;
     let cluster = start(Parts { nodes: 2, gateways: 1 }, &config)?;
     let mut ordeal = Ordeal::on(cluster, args, runtime)?;
     let mut pauses = Vec::new();

@@ -158,6 +158,7 @@ impl Trial {
         let parts = Parts { nodes, gateways: 2 };
         let mut config = config(groups);
         config.cluster.listen.set_ip(address);
+        config.cluster.insecure = true;
         let cluster =
             LocalCluster::start_with_etcds(program, &config, parts, etcds, &mut |_| {}).unwrap();
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();

@@ -1,0 +1,72 @@
+//! What a member of the cluster is, what its certificate must say, and what it may say.
+
+use purview::wire::peer::{MoveMsg, PeerMsg, speaker};
+
+use super::hello::Refused;
+use crate::tls::{Named, ProcessRole};
+
+/// A member of the cluster, as the store has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Whether it may own regions.
+    pub regions: bool,
+}
+
+impl Member {
+    /// Whether a certificate is this member's.
+    ///
+    /// # Errors
+    /// [`Refused::Impostor`].
+    pub(super) fn check(&self, cluster: &str, shown: &Named) -> Result<(), Refused> {
+        let role = if self.regions { ProcessRole::Node } else { ProcessRole::Gateway };
+        // A node may hold sessions alone, too.
+        let may = shown.role == role || shown.role == ProcessRole::Node;
+        if may && shown.cluster == cluster && shown.name == self.name {
+            return Ok(());
+        }
+        let (cluster, name) = (cluster.to_owned(), self.name.clone());
+        let claimed = Named { cluster, role, name }.to_string();
+        Err(Refused::Impostor { shown: shown.to_string(), claimed })
+    }
+
+    /// Whether it may say this: only a process that may own regions speaks for regions and moves them.
+    pub(super) fn may_say(&self, message: &PeerMsg) -> bool {
+        if self.regions {
+            return true;
+        }
+        match message {
+            PeerMsg::Region { input, .. } => speaker(input).is_none(),
+            PeerMsg::Move(msg) => matches!(**msg, MoveMsg::Marked { .. }),
+            PeerMsg::Frames { .. } | PeerMsg::Notice { .. } => false,
+            PeerMsg::Gone(_) | PeerMsg::Suspect(_) | PeerMsg::Ask { .. } | PeerMsg::Told { .. } => {
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(cluster: &str, role: ProcessRole, name: &str) -> Named {
+        Named { cluster: cluster.into(), role, name: name.into() }
+    }
+
+    #[test]
+    fn a_certificate_is_held_against_cluster_name_and_role() {
+        use ProcessRole::{Gateway, Node};
+        let member = |regions| Member { name: "a".into(), regions };
+        let check = |regions, shown: Named| member(regions).check("c", &shown);
+        assert_eq!(check(true, named("c", Node, "a")), Ok(()));
+        assert_eq!(check(false, named("c", Gateway, "a")), Ok(()));
+        assert_eq!(check(false, named("c", Node, "a")), Ok(()));
+        for shown in [named("c", Gateway, "a"), named("c", Node, "b"), named("d", Node, "a")] {
+            let refused = check(true, shown.clone()).unwrap_err();
+            let (shown, claimed) = (shown.to_string(), "purview://c/node/a".to_owned());
+            assert_eq!(refused, Refused::Impostor { shown, claimed });
+        }
+    }
+}
