@@ -118,7 +118,8 @@ fn a_cluster_is_backed_up_and_restored_over_an_etcd_of_another_time() {
     let (etcd, postgres) = (EtcdServer::start(None).unwrap(), PostgresServer::start(None).unwrap());
     let set = vec![
         format!("cluster.etcd={}", etcd.url()),
-        format!("cluster.postgres={}", postgres.url()),
+        format!("cluster.postgres={}", postgres.address()),
+        format!("cluster.postgres_password_file={}", postgres.password_file().display()),
         "cluster.name=test".to_owned(),
     ];
     let runtime = runtime();
