@@ -46,9 +46,7 @@ impl Hosts {
     fn check_one(&self, host: &str) -> Result<(), Misdirected> {
         let name = host.trim_end_matches('.').to_ascii_lowercase();
         let bare = name.trim_start_matches('[').trim_end_matches(']');
-        let known = bare.parse::<IpAddr>().is_ok()
-            || name == "localhost"
-            || self.0.iter().any(|known| *known == name);
+        let known = bare.parse::<IpAddr>().is_ok() || name == "localhost" || self.0.contains(&name);
         if known { Ok(()) } else { Err(Misdirected::Unknown(host.to_owned())) }
     }
 }

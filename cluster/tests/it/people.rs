@@ -67,6 +67,8 @@ fn whoever_is_asked_knows_where_everybody_in_the_cluster_is() {
     // The first of them makes it, and the others find it.
     let token_file = place.path().join("console.token");
     config.console.token_file = Some(token_file.clone());
+    // Without it ctl would find the command token of the run, which reads, too.
+    config.console.command_token_file = Some(place.path().join("command.token"));
     let cluster = LocalCluster::start(program, &config, parts, &mut |_| {}).unwrap();
     let token = std::fs::read_to_string(token_file).unwrap().trim().to_owned();
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();

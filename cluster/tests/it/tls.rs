@@ -73,6 +73,8 @@ fn side(number: u64, runtime: &Runtime, tls: Option<Tls>) -> (Links, SocketAddr)
     let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
     let process = Process { number, clock: Duration::from_secs(60), fence: None, archive: None };
     let directory = Arc::new(Directory::of_process(vec![Arc::new(scene)], process));
+    // Links know it weakly; it lives as long as the test.
+    std::mem::forget(directory.clone());
     let identity = Identity::new("purview", number);
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let handle = runtime.handle().clone();
@@ -128,15 +130,15 @@ fn peers_take_up_new_certificates_and_keep_their_connections() {
     let (runtime, old, new) = (runtime(), Authority::new(&HERE), Authority::new(&HERE));
     let (a, at_a) = side(1, &runtime, Some(old.tls("node")));
     let (b, at_b) = side(2, &runtime, Some(old.tls("gateway")));
-    acquaint(&runtime, [(&a, at_a), (&b, at_b)]);
+    acquaint(&runtime, [(&a, at_a, node()), (&b, at_b, gateway())]);
     wait_for("all lanes", || connected(&a) == 2 && connected(&b) == 2);
     for name in ["ca.pem", "node.pem", "node.key", "gateway.pem", "gateway.key"] {
         std::fs::copy(new.file(name), old.file(name)).unwrap();
     }
     // It is let in, and lets in, as soon as both have read their files again.
     let (c, at_c) = side(3, &runtime, Some(new.tls("node")));
-    for known in [(&a, at_a), (&b, at_b)] {
-        acquaint(&runtime, [known, (&c, at_c)]);
+    for known in [(&a, at_a, node()), (&b, at_b, gateway())] {
+        acquaint(&runtime, [known, (&c, at_c, node())]);
     }
     wait_for("a new peer", || [&a, &b, &c].iter().all(|links| connected(links) == 4));
     for (links, peer) in [(&a, 2), (&b, 1)] {
