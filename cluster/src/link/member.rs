@@ -39,7 +39,7 @@ impl Member {
         match message {
             PeerMsg::Region { input, .. } => speaker(input).is_none(),
             PeerMsg::Move(msg) => matches!(**msg, MoveMsg::Marked { .. }),
-            PeerMsg::Frames { .. } | PeerMsg::Notice { .. } => false,
+            PeerMsg::Frames { .. } | PeerMsg::Notice { .. } | PeerMsg::Busy { .. } => false,
             PeerMsg::Gone(_) | PeerMsg::Suspect(_) | PeerMsg::Ask { .. } | PeerMsg::Told { .. } => {
                 true
             }
