@@ -8,7 +8,6 @@ use purview::scene::Pos;
 use purview_client::{Client, join_at};
 use purview_cluster::config::Config;
 use purview_cluster::console::token_at;
-use purview_cluster::gateway::Tokens;
 use purview_cluster::http;
 use purview_cluster::local::{LocalCluster, Member, Parts};
 use tokio::runtime::{Builder, Runtime};
@@ -70,7 +69,7 @@ fn a_process_that_is_asked_to_end_is_not_ready() {
     wait_for(&runtime, node, 200, "true");
     // The client does not hang up by itself, since nobody reads what it hears.
     let _client = runtime.block_on(async {
-        let token = Tokens::dev().mint("somebody", None).unwrap();
+        let token = cluster.tokens().mint("somebody", Some(Duration::from_secs(3_600))).unwrap();
         let mut client = Client::connect(&cluster.url(0).unwrap(), &token).await.unwrap();
         client.join(join_at("field", Pos::ground(1_000, 1_000))).await.unwrap();
         client

@@ -98,7 +98,7 @@ fn a_server_that_is_not_there_is_one_error() {
     assert_says(&done, 1, &["ws://127.0.0.1:1/ does not let clients in", "refused"]);
     assert_eq!(done.stderr.lines().count(), 1, "{done:?}");
     let done = run(&["bots", "--connect", "http://127.0.0.1:1/", "--for", "1s"]);
-    assert_says(&done, 1, &["want ws://host:port/ or tcp://host:port"]);
+    assert_says(&done, 1, &["want ws://host:port/, wss://host:port/, tcp://host:port"]);
 }
 
 #[test]

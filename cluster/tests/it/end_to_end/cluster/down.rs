@@ -9,7 +9,6 @@ use purview::wire::ErrorCode;
 use purview::wire::client::Join;
 use purview_client::{Client, ClientError, join_at};
 use purview_cluster::config::Config;
-use purview_cluster::gateway::Tokens;
 use purview_cluster::local::{LocalCluster, Parts};
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -172,9 +171,8 @@ impl Trial {
     }
 }
 
-async fn join(url: &str, name: &str) -> Result<Pos, ClientError> {
-    let token = Tokens::dev().mint(name, None).unwrap();
-    let mut client = Client::connect(url, &token).await?;
+async fn join(url: &str, token: &str) -> Result<Pos, ClientError> {
+    let mut client = Client::connect(url, token).await?;
     let join = Join { pos: None, ..join_at("field", Pos::default()) };
     // The session goes on when it is refused.
     let joined = client.join(join).await?;
@@ -188,8 +186,9 @@ fn while_last_places_cannot_be_read_joins_are_busy_and_nobody_is_put_elsewhere()
     let url = trial.cluster.url(0).unwrap();
     let (place, name) = (Pos::ground(20_000, 10_000), "ann");
     let kept = "SELECT epoch, place FROM purview_players WHERE name = 'ann'";
+    let hour = Some(Duration::from_secs(3_600));
+    let token = trial.cluster.tokens().mint(name, hour).unwrap();
     let first = async {
-        let token = Tokens::dev().mint(name, None).unwrap();
         let mut client = Client::connect(&url, &token).await.unwrap();
         assert_eq!(client.join(join_at("field", place)).await.unwrap().pos, place);
         client
@@ -207,13 +206,13 @@ fn while_last_places_cannot_be_read_joins_are_busy_and_nobody_is_put_elsewhere()
         database
     });
     for _ in 0..3 {
-        let refused = trial.runtime.block_on(join(&url, name));
+        let refused = trial.runtime.block_on(join(&url, &token));
         let Err(ClientError::Refused(refused)) = refused else { panic!("{refused:?}") };
         assert_eq!(refused.code, ErrorCode::Busy, "{refused:?}");
         assert!(refused.detail.contains("join again"), "{refused:?}");
     }
     trial.runtime.block_on(locked.batch_execute("ROLLBACK")).unwrap();
-    let joined = trial.runtime.block_on(join(&url, name)).unwrap();
+    let joined = trial.runtime.block_on(join(&url, &token)).unwrap();
     assert_eq!(joined, place, "it comes to its last place");
     let after = trial.rows(kept);
     assert_eq!(after[0].get::<_, Vec<u8>>(1), before[0].get::<_, Vec<u8>>(1));
