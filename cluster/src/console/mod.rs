@@ -48,6 +48,8 @@ use purview::scene::{RegionId, SceneId};
 use tokio::sync::oneshot;
 
 use crate::config::ConsoleSettings;
+use crate::tls::server::ServerTls;
+use crate::tls::{self, TlsError};
 
 pub use access::{Access, AccessError, Denied, Scope, Shown, on_loopback, token_at, token_for};
 pub use api::paths;
@@ -137,6 +139,9 @@ pub enum ConsoleError {
     /// There is no token to ask for.
     #[error(transparent)]
     Access(#[from] AccessError),
+    /// Its certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The thread or its runtime cannot be made.
     #[error("console: cannot start its thread: {0}")]
     Thread(std::io::Error),
@@ -171,6 +176,9 @@ impl Console {
         let listener = listen(addr).map_err(|source| ConsoleError::Listen { addr, source })?;
         let addr = listener.local_addr().map_err(|source| ConsoleError::Listen { addr, source })?;
         let guards = (Access::new(addr, settings)?, Hosts::new(&settings.hosts));
+        let tls = settings.tls.as_ref().map(|files| ServerTls::load(tls::server::CONSOLE, files));
+        let tls = tls.transpose()?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -180,14 +188,14 @@ impl Console {
         std::thread::Builder::new()
             .name("console".into())
             .spawn(move || {
-                if let Err(e) = runtime.block_on(serve(state, guards, listener, stopped)) {
+                if let Err(e) = runtime.block_on(serve(state, guards, (listener, tls), stopped)) {
                     tracing::error!("the console ended: {e}");
                 }
                 runtime.shutdown_background();
                 drop(ended);
             })
             .map_err(ConsoleError::Thread)?;
-        tracing::info!("console on http://{addr}");
+        tracing::info!("console on {scheme}://{addr}");
         Ok(Console { addr, stop, done })
     }
 
@@ -214,14 +222,14 @@ fn listen(addr: SocketAddr) -> std::io::Result<std::net::TcpListener> {
 async fn serve(
     state: ConsoleState,
     (access, hosts): (Access, Hosts),
-    listener: std::net::TcpListener,
+    (listener, tls): (std::net::TcpListener, Option<ServerTls>),
     stopped: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let shared = Arc::new(api::Shared::new(state));
     let sampling = tokio::spawn(sampler::run(shared.clone()));
     let router = api::router(shared, access, hosts);
-    serve::serve(listener, router, async { drop(stopped.await) }).await;
+    serve::serve((listener, tls), router, async { drop(stopped.await) }).await;
     sampling.abort();
     Ok(())
 }

@@ -13,11 +13,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
 use crate::stop::CONSOLE;
+use crate::tls::server::ServerTls;
 
 /// Connections at once; further ones wait until one of these ends.
 const CONNECTIONS: usize = 256;
@@ -38,17 +40,25 @@ const AGAIN: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone, Copy)]
 pub struct Caller(pub SocketAddr);
 
-/// Serves until `stopped`; then requests under way may still end, for [`CONSOLE`] at most.
-pub async fn serve(listener: TcpListener, router: Router, stopped: impl Future<Output = ()>) {
+/// Serves until `stopped`, with `tls` by HTTPS alone; then requests under way may still end, for [`CONSOLE`] at
+/// most.
+pub async fn serve(
+    (listener, tls): (TcpListener, Option<ServerTls>),
+    router: Router,
+    stopped: impl Future<Output = ()>,
+) {
     let (stop, stopping) = watch::channel(());
     let permits = Arc::new(Semaphore::new(CONNECTIONS));
     let accepting = async {
         // It is never closed.
         while let Ok(permit) = permits.clone().acquire_owned().await {
             let (stream, from) = accept(&listener).await;
-            let (router, stopping) = (router.clone(), stopping.clone());
+            let (router, stopping, tls) = (router.clone(), stopping.clone(), tls.clone());
             tokio::spawn(async move {
-                answer(stream, from, router, stopping).await;
+                match tls {
+                    None => answer(stream, from, router, stopping).await,
+                    Some(tls) => answer_by_tls(stream, from, &tls, router, stopping).await,
+                }
                 drop(permit);
             });
         }
@@ -65,7 +75,7 @@ pub async fn serve(listener: TcpListener, router: Router, stopped: impl Future<O
     }
 }
 
-async fn accept(listener: &TcpListener) -> (tokio::net::TcpStream, SocketAddr) {
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,
@@ -74,6 +84,22 @@ async fn accept(listener: &TcpListener) -> (tokio::net::TcpStream, SocketAddr) {
                 tokio::time::sleep(AGAIN).await;
             }
         }
+    }
+}
+
+/// The same as [`answer`] after a handshake, which may take [`HEAD_LIMIT`].
+async fn answer_by_tls(
+    stream: TcpStream,
+    from: SocketAddr,
+    tls: &ServerTls,
+    router: Router,
+    stopping: watch::Receiver<()>,
+) {
+    let handshake = TlsAcceptor::from(tls.config()).accept(stream);
+    match tokio::time::timeout(HEAD_LIMIT, handshake).await {
+        Ok(Ok(stream)) => answer(stream, from, router, stopping).await,
+        Ok(Err(error)) => tracing::debug!(%from, %error, "a TLS handshake with the console failed"),
+        Err(_) => tracing::debug!(%from, "a TLS handshake with the console took too long"),
     }
 }
 

@@ -122,7 +122,7 @@ impl Link<'_> {
         };
         metrics.ended(closed.now_or_never().flatten().map(|code| amended(code, ticket)));
         tell(&session, FromSocket::Gone).await;
-        left.is_told();
+        left.forget();
         said
     }
 }
@@ -131,8 +131,8 @@ impl Link<'_> {
 struct Left<'a>(Option<&'a Addr<PlayerActor>>);
 
 impl Left<'_> {
-    /// It knows that its connection has ended.
-    fn is_told(mut self) {
+    /// The session knows that its connection has ended.
+    fn forget(mut self) {
         self.0 = None;
     }
 }

@@ -4,6 +4,7 @@
 pub mod browser;
 mod contract;
 mod guard;
+mod https;
 pub mod schema;
 mod schemathesis;
 mod world;
