@@ -21,7 +21,8 @@ use purview::actor::directory::Directory;
 use purview::wire::enquiry::{Answer, Question};
 use tokio::sync::watch;
 
-use super::{NodeError, Status, number};
+use super::beginning::number;
+use super::{NodeError, Status};
 use crate::engine::{Leases, View};
 use crate::link::Links;
 

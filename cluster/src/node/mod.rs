@@ -14,6 +14,7 @@
 //! the lease, is gone; and no tick begins unless the lease's [`crate::engine::Authority`] holds.
 
 mod background;
+mod beginning;
 mod clock_sync;
 pub mod command;
 pub mod down;
@@ -32,19 +33,19 @@ mod readiness;
 pub mod remap;
 mod residents;
 mod survey;
+mod surveyor;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, RwLock, Weak};
 use std::time::Duration;
 
 use actix::Arbiter;
-use bytes::Bytes;
 use futures::FutureExt;
 use purview::actor::address::SessionAddress;
 use purview::actor::directory::{Archive, Directory, FindSession, Process, Witness};
 use purview::actor::player::{Passes, TokenCheck};
-use purview::scene::{Epoch, SessionId};
+use purview::scene::SessionId;
 use purview::wire::enquiry::{Answer, Question};
 use purview::wire::peer::PEER_VERSION;
 use tokio::runtime::Runtime;
@@ -53,16 +54,13 @@ use tokio::sync::{oneshot, watch};
 
 use crate::archive::Shelf;
 use crate::config::{Config, ConfigErrors, PasswordError};
-use crate::console::{AskOthers, Console, ConsoleError, ConsoleState, Hosted, answer};
+use crate::console::{Console, ConsoleError, Hosted, answer};
 use crate::engine::etcd::{Etcd, EtcdOptions};
 use crate::engine::postgres::Postgres;
-use crate::engine::{
-    CheckpointError, Checkpoints, LeaseError, Leases, Membership, NodeInfo, Put, View,
-};
+use crate::engine::{CheckpointError, Checkpoints, LeaseError, Leases, Membership, NodeInfo, View};
 use crate::fauna;
 use crate::gateway::token::keys::KeysError;
-use crate::gateway::token::random_secret;
-use crate::gateway::{Doors, Gateway, GatewayError, GatewayMetrics, Tokens};
+use crate::gateway::{Doors, Gateway, GatewayError, Tokens};
 use crate::home::Home;
 use crate::link::{Dial, Identity, LinkError, Links, Offer};
 use crate::logins::Subjects;
@@ -72,14 +70,15 @@ use crate::stop;
 use crate::tls::{Tls, TlsError};
 
 use self::background::{Background, on};
-use self::clock_sync::{CLOCK, ClockStatus};
+use self::beginning::{count_on, populates, take_number, ticket_secret};
+use self::clock_sync::ClockStatus;
 use self::fence::LeaseFence;
 use self::keeper::{Keeper, Stores, Told};
 use self::maps::Maps;
-use self::past::Past;
 use self::planner::{OrderError, Orders};
 use self::readiness::Readiness;
 use self::residents::{Residents, Threads};
+use self::surveyor::{Surveyor, console_state};
 
 pub use self::survey::{ClusterSurvey, LaneLine, LeftOut, MapLine, NodeLine, RegionLine};
 
@@ -721,71 +720,6 @@ fn arbiters(config: &Config) -> Vec<Arbiter> {
     (0..threads).map(|_| Arbiter::new()).collect()
 }
 
-/// What the console needs to tell of the cluster.
-#[derive(Clone)]
-struct Surveyor {
-    name: String,
-    views: Arc<RwLock<View>>,
-    maps: Maps,
-    status: watch::Receiver<Status>,
-    links: Links,
-}
-
-impl Surveyor {
-    fn look(&self) -> ClusterSurvey {
-        let view = self.views.read().unwrap_or_else(PoisonError::into_inner);
-        let known = (&*view, &self.maps);
-        ClusterSurvey::new(&self.name, known, &self.status.borrow(), &self.links)
-    }
-
-    /// Asks all others that have regions, at once.
-    fn others(&self) -> AskOthers {
-        let Surveyor { views, links, .. } = self.clone();
-        Box::new(move |question| {
-            let others: Vec<(String, u64)> = {
-                let view = views.read().unwrap_or_else(PoisonError::into_inner);
-                let others = view.nodes.values().filter(|node| node.regions);
-                let others = others.filter(|node| node.process != links.process());
-                others.map(|node| (node.name.clone(), node.process)).collect()
-            };
-            let links = links.clone();
-            let asked = others.into_iter().map(move |(name, process)| {
-                let links = links.clone();
-                let question = question.clone();
-                async move { (name, links.ask(process, question).await) }
-            });
-            futures::future::join_all(asked).boxed()
-        })
-    }
-}
-
-fn console_state(
-    directory: &Arc<Directory>,
-    regions: Hosted,
-    gateway: Option<Arc<GatewayMetrics>>,
-    (shelf, places, clock): (Option<Arc<Shelf>>, Option<Arc<PlaceBook>>, Arc<ClockStatus>),
-    (survey, orders): (Surveyor, Orders),
-) -> ConsoleState {
-    let (node, also, others) = (survey.name.clone(), survey.clone(), survey.others());
-    ConsoleState {
-        directory: directory.clone(),
-        regions,
-        extra_metrics: vec![
-            Box::new(move |text| gateway.iter().for_each(|metrics| metrics.write(text))),
-            Box::new(move |text| shelf.iter().for_each(|shelf| shelf.write_metrics(text))),
-            Box::new(move |text| places.iter().for_each(|places| places.write_metrics(text))),
-            Box::new(move |text| clock.write_metrics(text)),
-            Box::new(move |text| survey.look().write_metrics(text)),
-        ],
-        node,
-        // The survey is plain data.
-        orders: Some(orders),
-        cluster: Some(Box::new(move || serde_json::to_value(also.look()).unwrap_or_default())),
-        others: Some(others),
-        readiness: None,
-    }
-}
-
 fn node_info(config: &Config, roles: Roles, number: u64, listens: SocketAddr) -> NodeInfo {
     let own = &config.cluster;
     let address =
@@ -804,64 +738,4 @@ fn node_info(config: &Config, roles: Roles, number: u64, listens: SocketAddr) ->
         capacity: own.capacity,
         protocol: PEER_VERSION.into(),
     }
-}
-
-/// A store that knows nothing yet counts on from where checkpoints end.
-async fn count_on(
-    store: &dyn Leases,
-    checkpoints: Option<&dyn Checkpoints>,
-    tick_ms: u32,
-    now: Duration,
-) -> Result<(), NodeError> {
-    let knows = store.get(PROCESSES).await?.is_some() && store.get(CLOCK).await?.is_some();
-    let Some(checkpoints) = checkpoints.filter(|_| !knows) else { return Ok(()) };
-    let past = Past::of(checkpoints, tick_ms).await?;
-    let began = now.saturating_sub(past.clock).as_millis();
-    // Whoever asks first decides.
-    store.get_or_create(PROCESSES, Bytes::from(past.number.to_string())).await?;
-    store.get_or_create(CLOCK, Bytes::from(began.to_string())).await?;
-    Ok(())
-}
-
-/// Whether the process of this number is to make the fauna of the cluster: the first one where nothing lives yet.
-async fn populates(
-    store: &dyn Leases,
-    checkpoints: Option<&dyn Checkpoints>,
-    number: u64,
-) -> Result<bool, NodeError> {
-    if let Some(checkpoints) = checkpoints
-        && checkpoints.highest_epoch().await? > Epoch(0)
-    {
-        return Ok(false);
-    }
-    let own = Bytes::from(number.to_string());
-    Ok(store.get_or_create(FAUNA, own.clone()).await?.data == own)
-}
-
-/// The secret by which all processes of the cluster sign tickets that have no other.
-async fn ticket_secret(store: &dyn Leases) -> Result<Bytes, NodeError> {
-    let mine = random_secret()?;
-    Ok(store.get_or_create(TICKETS, mine.into()).await?.data)
-}
-
-/// A number that no process of the cluster had before.
-async fn take_number(store: &dyn Leases) -> Result<u64, NodeError> {
-    loop {
-        let now = store.get_or_create(PROCESSES, Bytes::from_static(b"0")).await?;
-        let last = number(PROCESSES, &now.data, "the number of the last process, below 2097151")?;
-        let next = last.saturating_add(1);
-        if next >= MAX_PROCESSES {
-            let found = last.to_string();
-            return Err(NodeError::Value { key: PROCESSES, found, want: "a number below 2097151" });
-        }
-        let data = Bytes::from(next.to_string());
-        if let Put::Done { .. } = store.put_if(PROCESSES, Some(now.revision), data).await? {
-            return Ok(next);
-        }
-    }
-}
-
-fn number(key: &'static str, data: &[u8], want: &'static str) -> Result<u64, NodeError> {
-    let text = String::from_utf8_lossy(data).into_owned();
-    text.parse().map_err(|_| NodeError::Value { key, found: text, want })
 }

@@ -46,10 +46,10 @@ pub struct ClusterSurvey {
     #[serde(default)]
     pub left_out: LeftOut,
     /// Messages, and their bytes, that wait for regions of this process whose mailboxes are full.
-    #[serde(skip)]
+    #[serde(default)]
     pub backlog: (usize, usize),
     /// Messages that were to be kept for regions without an address and found no room.
-    #[serde(skip)]
+    #[serde(default)]
     pub kept_lost: u64,
 }
 
@@ -66,10 +66,10 @@ pub struct LeftOut {
     /// Not understood.
     pub malformed: u64,
     /// With an epoch that cannot be true.
-    #[serde(skip)]
+    #[serde(default)]
     pub implausible: u64,
     /// Of regions that move, for which there was no room.
-    #[serde(skip)]
+    #[serde(default)]
     pub moves_refused: u64,
 }
 

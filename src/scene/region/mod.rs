@@ -378,10 +378,8 @@ impl Region {
             return self.inbox.push(input);
         }
         self.counts.inputs_refused += 1;
-        if self.counts.inputs_refused.is_power_of_two() {
-            let refused = self.counts.inputs_refused;
-            tracing::warn!(region = %self.id, refused, "too many inputs wait for the next tick");
-        }
+        let refused = self.counts.inputs_refused;
+        crate::log_limited!(at self.log_ms(); warn, region = %self.id, refused, "too many inputs wait for the next tick");
     }
 
     /// Hands nobody over to a region for now, or again: too much waits for it.

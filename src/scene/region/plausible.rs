@@ -190,7 +190,7 @@ impl Region {
         self.counts.implausible += 1;
         if self.implausible_at != Some(self.tick) {
             self.implausible_at = Some(self.tick);
-            tracing::warn!(region = %self.id, %why, "a message that cannot be true is refused");
+            crate::log_limited!(at self.log_ms(); warn, region = %self.id, %why, "a message that cannot be true is refused");
         }
         false
     }
