@@ -472,7 +472,9 @@ mod tests {
             summary(Path::new("a.toml"), &config).unwrap(),
             "a.toml: in order, a tick every 100 ms\n\
              scene \"meadow\": 2048 m x 2048 m; 4 region(s) of 2 x 2 lands of 512 m; Patches, range \
-             96 m; band 139 m; moves judged; 4 line(s) of 2000 players\n"
+             96 m; band 139 m; moves judged; 4 line(s) of 2000 players\n\
+             asked to end, a process ends within 56 s (order 4 s + drain 30 s + gateway 5 s + flush \
+             5 s + console 2 s + leave 10 s); it is killed after 60 s (server.grace)\n"
         );
         assert_eq!(summary_json(&config).unwrap()["scenes"][0]["regions"], 4);
     }

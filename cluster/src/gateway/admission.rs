@@ -133,7 +133,10 @@ impl Admission {
     fn is_exempt(&self, source: Source) -> bool {
         match source {
             Source::Nowhere => true,
-            Source::Net(addr) => self.limits.exempt.iter().any(|net| net.contains(&addr)),
+            Source::Net(addr) => self.limits.exempt.iter().any(|net| {
+                // A network that is narrower than what counts as one address exempts all of that.
+                net.contains(&addr) || Source::of(Some(net.network())) == source
+            }),
         }
     }
 
@@ -416,6 +419,8 @@ mod tests {
         assert!(same("10.0.0.1", "::ffff:10.0.0.1") && !same("10.0.0.1", "10.0.0.2"));
         let admission = Admission::new(AddressLimits::default(), 1, 1, Arc::default());
         let exempt = |addr| admission.is_exempt(Source::of(ip(addr)));
-        assert!(exempt("127.0.0.9") && exempt("::1") && !exempt("10.0.0.1") && !exempt("::2"));
+        assert!(
+            exempt("127.0.0.9") && exempt("::1") && !exempt("10.0.0.1") && !exempt("2001:db8::1")
+        );
     }
 }

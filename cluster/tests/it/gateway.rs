@@ -114,7 +114,7 @@ async fn a_join_of_a_full_scene_is_refused() {
     client.say(world.hello()).await;
     client.say(join(None)).await;
     assert_eq!(refused(&mut client).await.code, ErrorCode::NoRoom);
-    client.say(join(Some(9))).await;
+    client.say(join(Some(3))).await;
     client.hear_until(|msg| matches!(msg, ServerMsg::Joined(_)).then_some(())).await;
 }
 
