@@ -7,10 +7,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::api::{ApiError, Shared};
 use super::orders::{Answer, Ordered, answer, read};
+use super::whole::whole;
 use crate::node::logins::is_subject;
 use crate::node::planner::OrderError;
 
@@ -21,8 +22,14 @@ pub struct KickOrder {
     /// Whom their tokens name.
     pub subject: String,
     /// For how long none may begin, milliseconds; 0: one may at once; absent: an earlier bar stays as it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole_or_null", skip_serializing_if = "Option::is_none")]
     pub for_ms: Option<u64>,
+}
+
+fn whole_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    #[derive(Deserialize)]
+    struct Whole(#[serde(deserialize_with = "whole")] u64);
+    Ok(Option::<Whole>::deserialize(from)?.map(|Whole(ms)| ms))
 }
 
 /// `POST /api/kick`.

@@ -85,11 +85,12 @@ pub(super) fn answer(done: Result<(), OrderError>) -> Answer {
     let status = match &done {
         Ok(()) => return Ok((StatusCode::ACCEPTED, Json(Ordered { ordered: true }))),
         Err(OrderError::Store(_)) => StatusCode::SERVICE_UNAVAILABLE,
-        Err(OrderError::NoNode(..) | OrderError::NoRegion(_)) => StatusCode::NOT_FOUND,
+        Err(OrderError::NoNode(..) | OrderError::NoRegion(_) | OrderError::NoSubject(_)) => {
+            StatusCode::NOT_FOUND
+        }
         Err(OrderError::OnlyNode(_) | OrderError::NotDown(_) | OrderError::TooManyKicks(_)) => {
             StatusCode::CONFLICT
         }
-        Err(OrderError::NoSubject(_)) => StatusCode::UNPROCESSABLE_ENTITY,
     };
     let error = done.err().map(|error| error.to_string()).unwrap_or_default();
     Err(ApiError::new(
