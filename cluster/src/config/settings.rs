@@ -207,7 +207,7 @@ pub struct TokenSettings {
     pub secret_file: Option<PathBuf>,
     /// File with a JSON Web Key Set by which tokens are checked.
     pub keys_file: Option<PathBuf>,
-    /// Who must have issued a token; `None`: whoever.
+    /// The issuer that a token must name; `None`: any.
     pub issuer: Option<String>,
     /// For whom a token must be; `None`: whomever.
     pub audience: Option<String>,

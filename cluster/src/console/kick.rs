@@ -19,7 +19,7 @@ use crate::node::planner::OrderError;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KickOrder {
-    /// Whom their tokens name.
+    /// The subject that their tokens name.
     pub subject: String,
     /// For how long none may begin, milliseconds; 0: one may at once; absent: an earlier bar stays as it is.
     #[serde(default, deserialize_with = "whole_or_null", skip_serializing_if = "Option::is_none")]
