@@ -209,7 +209,7 @@ pub struct TokenSettings {
     pub keys_file: Option<PathBuf>,
     /// The issuer that a token must name; `None`: any.
     pub issuer: Option<String>,
-    /// For whom a token must be; `None`: whomever.
+    /// The audience that a token must name; `None`: any.
     pub audience: Option<String>,
     /// Whether a token may lack the time when it expires.
     pub may_last: bool,

@@ -1,5 +1,5 @@
-//! The console's connections: how many there may be, and how long each may take. Whoever says nothing, or says
-//! it slowly, is hung up on and keeps nobody else out.
+//! The console's connections: how many there may be, and how long each may take. A caller that sends nothing, or sends
+//! slowly, is disconnected and keeps no other caller out.
 
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
