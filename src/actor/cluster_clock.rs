@@ -77,12 +77,13 @@ impl ClusterClock {
 
     /// The cluster's time.
     pub fn now(&self) -> Duration {
-        Duration::from_nanos(self.line().time_at(nanos(self.machine())))
+        let (line, since) = self.line();
+        Duration::from_nanos(line.time_at(since))
     }
 
     /// When it is `time` by this clock, as its rate is now.
     pub fn when(&self, time: Duration) -> Instant {
-        self.origin + Duration::from_nanos(self.line().when(nanos(time)))
+        self.origin + Duration::from_nanos(self.line().0.when(nanos(time)))
     }
 
     /// How much faster than the machine's clock it goes, millionths.
@@ -106,16 +107,18 @@ impl ClusterClock {
 
     fn change(&self, to: impl FnOnce(Line, u64) -> Line) {
         let _one = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = to(self.line(), nanos(self.machine()));
+        let (line, _) = self.line();
+        // Nobody reads a time by the old line after this one, so the new line must begin after it.
         self.version.fetch_add(1, Ordering::SeqCst);
+        let line = to(line, nanos(self.machine()));
         self.at.store(line.at, Ordering::SeqCst);
         self.time.store(line.time, Ordering::SeqCst);
         self.ppm.store(line.ppm, Ordering::SeqCst);
         self.version.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// As it was between two changes.
-    fn line(&self) -> Line {
+    /// The line between two changes, and nanoseconds since `origin` at a moment when it held.
+    fn line(&self) -> (Line, u64) {
         loop {
             let before = self.version.load(Ordering::SeqCst);
             let line = Line {
@@ -123,8 +126,9 @@ impl ClusterClock {
                 time: self.time.load(Ordering::SeqCst),
                 ppm: self.ppm.load(Ordering::SeqCst),
             };
+            let since = nanos(self.machine());
             if before.is_multiple_of(2) && self.version.load(Ordering::SeqCst) == before {
-                return line;
+                return (line, since);
             }
             std::hint::spin_loop();
         }
@@ -169,8 +173,8 @@ mod tests {
             for ms in [100, 250, 99_999] {
                 let due = clock.now() + Duration::from_millis(ms);
                 let at = nanos(clock.when(due) - clock.origin);
-                assert!(clock.line().time_at(at) >= nanos(due), "{ppm} {ms}");
-                assert!(clock.line().time_at(at - 2) < nanos(due), "{ppm} {ms}");
+                assert!(clock.line().0.time_at(at) >= nanos(due), "{ppm} {ms}");
+                assert!(clock.line().0.time_at(at - 2) < nanos(due), "{ppm} {ms}");
             }
             sleep(Duration::from_millis(333)).await;
         }
