@@ -1,6 +1,6 @@
 //! Purview: a seamless scene cluster for massively multiplayer worlds.
 //!
-//! This crate is the scene and its actors; `purview-cluster` makes a server of it. Directions of
+//! This crate is the scene and its actors; `purview-server` makes a server of it. Directions of
 //! import, which a test checks: [`scene`] imports nothing of ours, [`wire`] imports `scene`,
 //! [`actor`] imports both.
 

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use purview_cluster::link::fuzzing;
+use purview_server::peer::fuzzing;
 
 fuzz_target!(|bytes: &[u8]| {
     fuzzing::hello(bytes);

@@ -16,7 +16,7 @@ const LINES: [&str; 4] = ["tracing::warn!", "tracing::error!", "warn!", "error!"
 const LIMITED: &str =
     "what can repeat with every message is logged at most once a second: log_limited!";
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     Rule {
         folder: "src/scene",
         forbidden: &["crate::wire", "crate::actor", "crate::{", "use crate::*"],
@@ -53,18 +53,27 @@ const RULES: [Rule; 9] = [
     },
     Rule {
         folder: "src",
-        forbidden: &["purview_cluster", "purview_client"],
+        forbidden: &["purview_server", "purview_lab", "purview_cli", "purview_client"],
         why: "nothing imports cluster, and the library does not import its client",
     },
     Rule {
         folder: "clients/rust/src",
-        forbidden: &["purview_cluster", "purview::actor", "actix"],
+        forbidden: &["purview_server", "purview_lab", "purview::actor", "actix"],
         why: "a client needs the scene's words and the wire, no more",
     },
     Rule { folder: "src/scene", forbidden: &LINES, why: LIMITED },
     Rule { folder: "src/wire", forbidden: &LINES, why: LIMITED },
     Rule { folder: "src/actor", forbidden: &LINES, why: LIMITED },
-    Rule { folder: "cluster/src", forbidden: &["fantoccini"], why: "browsers are for tests" },
+    Rule {
+        folder: "cluster/server/src",
+        forbidden: &["purview_lab", "purview_cli", "clap", "fantoccini"],
+        why: "the server is production code: no tools, no command line, no browser",
+    },
+    Rule {
+        folder: "cluster/lab/src",
+        forbidden: &["purview_cli", "fantoccini"],
+        why: "tools are called by the command line and do not call it",
+    },
 ];
 
 /// The forbidden words that the code names, with line numbers. Comments and the tests at the end
@@ -109,10 +118,14 @@ fn imports_go_only_in_the_directions_of_the_design() {
 #[test]
 fn a_manifest_takes_no_dependency_against_the_direction() {
     let manifest = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
-    assert!(!manifest("clients/rust/Cargo.toml").contains("purview-cluster"));
+    let client = manifest("clients/rust/Cargo.toml");
+    assert!(!client.contains("purview-server") && !client.contains("purview-lab"));
+    let server = manifest("cluster/server/Cargo.toml");
+    let server = &server[..server.find("[dev-dependencies]").unwrap()];
+    assert!(!server.contains("purview-lab") && !server.contains("test-util"));
     let library = manifest("Cargo.toml");
     let library = &library[library.find("[dependencies]").unwrap()..];
-    assert!(!library[..library.find("[profile").unwrap()].contains("purview-c"));
+    assert!(!library[..library.find("[profile").unwrap()].contains("purview-"));
 }
 
 #[test]

@@ -1,0 +1,211 @@
+//! The `purview` command: what it understands, and how it says that something went wrong.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use purview_server::config::ConfigErrors;
+
+use crate::commands::backup::{BackupArgs, RestoreArgs, run_backup, run_restore};
+use crate::commands::certs::{CertsArgs, run_certs};
+use crate::commands::check::{CheckArgs, check};
+use crate::commands::config::{ConfigArgs, config};
+use crate::commands::ctl::{self, CtlCommand};
+use crate::commands::node::{GatewayArgs, NodeArgs, run_gateway, run_node};
+use crate::commands::token::{TokenArgs, run_token};
+#[cfg(feature = "lab")]
+use crate::{
+    args::Engine,
+    commands::bench::{self, BenchCommand},
+    commands::bots::{BotsArgs, run_bots, run_trial},
+    commands::dev::{self, DevArgs},
+    commands::replay::{ReplayArgs, run_replay},
+    commands::sim::{SimArgs, run_sim},
+};
+#[cfg(feature = "lab")]
+use purview_lab::load::bots::Pattern;
+
+/// A seamless scene cluster for massively multiplayer worlds.
+#[derive(Debug, Parser)]
+#[command(
+    name = "purview",
+    version,
+    after_help = "Examples:\n  \
+        purview dev\n  \
+        purview replay crowd.csv.gz --speed 20\n  \
+        purview check deploy/dev.toml\n  \
+        purview config --set tick=50ms > purview.toml\n  \
+        purview ctl why 17 42\n\n\
+        Exit codes: 0 done, 1 failed, 2 not understood; a command that has more says so."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the command can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Validate a configuration file and tell everything that is wrong with it.
+    Check(CheckArgs),
+    /// Print the whole configuration in force as TOML, each key explained.
+    Config(ConfigArgs),
+    /// Run everything in one process, with bots that walk and a console to watch them.
+    #[cfg(feature = "lab")]
+    Dev(Box<DevArgs>),
+    /// Run one process of a cluster that owns regions.
+    Node(NodeArgs),
+    /// Run one process of a cluster that holds clients' sessions.
+    Gateway(GatewayArgs),
+    /// Write everything that is kept to one file.
+    Backup(BackupArgs),
+    /// Put everything of such a file back.
+    Restore(RestoreArgs),
+    /// Make an authority and certificates, to develop with.
+    Certs(CertsArgs),
+    /// Sign a token that lets a client in.
+    Token(TokenArgs),
+    /// Replay a recording through real clients and judge what every one of them is shown.
+    #[cfg(feature = "lab")]
+    Replay(ReplayArgs),
+    /// Load a server with bots and judge what every one of them is shown.
+    #[cfg(feature = "lab")]
+    Bots(BotsArgs),
+    /// Simulate a cluster in one thread, break it on purpose, and judge what becomes of it.
+    #[cfg(feature = "lab")]
+    Sim(SimArgs),
+    /// Measure what the scene costs, and what its view lists are worth.
+    #[cfg(feature = "lab")]
+    #[command(subcommand)]
+    Bench(BenchCommand),
+    /// Ask a running server.
+    #[command(subcommand)]
+    Ctl(CtlCommand),
+}
+
+/// Why a command did not do what it should.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The command line asks for something that does not fit together. Nothing was done.
+    #[cfg(feature = "lab")]
+    #[error("{0}")]
+    Usage(String),
+    /// The configuration is wrong. Nothing was done.
+    #[error("{0}")]
+    Config(#[from] ConfigErrors),
+    /// The command ran, and its own output has told already why it ends with this exit code.
+    #[error("")]
+    Told(u8),
+    /// Something else went wrong on the way.
+    #[error("{}", chain(.0))]
+    Failed(#[from] anyhow::Error),
+}
+
+impl CliError {
+    /// The exit code: 2 for what was not understood, 1 for what failed, or the command's own.
+    pub fn code(&self) -> u8 {
+        match self {
+            #[cfg(feature = "lab")]
+            CliError::Usage(_) => 2,
+            CliError::Told(code) => *code,
+            CliError::Config(_) | CliError::Failed(_) => 1,
+        }
+    }
+}
+
+/// An error and its causes, each that the text before does not end with already.
+fn chain(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| {
+        match text.ends_with(&cause) {
+            true => text,
+            false if text.is_empty() => cause,
+            false => format!("{text}: {cause}"),
+        }
+    })
+}
+
+/// Runs a command line to its end.
+pub fn run(cli: Cli) -> ExitCode {
+    let done = match cli.command {
+        Command::Check(args) => check(&args),
+        Command::Config(args) => config(&args),
+        #[cfg(feature = "lab")]
+        Command::Dev(args) if args.tls && args.engine == Engine::Embedded => {
+            Err(CliError::Usage("--tls is between processes: it wants --engine etcd".into()))
+        }
+        #[cfg(feature = "lab")]
+        Command::Dev(args) => ended(dev::dev(&args)),
+        Command::Node(args) => ended(run_node(&args)),
+        Command::Gateway(args) => ended(run_gateway(&args)),
+        Command::Backup(args) => ended(run_backup(&args)),
+        Command::Restore(args) => ended(run_restore(&args)),
+        Command::Certs(args) => ended(run_certs(&args)),
+        Command::Token(args) => ended(run_token(&args)),
+        #[cfg(feature = "lab")]
+        Command::Replay(args) => ended(run_replay(&args)),
+        #[cfg(feature = "lab")]
+        Command::Bots(args) if args.pattern == Pattern::Cheat => ended(run_trial(&args)),
+        #[cfg(feature = "lab")]
+        Command::Bots(args) => match &args.connect {
+            Some(url) => ended(run_bots(&args, url)),
+            None => Err(CliError::Usage(
+                "bots want a server: --connect <URL>, for example ws://localhost:7000/".into(),
+            )),
+        },
+        #[cfg(feature = "lab")]
+        Command::Sim(args) => ended(run_sim(&args)),
+        #[cfg(feature = "lab")]
+        Command::Bench(command) => ended(bench::run(&command)),
+        Command::Ctl(command) => ended(ctl::run(&command)),
+    };
+    let Err(error) = done else { return ExitCode::SUCCESS };
+    for line in error.to_string().lines() {
+        eprintln!("error: {line}");
+    }
+    ExitCode::from(error.code())
+}
+
+/// How a command ended that printed its own result and says whether it was good.
+fn ended(code: anyhow::Result<u8>) -> Result<(), CliError> {
+    match code {
+        Ok(0) => Ok(()),
+        Ok(code) => Err(CliError::Told(code)),
+        // Everything that is wrong with a configuration stands on a line of its own.
+        Err(e) => Err(e.downcast::<ConfigErrors>().map_or_else(CliError::Failed, CliError::Config)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_set_without_a_value_is_a_usage_error_with_an_example() {
+        let error = Cli::try_parse_from(["purview", "config", "--set", "tick"]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("for example gateway.ws=127.0.0.1:0"), "{error}");
+    }
+
+    #[test]
+    fn scene_and_file_are_other_names_of_config() {
+        for flag in ["--config", "--scene", "--file"] {
+            let cli = Cli::try_parse_from(["purview", "config", flag, "a.toml"]).unwrap();
+            let Command::Config(args) = cli.command else { panic!("{flag}") };
+            assert_eq!(args.common.file, Some("a.toml".into()));
+        }
+    }
+
+    #[test]
+    fn the_log_flag_overrides_the_level() {
+        let cli = Cli::try_parse_from(["purview", "config", "--log", "debug"]).unwrap();
+        let Command::Config(args) = cli.command else { panic!("not config") };
+        assert_eq!(args.common.load().unwrap().log.level, "debug");
+    }
+}

@@ -1,0 +1,235 @@
+//! `purview backup` and `purview restore`.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use crate::args::CommonArgs;
+use purview_server::backup::file::About;
+use purview_server::backup::{Contents, back_up, look_through, restore};
+use purview_server::config::Config;
+use purview_server::node::stores;
+use purview_server::storage::checkpoints::redb::{FILE, Redb};
+use purview_server::storage::{Checkpoints, Event, LeaseError, Leases};
+use purview_server::tls::Tls;
+
+/// Where everything is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// In `server.data_dir`, by a single server.
+    Redb,
+    /// In `cluster.postgres`, by a cluster.
+    Postgres,
+}
+
+/// `purview backup`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview backup monday.purview --config purview.toml\n  \
+    purview backup monday.purview --set server.data_dir=data\n\n\
+    Writes checkpoints, last positions and changed layouts to one file with checksums, which it makes. A \
+    cluster may run meanwhile; a single server must not: it has its file to itself. Exits with 0, or with \
+    1 and without a file.")]
+pub struct BackupArgs {
+    /// The file; it must not be there yet.
+    #[arg(value_name = "FILE")]
+    pub backup: PathBuf,
+    /// File, overrides and log level.
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// Where everything is kept, if the configuration names both.
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<Kind>,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `purview restore`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview restore monday.purview --config purview.toml\n  \
+    purview restore monday.purview --set server.data_dir=data --force\n  \
+    purview restore monday.purview --check\n\n\
+    Stop every process first. The whole file is checked before anything changes. A cluster's keys in etcd \
+    are removed, since they are of another time: the cluster begins again from the checkpoints. Exits with \
+    0, or with 1 and the reason.")]
+pub struct RestoreArgs {
+    /// The file.
+    #[arg(value_name = "FILE")]
+    pub backup: PathBuf,
+    /// File, overrides and log level.
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// Where everything is to be kept, if the configuration names both.
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<Kind>,
+    /// Erase what the store holds now.
+    #[arg(long)]
+    pub force: bool,
+    /// Check the file and change nothing.
+    #[arg(long)]
+    pub check: bool,
+    /// Leave etcd as it is: it is new, or out of reach.
+    #[arg(long)]
+    pub skip_etcd: bool,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What is kept, and where.
+struct Opened {
+    store: Arc<dyn Checkpoints>,
+    kind: Kind,
+    cluster: String,
+    tls: Option<Tls>,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Kind::Redb => "redb",
+            Kind::Postgres => "postgres",
+        }
+    }
+
+    /// The one that the configuration names.
+    fn of(config: &Config, asked: Option<Kind>) -> anyhow::Result<Kind> {
+        let has_redb = config.server.data_dir.is_some();
+        let has_postgres = config.cluster.postgres != "off";
+        match (asked, has_redb, has_postgres) {
+            (Some(Kind::Redb), false, _) => bail!("server.data_dir names no folder"),
+            (Some(Kind::Postgres), _, false) => bail!("cluster.postgres is \"off\""),
+            (Some(kind), ..) => Ok(kind),
+            (None, true, true) => bail!(
+                "the configuration names server.data_dir and cluster.postgres: say which by --store redb or \
+                 --store postgres"
+            ),
+            (None, true, false) => Ok(Kind::Redb),
+            (None, false, true) => Ok(Kind::Postgres),
+            (None, false, false) => bail!(
+                "the configuration keeps nothing: server.data_dir is not set, and cluster.postgres is \"off\""
+            ),
+        }
+    }
+
+    async fn open(self, config: &Config) -> anyhow::Result<Opened> {
+        let cluster = config.cluster.name.clone();
+        let opened = |store, tls| Opened { store, kind: self, cluster, tls };
+        match (self, &config.server.data_dir) {
+            (Kind::Redb, Some(folder)) => {
+                let folder = folder.clone();
+                let store = tokio::task::spawn_blocking(move || Redb::open(&folder)).await??;
+                Ok(opened(Arc::new(store), None))
+            }
+            (Kind::Redb, None) => bail!("server.data_dir names no folder"),
+            (Kind::Postgres, _) => {
+                let tls = stores::certificates(config)?;
+                let store = stores::postgres(config, tls.as_ref()).await?;
+                Ok(opened(store.context("cluster.postgres is \"off\"")?, tls))
+            }
+        }
+    }
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all().build().context("cannot start a runtime")
+}
+
+/// Runs `purview backup` to its end.
+///
+/// # Errors
+/// Why there is no backup.
+pub fn run_backup(args: &BackupArgs) -> anyhow::Result<u8> {
+    let config = args.common.load()?;
+    let _logs = purview_server::logs::init(&config.log)?;
+    let kind = Kind::of(&config, args.store)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    if let (Kind::Redb, Some(folder)) = (kind, &config.server.data_dir)
+        && !folder.join(FILE).exists()
+    {
+        bail!(
+            "{}: there is no such file, so there is nothing to back up",
+            folder.join(FILE).display()
+        );
+    }
+    let contents = runtime()?.block_on(async {
+        let opened = kind.open(&config).await?;
+        let of = (opened.cluster.as_str(), kind.word());
+        anyhow::Ok(back_up(&*opened.store, of, now, &args.backup).await?)
+    })?;
+    let file = args.backup.display();
+    say(args.json, &format!("{file}: {contents}"), None, contents)
+}
+
+/// Runs `purview restore` to its end.
+///
+/// # Errors
+/// Why nothing was restored, or not all.
+pub fn run_restore(args: &RestoreArgs) -> anyhow::Result<u8> {
+    let file = args.backup.display();
+    let (about, contents) = look_through(&args.backup)?;
+    if args.check {
+        let text = format!("{file}: sound, of {}: {contents}", what(&about));
+        return say(args.json, &text, Some(&about), contents);
+    }
+    let config = args.common.load()?;
+    let _logs = purview_server::logs::init(&config.log)?;
+    let kind = Kind::of(&config, args.store)?;
+    let contents = runtime()?.block_on(async {
+        let opened = kind.open(&config).await?;
+        if opened.kind == Kind::Postgres && !args.skip_etcd {
+            let etcd = stores::etcd(&config, opened.tls.as_ref(), Some(&*opened.store)).await?;
+            let present = members(&etcd).await?;
+            if !present.is_empty() {
+                bail!(
+                    "these processes are members of the cluster: {}; stop them",
+                    present.join(", ")
+                );
+            }
+            let restored = restore(&*opened.store, &args.backup, args.force).await?;
+            // Last: a restore that fails leaves it as it was.
+            etcd.forget().await?;
+            return Ok(restored);
+        }
+        Ok(restore(&*opened.store, &args.backup, args.force).await?)
+    })?;
+    say(args.json, &format!("restored {}: {contents}", what(&about)), Some(&about), contents)
+}
+
+/// The names of the processes that are members.
+async fn members(store: &dyn Leases) -> anyhow::Result<Vec<String>> {
+    let mut watch = store.watch();
+    loop {
+        match watch.next().await.context("etcd tells who is a member")? {
+            Ok(Event::Snapshot(view)) => {
+                return Ok(view.nodes.values().map(|node| node.name.clone()).collect());
+            }
+            Ok(Event::Change(_)) => {}
+            // It is told by its key, and is no member.
+            Err(LeaseError::BadData { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn what(about: &About) -> String {
+    format!("cluster {:?} ({}) at {} s since 1970", about.cluster, about.store, about.unix_s)
+}
+
+fn say(json: bool, text: &str, about: Option<&About>, contents: Contents) -> anyhow::Result<u8> {
+    let mut out = std::io::stdout().lock();
+    match json {
+        true => writeln!(out, "{}", json!({ "about": about, "contents": contents }))?,
+        false => writeln!(out, "{text}")?,
+    }
+    out.flush()?;
+    Ok(0)
+}

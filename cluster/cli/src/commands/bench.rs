@@ -1,0 +1,73 @@
+//! `purview bench`: measures.
+
+use std::io::{IsTerminal, Write};
+
+use clap::Subcommand;
+use purview_lab::bench::cluster::{self, BenchClusterArgs};
+use purview_lab::bench::scene::{BenchSceneArgs, bench_scene};
+use purview_lab::bench::views::{BenchViewsArgs, bench_views};
+
+/// What can be measured.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Players who all walk, one region on one core, frames to a counting sink.
+    Scene(BenchSceneArgs),
+    /// View lists beside those of the classic heuristic, on the same crowds.
+    Views(BenchViewsArgs),
+    /// What players notice when regions move and nodes end, and what more nodes cost.
+    Cluster(BenchClusterArgs),
+}
+
+/// Runs `purview bench` to its end; the exit code says whether the result is sound.
+///
+/// # Errors
+/// The figures asked for make no legal scene, or a page cannot be written.
+pub fn run(command: &BenchCommand) -> anyhow::Result<u8> {
+    match command {
+        BenchCommand::Scene(args) => run_bench_scene(args),
+        BenchCommand::Views(args) => run_bench_views(args),
+        BenchCommand::Cluster(args) => cluster::run(args),
+    }
+}
+
+/// Runs `purview bench scene` to its end; the exit code says whether what was due was delivered.
+///
+/// # Errors
+/// The figures asked for make no legal scene.
+fn run_bench_scene(args: &BenchSceneArgs) -> anyhow::Result<u8> {
+    let tty = std::io::stderr().is_terminal();
+    let mut shown = 0;
+    let result = bench_scene(args, &mut |done, of| {
+        let percent = done * 100 / of;
+        if tty && percent > shown {
+            shown = percent;
+            eprint!("\r{percent} %");
+        }
+    })?;
+    if tty {
+        eprintln!();
+    }
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => writeln!(out, "{}", serde_json::to_string(&result)?)?,
+        false => result.print(&mut out)?,
+    }
+    Ok(u8::from(!result.is_exact()))
+}
+
+/// Runs `purview bench views` to its end; the exit code says whether the lists were sound.
+///
+/// # Errors
+/// The figures asked for make no legal scene, or a page cannot be written.
+fn run_bench_views(args: &BenchViewsArgs) -> anyhow::Result<u8> {
+    let bench = bench_views(args, &mut |row| eprintln!("{row}"))?;
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => writeln!(out, "{}", serde_json::to_string(&bench)?)?,
+        false => write!(out, "{}", bench.to_markdown())?,
+    }
+    for row in bench.unsound() {
+        eprintln!("unsound lists: {row}");
+    }
+    Ok(u8::from(!bench.is_sound()))
+}

@@ -1,0 +1,180 @@
+//! `purview check`: validates a configuration file.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use purview_server::config::{Config, ConfigErrors};
+use purview_server::shutdown;
+use serde_json::json;
+
+use crate::cli::CliError;
+use crate::output::say;
+
+/// `purview check`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    purview check deploy/station.toml\n  \
+    purview check purview.toml --json\n\n\
+    Exits with 0 and a summary, or with 1 and every error. The environment and flags do not count: \
+    the file is what is checked.")]
+pub struct CheckArgs {
+    /// The file; - is standard input.
+    pub file: PathBuf,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `purview check`: tells what a file says, or everything that is wrong with it.
+///
+/// # Errors
+/// The file is wrong, or cannot be read.
+pub fn check(args: &CheckArgs) -> Result<(), CliError> {
+    let loaded = if args.file == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|e| anyhow::Error::new(e).context("standard input cannot be read"))?;
+        Config::parse(&text)
+    } else {
+        Config::load(Some(&args.file), [], &[])
+    };
+    match loaded {
+        Ok(config) if args.json => say(&format!("{}\n", summary_json(&config)?)),
+        Ok(config) => say(&summary(&args.file, &config)?),
+        Err(errors) if args.json => {
+            say(&format!("{}\n", errors_json(&errors)))?;
+            Err(CliError::Told(1))
+        }
+        Err(errors) => Err(errors.into()),
+    }
+}
+
+/// What a legal file says, for people.
+fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
+    let mut out = format!("{}: in order, a tick every {} ms\n", file.display(), config.tick_ms);
+    for scene in config.build_scenes()? {
+        let s = &scene.spec;
+        let metres = |cm: i32| f64::from(cm) / 100.0;
+        let (regions, lands) = (scene.map.regions.len(), s.land_cm);
+        out += &format!(
+            "scene {:?}: {} m x {} m; {regions} region(s) of {} x {} lands of {} m; {:?}, range {} m; \
+             band {} m; moves {}; {} line(s) of {} players\n",
+            s.name,
+            metres(s.width_cm),
+            metres(s.depth_cm),
+            s.region_lands_x,
+            s.region_lands_z,
+            metres(lands),
+            s.visibility,
+            metres(scene.reach_cm),
+            metres(scene.band_cm),
+            if scene.judged.is_some() { "judged" } else { "trusted" },
+            s.lines,
+            s.line_capacity,
+        );
+        if let Some(t) = &scene.terrain {
+            out += &format!(
+                "  map of {} x {} tiles of {} m, {} of them blocked; {}; {} door(s)\n",
+                t.width(),
+                t.depth(),
+                metres(t.tile_cm()),
+                t.blocked_tiles(),
+                if t.has_heights() { "with heights" } else { "flat" },
+                t.doors().len(),
+            );
+        }
+    }
+    let (total, grace) = (shutdown::total(config), config.server.grace);
+    out += &format!(
+        "asked to end, a process ends within {} s ({}); it is killed after {} s (server.grace)\n",
+        total.as_secs_f64(),
+        shutdown::text(config),
+        grace.as_secs_f64()
+    );
+    let files = config.token.files();
+    if let Err(e) = files.read().and_then(|contents| files.keys(&contents)) {
+        out += &format!("note: {e}\n");
+    }
+    let logins = [config.cluster.etcd_login().err(), config.cluster.postgres_login().err()];
+    out.extend(logins.iter().flatten().map(|e| format!("note: {e}\n")));
+    Ok(out)
+}
+
+/// What a legal file says, for machines.
+fn summary_json(config: &Config) -> Result<serde_json::Value, ConfigErrors> {
+    let scenes: Vec<_> = config
+        .build_scenes()?
+        .iter()
+        .map(|scene| {
+            json!({
+                "name": scene.spec.name,
+                "width_cm": scene.spec.width_cm,
+                "depth_cm": scene.spec.depth_cm,
+                "regions": scene.map.regions.len(),
+                "range_cm": scene.reach_cm,
+                "band_cm": scene.band_cm,
+                "lines": scene.spec.lines,
+                "line_capacity": scene.spec.line_capacity,
+                "map": scene.terrain.as_ref().map(|t| json!({
+                    "tile_cm": t.tile_cm(),
+                    "width": t.width(),
+                    "depth": t.depth(),
+                    "blocked": t.blocked_tiles(),
+                    "heights": t.has_heights(),
+                    "doors": t.doors().iter().map(|d| &d.name).collect::<Vec<_>>(),
+                })),
+            })
+        })
+        .collect();
+    let ms = |time: std::time::Duration| time.as_millis() as u64;
+    let (end_ms, grace_ms) = (ms(shutdown::total(config)), ms(config.server.grace));
+    Ok(json!({
+        "ok": true,
+        "tick_ms": config.tick_ms,
+        "end_ms": end_ms,
+        "grace_ms": grace_ms,
+        "scenes": scenes,
+    }))
+}
+
+fn errors_json(errors: &ConfigErrors) -> serde_json::Value {
+    let tell = |e: &purview_server::config::ConfigError| {
+        json!({
+            "at": e.origin.to_string(),
+            "key": e.key,
+            "found": e.found,
+            "rule": e.rule,
+            "message": e.to_string(),
+        })
+    };
+    json!({ "ok": false, "errors": errors.0.iter().map(tell).collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_tells_regions_band_and_range() {
+        let config = Config::default();
+        assert_eq!(
+            summary(Path::new("a.toml"), &config).unwrap(),
+            "a.toml: in order, a tick every 100 ms\n\
+             scene \"meadow\": 2048 m x 2048 m; 4 region(s) of 2 x 2 lands of 512 m; Patches, range \
+             96 m; band 139 m; moves judged; 4 line(s) of 2000 players\n\
+             asked to end, a process ends within 56 s (order 4 s + drain 30 s + gateway 5 s + flush \
+             5 s + console 2 s + leave 10 s); it is killed after 60 s (server.grace)\n"
+        );
+        assert_eq!(summary_json(&config).unwrap()["scenes"][0]["regions"], 4);
+    }
+
+    #[test]
+    fn errors_are_told_to_machines_with_key_and_place() {
+        let errors = Config::parse("[[scene]]\nland = 3").unwrap_err();
+        let told = errors_json(&errors);
+        assert_eq!(told["errors"][0]["key"], "scene.0.land");
+        assert_eq!(told["errors"][0]["at"], "config:2");
+    }
+}

@@ -1,0 +1,72 @@
+//! What commands with clients have in common: find or start the server, and print the report.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use purview::actor::player::Planes;
+use purview_client::{Client, Trust};
+use purview_lab::load::admin;
+use purview_lab::load::clients::read_token;
+use purview_lab::load::report::Report;
+use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
+use purview_server::config::Config;
+use purview_server::gateway::Tokens;
+
+/// For how long tokens hold that are made for a run of clients: longer than any.
+pub const HOLDS: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
+/// A token for a server elsewhere: the one in the file, or one of `dev` mode.
+pub fn token(file: Option<&Path>) -> anyhow::Result<String> {
+    match file {
+        Some(name) => {
+            read_token(file).with_context(|| format!("{} cannot be read", name.display()))
+        }
+        None => Ok(Tokens::dev().mint_for("purview", Some(HOLDS), &Planes::Any)?),
+    }
+}
+
+/// The authorities that a file names, or those of the machine.
+pub fn trust(ca: Option<&Path>) -> anyhow::Result<Trust> {
+    Ok(ca.map(Trust::file).transpose()?.unwrap_or_default())
+}
+
+/// Asks at the door of a server elsewhere, so that a wrong address or token is one clear error and
+/// not one of every client.
+pub async fn knock(url: &str, token: &str, trust: &Trust) -> anyhow::Result<()> {
+    let door = Client::connect_trusting(trust, url, token);
+    let door = tokio::time::timeout(Duration::from_secs(10), door).await;
+    match door {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(e)) => Err(e).with_context(|| format!("{url} does not let clients in")),
+        Err(_) => anyhow::bail!("{url} does not answer within 10 s"),
+    }
+}
+
+/// A cluster of this program's processes, with one gateway; says on standard error what it does.
+pub fn start_cluster(config: &Config, nodes: u16, secure: bool) -> anyhow::Result<LocalCluster> {
+    let program = std::env::current_exe().context("this program cannot be found")?;
+    let parts = Parts { nodes, gateways: 1 };
+    let mut say = |line: String| eprintln!("{line}");
+    let started = match secure {
+        true => LocalCluster::start_secure(&program, config, parts, &mut say),
+        false => LocalCluster::start(&program, config, parts, &mut say),
+    };
+    started.context("the cluster does not come up")
+}
+
+pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let built = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    built.context("cannot start a runtime for the clients")
+}
+
+pub fn finish(mut report: Report, admin: Option<&str>, json: bool) -> anyhow::Result<u8> {
+    if let Some(admin) = admin {
+        match runtime()?.block_on(admin::tick_ms(admin)) {
+            Ok(ticks) => report.tick_ms = Some(ticks),
+            Err(e) => eprintln!("note: the server's tick times are not known: {e}"),
+        }
+    }
+    report.print(json);
+    Ok(report.exit_code())
+}

@@ -1,0 +1,140 @@
+//! `purview ctl status`, `nodes` and `regions`: the cluster, as one of its processes sees it.
+
+use std::io::Write;
+
+use clap::Args;
+
+use super::ConsoleArgs;
+use purview_server::node::ClusterSurvey;
+
+/// The exit code when not every region can be reached.
+const NOT_WHOLE: u8 = 3;
+
+/// What of a cluster is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Everything in short.
+    Status,
+    /// Its processes.
+    Nodes,
+    /// Its regions.
+    Regions,
+}
+
+/// `purview ctl status`, `nodes`, `regions`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview ctl status --console http://10.0.0.7:7780\n  \
+    purview ctl regions --json\n\n\
+    Asks the console of any process of the cluster.\n\n\
+    Exit codes: 0 every region can be reached, 3 not every region, 1 failed (no server answers, or it \
+    is no process of a cluster), 2 not understood.")]
+pub struct ClusterArgs {
+    /// Which server.
+    #[command(flatten)]
+    pub console: ConsoleArgs,
+    /// Print one JSON object instead, as `/api/cluster` of the console answers.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Asks and tells; the exit code says whether the cluster is whole.
+pub(super) async fn run(what: What, args: &ClusterArgs) -> anyhow::Result<u8> {
+    let told = args.console.get("/api/cluster").await?;
+    let survey: ClusterSurvey = told.read()?;
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => {
+            out.write_all(&told.body)?;
+            writeln!(out)?;
+        }
+        false => out.write_all(text(what, &survey).as_bytes())?,
+    }
+    let whole = survey.regions_all > 0 && survey.regions_located == survey.regions_all;
+    Ok(if whole { 0 } else { NOT_WHOLE })
+}
+
+fn text(what: What, survey: &ClusterSurvey) -> String {
+    let mut out = String::new();
+    if what == What::Status {
+        let leader = survey.leader.as_deref().unwrap_or("nobody");
+        let (located, all) = (survey.regions_located, survey.regions_all);
+        out += &format!("{located} of {all} regions have their place; {leader} plans\n");
+        for region in survey.regions.iter().filter(|region| region.state == "down") {
+            let (name, why) = (region.region, region.why.as_deref().unwrap_or_default());
+            out += &format!(
+                "R{name} is down: {why}; order `purview ctl region R{name} restore` or `empty`\n"
+            );
+        }
+        let overdue = survey.regions.iter().filter(|region| region.state == "overdue").count();
+        if overdue > 0 {
+            out +=
+                &format!("the checkpoints of {overdue} regions are overdue: is PostgreSQL up?\n");
+        }
+    }
+    if what != What::Regions {
+        out += "node              process  address                regions  gateway\n";
+        for node in &survey.nodes {
+            let gateway = if node.gateway { "yes" } else { "no" };
+            let owns = if node.takes_regions { node.owns.to_string() } else { "-".into() };
+            let (name, process, address) = (&node.name, node.process, &node.address);
+            out += &format!("{name:<17} {process:<8} {address:<22} {owns:<8} {gateway}\n");
+        }
+    }
+    if what == What::Regions {
+        out += "region    scene             node              epoch      state\n";
+        for region in &survey.regions {
+            let name = format!("R{}", region.region);
+            let (scene, node, epoch) = (&region.scene, &region.node, region.epoch);
+            let state = &region.state;
+            out += &format!("{name:<9} {scene:<17} {node:<17} {epoch:<10} {state}\n");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use purview_server::node::{NodeLine, RegionLine};
+
+    #[test]
+    fn a_cluster_is_told_in_lines() {
+        let survey = ClusterSurvey {
+            leader: Some("a".into()),
+            regions_all: 2,
+            regions_located: 1,
+            nodes: vec![NodeLine {
+                name: "a".into(),
+                process: 3,
+                address: "10.0.0.1:7790".into(),
+                takes_regions: true,
+                gateway: false,
+                capacity: 100,
+                owns: 1,
+            }],
+            regions: vec![RegionLine {
+                scene: "city".into(),
+                region: 0,
+                node: "a".into(),
+                epoch: 17,
+                planes: 0,
+                state: "down".into(),
+                why: Some("that of tick 7: torn".into()),
+            }],
+            ..ClusterSurvey::default()
+        };
+        assert_eq!(
+            text(What::Status, &survey),
+            "1 of 2 regions have their place; a plans\n\
+             R0 is down: that of tick 7: torn; order `purview ctl region R0 restore` or `empty`\n\
+             node              process  address                regions  gateway\n\
+             a                 3        10.0.0.1:7790          1        no\n"
+        );
+        assert_eq!(
+            text(What::Regions, &survey),
+            "region    scene             node              epoch      state\n\
+             R0        city              a                 17         down\n"
+        );
+    }
+}

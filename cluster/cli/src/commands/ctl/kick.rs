@@ -1,0 +1,51 @@
+//! `purview ctl kick`: ends the sessions of a subject in the whole cluster.
+
+use std::io::Write;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::ConsoleArgs;
+use purview_server::admin::kick::KickOrder;
+use purview_server::admin::orders::Ordered;
+
+/// `purview ctl kick`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview ctl kick ada\n  \
+    purview ctl kick ada --for 1h\n  \
+    purview ctl kick ada --for 0s\n\n\
+    Ends every session whose token names the subject, at all gateways (close code 4011), and their players leave. \
+    With --for no session of the subject begins for so long, also at processes that start meanwhile; \
+    --for 0s ends that. Without --for an earlier bar stays as it is.\n\n\
+    Exit codes: 0 the order stands, and every process heeds it within seconds; 1 failed; 2 not understood.")]
+pub struct KickArgs {
+    /// The subject, as the `sub` of its tokens has it.
+    pub subject: String,
+    /// For how long no session of the subject may begin.
+    #[arg(long = "for", value_name = "TIME", value_parser = crate::args::duration)]
+    pub bar: Option<Duration>,
+    /// Which server: any process of the cluster.
+    #[command(flatten)]
+    pub console: ConsoleArgs,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Gives the order.
+pub(super) async fn kick(args: &KickArgs) -> anyhow::Result<u8> {
+    let for_ms = args.bar.map(|bar| u64::try_from(bar.as_millis()).unwrap_or(u64::MAX));
+    let order = KickOrder { subject: args.subject.clone(), for_ms };
+    let told = args.console.post("/api/kick", &order).await?;
+    let _: Ordered = told.read()?;
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => {
+            out.write_all(&told.body)?;
+            writeln!(out)?;
+        }
+        false => writeln!(out, "the sessions of {:?} are ended", args.subject)?,
+    }
+    Ok(0)
+}

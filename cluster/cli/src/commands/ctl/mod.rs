@@ -1,0 +1,299 @@
+//! `purview ctl`: asks a running server, by the HTTP of its console.
+
+mod cluster;
+mod kick;
+mod maps;
+mod orders;
+mod people;
+mod region;
+mod why;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use bytes::Bytes;
+use clap::{Args, Subcommand};
+use purview_client::{Trust, TrustError};
+use serde::{Deserialize, Serialize};
+
+use crate::args::CommonArgs;
+use purview_server::admin::{self, Scope};
+use purview_server::config::ConfigErrors;
+use purview_server::http::{self, Answer, HttpError};
+
+pub use cluster::{ClusterArgs, What};
+pub use kick::KickArgs;
+pub use maps::{MergeArgs, SceneArgs, SplitArgs};
+pub use orders::{DrainArgs, MoveArgs};
+pub use people::{EntityArgs, PlayersArgs};
+pub use region::RegionArgs;
+pub use why::WhyArgs;
+
+/// What a running server can be asked.
+#[derive(Debug, Subcommand)]
+pub enum CtlCommand {
+    /// Tell how the cluster is.
+    Status(ClusterArgs),
+    /// List the processes of the cluster.
+    Nodes(ClusterArgs),
+    /// List where every region of the cluster runs.
+    Regions(ClusterArgs),
+    /// Decide what becomes of a region whose checkpoint cannot be read.
+    Region(RegionArgs),
+    /// Move a region to another node, with everybody on it.
+    Move(MoveArgs),
+    /// Move all regions of a node to others, and end it.
+    Drain(DrainArgs),
+    /// Cut a scene into other regions, while players walk.
+    Scene(SceneArgs),
+    /// Cut a region in two, while players walk.
+    Split(SplitArgs),
+    /// Make one region of two, while players walk.
+    Merge(MergeArgs),
+    /// End the sessions of a subject, and let none begin for a while.
+    Kick(KickArgs),
+    /// List the players of the whole cluster, and where they are.
+    Players(PlayersArgs),
+    /// Tell where an entity is.
+    Entity(EntityArgs),
+    /// Tell why two players see each other, or why they do not.
+    Why(WhyArgs),
+}
+
+/// Which server is asked.
+#[derive(Debug, Clone, Args)]
+pub struct ConsoleArgs {
+    /// The server's console; default: where the configuration says that it listens.
+    #[arg(long, value_name = "URL")]
+    pub console: Option<String>,
+    /// The token to show: the command token, or, for what only reads, the token for reading. Default: what the
+    /// configuration's `console.command_token_file` or `console.token_file` holds, or a run on this machine.
+    #[arg(long, value_name = "TOKEN", env = http::TOKEN_VAR, hide_env_values = true)]
+    pub token: Option<String>,
+    /// A file (PEM) with the authorities that are believed of https://; default: those of the machine.
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// File, overrides and log level.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// Why a server cannot be asked, or does not tell what was asked for. Nothing was changed by it.
+#[derive(Debug, thiserror::Error)]
+pub enum CtlError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// The configuration says that there is no console.
+    #[error(
+        "console.listen is \"off\": this server has no console to ask; --console names another"
+    )]
+    Off,
+    /// The configuration leaves the port to the system.
+    #[error("console.listen is {0}: the port is any free one; say which with --console")]
+    AnyPort(SocketAddr),
+    /// There is nothing to judge the console's certificate by.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// There is no answer.
+    #[error("{0}; is the server up, and is this its console? --console URL names another")]
+    NoAnswer(HttpError),
+    /// What was given is no address.
+    #[error("{0}")]
+    BadUrl(HttpError),
+    /// The console says no.
+    #[error("{error}; want {expected}")]
+    Refused {
+        /// What is wrong.
+        error: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// Whoever answers is no console of this version.
+    #[error("{url} answers ({status}), but not as the console of a Purview server does")]
+    Stranger {
+        /// Who was asked.
+        url: String,
+        /// The status of the answer.
+        status: u16,
+    },
+}
+
+/// What a console says when it cannot tell.
+#[derive(Debug, Deserialize)]
+struct Refusal {
+    error: String,
+    expected: String,
+}
+
+impl ConsoleArgs {
+    /// The address of the console.
+    ///
+    /// # Errors
+    /// The configuration is wrong or does not say it.
+    pub fn url(&self) -> Result<String, CtlError> {
+        if let Some(url) = &self.console {
+            return Ok(url.clone());
+        }
+        let console = self.common.load()?.console;
+        let scheme = if console.tls.is_some() { "https" } else { "http" };
+        match console.listen {
+            None => Err(CtlError::Off),
+            Some(addr) if addr.port() == 0 => Err(CtlError::AnyPort(addr)),
+            Some(addr) => Ok(format!("{scheme}://{}", from_here(addr))),
+        }
+    }
+
+    /// The token to show: as said, or as a server on this machine with this configuration has it.
+    fn token(&self, scope: Scope) -> Option<String> {
+        let of_file = || {
+            let console = self.common.load().ok()?.console;
+            let named = self.console.as_deref().and_then(admin::on_loopback);
+            admin::token_for(named.or(console.listen), &console, scope)
+        };
+        self.token.clone().or_else(of_file)
+    }
+
+    fn caller(&self, scope: Scope) -> Result<http::Caller, CtlError> {
+        let trust = self.ca.as_deref().map(Trust::file).transpose()?.unwrap_or_default();
+        Ok(http::Caller { token: self.token(scope), trust })
+    }
+
+    /// What the console answers to `GET` of `path`.
+    ///
+    /// # Errors
+    /// [`CtlError`]; also when the console answers with an error.
+    pub async fn get(&self, path: &str) -> Result<Told, CtlError> {
+        let url = self.url()?;
+        let answer = self.caller(Scope::Read)?.get(&url, path).await;
+        told(url, answer)
+    }
+
+    /// What the console answers to `POST` of some JSON to `path`.
+    ///
+    /// # Errors
+    /// As [`ConsoleArgs::get`].
+    pub async fn post(&self, path: &str, order: &impl Serialize) -> Result<Told, CtlError> {
+        let url = self.url()?;
+        // Orders are plain data.
+        let body = serde_json::to_vec(order).unwrap_or_default();
+        let answer = self.caller(Scope::Command)?.post(&url, path, body.into()).await;
+        told(url, answer)
+    }
+}
+
+fn told(url: String, answer: Result<Answer, HttpError>) -> Result<Told, CtlError> {
+    let Answer { status, body } = answer.map_err(|e| match e {
+        HttpError::BadUrl(_) => CtlError::BadUrl(e),
+        HttpError::Trust(e) => CtlError::Trust(e),
+        HttpError::NoAnswer { .. } | HttpError::Silent { .. } => CtlError::NoAnswer(e),
+    })?;
+    if (200..300).contains(&status) {
+        return Ok(Told { url, status, body });
+    }
+    match serde_json::from_slice(&body) {
+        Ok(Refusal { error, expected }) => Err(CtlError::Refused { error, expected }),
+        Err(_) => Err(CtlError::Stranger { url, status }),
+    }
+}
+
+/// Where a server that listens on `addr` of this machine is reached from here.
+fn from_here(addr: SocketAddr) -> SocketAddr {
+    let ip = match addr.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+    };
+    SocketAddr::new(ip, addr.port())
+}
+
+/// What a console told.
+#[derive(Debug)]
+pub struct Told {
+    url: String,
+    status: u16,
+    /// The JSON as it came.
+    pub body: Bytes,
+}
+
+impl Told {
+    /// The answer as a value.
+    ///
+    /// # Errors
+    /// [`CtlError::Stranger`] when it is of another shape.
+    pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, CtlError> {
+        let Told { url, status, body } = self;
+        let strange = |_| CtlError::Stranger { url: url.clone(), status: *status };
+        serde_json::from_slice(body).map_err(strange)
+    }
+}
+
+/// Runs `purview ctl` to its end; the exit code is the command's own.
+///
+/// # Errors
+/// [`CtlError`], or standard output cannot be written.
+pub fn run(command: &CtlCommand) -> anyhow::Result<u8> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start a runtime")?;
+    match command {
+        CtlCommand::Status(args) => runtime.block_on(cluster::run(What::Status, args)),
+        CtlCommand::Nodes(args) => runtime.block_on(cluster::run(What::Nodes, args)),
+        CtlCommand::Regions(args) => runtime.block_on(cluster::run(What::Regions, args)),
+        CtlCommand::Region(args) => runtime.block_on(region::run(args)),
+        CtlCommand::Move(args) => runtime.block_on(orders::move_region(args)),
+        CtlCommand::Drain(args) => runtime.block_on(orders::drain(args)),
+        CtlCommand::Scene(args) => runtime.block_on(maps::scene(args)),
+        CtlCommand::Split(args) => runtime.block_on(maps::split(args)),
+        CtlCommand::Merge(args) => runtime.block_on(maps::merge(args)),
+        CtlCommand::Kick(args) => runtime.block_on(kick::kick(args)),
+        CtlCommand::Players(args) => runtime.block_on(people::players(args)),
+        CtlCommand::Entity(args) => runtime.block_on(people::entity(args)),
+        CtlCommand::Why(args) => runtime.block_on(why::run(args)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(listen: &str) -> Result<String, CtlError> {
+        let set = vec![format!("console.listen={listen}").parse().unwrap()];
+        let common = CommonArgs { set, ..CommonArgs::default() };
+        ConsoleArgs { console: None, token: None, ca: None, common }.url()
+    }
+
+    #[test]
+    fn the_console_is_found_where_the_configuration_says() {
+        assert_eq!(url("127.0.0.1:7780").unwrap(), "http://127.0.0.1:7780");
+        assert_eq!(url("10.0.0.7:80").unwrap(), "http://10.0.0.7:80");
+        assert_eq!(url("0.0.0.0:7780").unwrap(), "http://127.0.0.1:7780");
+        assert_eq!(url("[::]:7780").unwrap(), "http://[::1]:7780");
+    }
+
+    #[test]
+    fn a_console_with_a_certificate_is_called_by_tls() {
+        let set = ["console.listen=10.0.0.7:80", "console.tls.certificate=a", "console.tls.key=b"];
+        let set = set.map(|set| set.parse().unwrap()).into();
+        let common = CommonArgs { set, ..CommonArgs::default() };
+        let args = ConsoleArgs { console: None, token: None, ca: None, common };
+        assert_eq!(args.url().unwrap(), "https://10.0.0.7:80");
+    }
+
+    #[test]
+    fn a_configuration_that_does_not_say_where_is_told_so() {
+        assert!(matches!(url("off"), Err(CtlError::Off)));
+        assert!(matches!(url("127.0.0.1:0"), Err(CtlError::AnyPort(_))));
+        assert!(matches!(url("here"), Err(CtlError::Config(_))));
+    }
+
+    #[test]
+    fn a_console_that_is_named_needs_no_configuration() {
+        let common = CommonArgs { file: Some("/no/such.toml".into()), ..CommonArgs::default() };
+        let args =
+            ConsoleArgs { console: Some("http://h:1".into()), token: None, ca: None, common };
+        assert_eq!(args.url().unwrap(), "http://h:1");
+    }
+}

@@ -1,0 +1,151 @@
+//! `purview ctl move` and `drain`: orders to the cluster, and how they are carried out.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::ConsoleArgs;
+use purview_server::admin::orders::{DrainOrder, MoveOrder, Ordered};
+use purview_server::node::ClusterSurvey;
+
+/// The exit code when an order is not carried out in time. It still stands.
+const NOT_YET: u8 = 3;
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// `purview ctl move`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview ctl move R4 node-2\n  \
+    purview ctl move 4 node-2 --within 10s --json\n\n\
+    Everybody on the region stays connected. `purview ctl regions` lists regions and their nodes.\n\n\
+    Exit codes: 0 it has moved, 3 not in time (the order stands), 1 failed, 2 not understood.")]
+pub struct MoveArgs {
+    /// Which region, for example R4.
+    #[arg(value_parser = region)]
+    pub region: u32,
+    /// The name of the node to which it is to move.
+    pub node: String,
+    /// How it is asked and told.
+    #[command(flatten)]
+    pub how: HowArgs,
+}
+
+/// `purview ctl drain`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview ctl drain node-2\n  \
+    purview ctl drain node-2 --within 2m --json\n\n\
+    Its regions move to other nodes one by one, with everybody on them; then its process ends with 0. \
+    SIGTERM to the process does the same.\n\n\
+    Exit codes: 0 it has ended, 3 not in time (the order stands), 1 failed, 2 not understood.")]
+pub struct DrainArgs {
+    /// The name of the node.
+    pub node: String,
+    /// How it is asked and told.
+    #[command(flatten)]
+    pub how: HowArgs,
+}
+
+/// How an order is given, and what is told of it.
+#[derive(Debug, Clone, Args)]
+pub struct HowArgs {
+    /// Which server: any process of the cluster but the one that is to end.
+    #[command(flatten)]
+    pub console: ConsoleArgs,
+    /// How long to wait until it is carried out.
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = crate::args::duration)]
+    pub within: Duration,
+    /// Print one JSON object: done (whether it is), seconds (how long it took).
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(super) fn region(text: &str) -> Result<u32, String> {
+    let number = text.strip_prefix(['R', 'r']).unwrap_or(text);
+    number.parse().map_err(|_| format!("{text:?} is no region: want a number such as R4"))
+}
+
+#[derive(Debug, Serialize)]
+struct Outcome {
+    done: bool,
+    seconds: f64,
+}
+
+/// Moves a region.
+pub(super) async fn move_region(args: &MoveArgs) -> anyhow::Result<u8> {
+    let order = MoveOrder { region: args.region, node: args.node.clone() };
+    let _: Ordered = args.how.console.post("/api/cluster/move", &order).await?.read()?;
+    let there = |survey: &ClusterSurvey| {
+        survey.regions.iter().any(|r| r.region == args.region && r.node == args.node)
+    };
+    let told = |survey: &ClusterSurvey| {
+        let at = survey.regions.iter().find(|r| r.region == args.region);
+        format!("R{} is at {}", args.region, at.map_or("nobody's", |r| &r.node))
+    };
+    args.how.follow(there, told).await
+}
+
+/// Drains a node.
+pub(super) async fn drain(args: &DrainArgs) -> anyhow::Result<u8> {
+    let order = DrainOrder { node: args.node.clone() };
+    let _: Ordered = args.how.console.post("/api/cluster/drain", &order).await?.read()?;
+    let node = |survey: &ClusterSurvey| survey.nodes.iter().find(|n| n.name == args.node).cloned();
+    let told = |survey: &ClusterSurvey| match node(survey) {
+        Some(node) => format!("{} has {} regions", args.node, node.owns),
+        None => format!("{} has ended", args.node),
+    };
+    args.how.follow(|survey| node(survey).is_none(), told).await
+}
+
+impl HowArgs {
+    /// Waits until the order is carried out, and tells on standard error how far it is.
+    pub(super) async fn follow(
+        &self,
+        done: impl Fn(&ClusterSurvey) -> bool,
+        told: impl Fn(&ClusterSurvey) -> String,
+    ) -> anyhow::Result<u8> {
+        let begin = Instant::now();
+        let mut last = String::new();
+        let done = loop {
+            let survey: ClusterSurvey = self.console.get("/api/cluster").await?.read()?;
+            let now = told(&survey);
+            if now != last {
+                eprintln!("{now}");
+                last = now;
+            }
+            if done(&survey) {
+                break true;
+            }
+            if begin.elapsed() >= self.within {
+                break false;
+            }
+            tokio::time::sleep(LOOK).await;
+        };
+        let mut out = std::io::stdout().lock();
+        let seconds = begin.elapsed().as_secs_f64();
+        match self.json {
+            true => writeln!(out, "{}", serde_json::to_string(&Outcome { done, seconds })?)?,
+            false if done => writeln!(out, "done in {seconds:.1} s")?,
+            false => writeln!(out, "not done after {seconds:.1} s; the order stands")?,
+        }
+        Ok(if done { 0 } else { NOT_YET })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_is_named_by_its_number() {
+        assert_eq!(region("R4"), Ok(4));
+        assert_eq!(region("17"), Ok(17));
+        for text in ["", "R", "RR4", "-1", "4x", "4294967296"] {
+            assert!(region(text).is_err(), "{text:?}");
+        }
+    }
+}

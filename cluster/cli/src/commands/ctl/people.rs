@@ -1,0 +1,134 @@
+//! `purview ctl players` and `purview ctl entity`: who lives where, in the whole cluster.
+
+use std::io::Write;
+
+use clap::Args;
+
+use super::ConsoleArgs;
+use purview_server::admin::{People, Whereabouts};
+
+/// The exit code when not everybody answered who should.
+const NOT_WHOLE: u8 = 3;
+
+/// `purview ctl players`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview ctl players\n  \
+    purview ctl players --console http://10.0.0.7:7780 --json\n\n\
+    Any process may be asked: it asks the others.\n\n\
+    Exit codes: 0 done, 3 done, and some region or process did not answer, 1 failed (no server \
+    answers), 2 not understood.")]
+pub struct PlayersArgs {
+    /// Which server.
+    #[command(flatten)]
+    pub console: ConsoleArgs,
+    /// Print one JSON object instead, as `/api/players` of the console answers.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `purview ctl entity`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview ctl entity 17\n  \
+    purview ctl entity 17 --json\n\n\
+    Any process may be asked: it asks the others.\n\n\
+    Exit codes: 0 found, 1 failed (no server answers, no such entity), 2 not understood.")]
+pub struct EntityArgs {
+    /// The id of a player or of anybody else.
+    pub id: u64,
+    /// Which server.
+    #[command(flatten)]
+    pub console: ConsoleArgs,
+    /// Print one JSON object instead, as `/api/entity` of the console answers.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Asks and tells; the exit code says whether all answered.
+pub(super) async fn players(args: &PlayersArgs) -> anyhow::Result<u8> {
+    let told = args.console.get("/api/players").await?;
+    let people: People = told.read()?;
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => {
+            out.write_all(&told.body)?;
+            writeln!(out)?;
+        }
+        false => out.write_all(text(&people).as_bytes())?,
+    }
+    let whole = people.late.is_empty() && people.silent.is_empty();
+    Ok(if whole { 0 } else { NOT_WHOLE })
+}
+
+/// Asks and tells.
+pub(super) async fn entity(args: &EntityArgs) -> anyhow::Result<u8> {
+    let told = args.console.get(&format!("/api/entity/{}", args.id)).await?;
+    let there: Whereabouts = told.read()?;
+    let mut out = std::io::stdout().lock();
+    match args.json {
+        true => {
+            out.write_all(&told.body)?;
+            writeln!(out)?;
+        }
+        false => out.write_all(format!("{HEAD}{}", line(&there)).as_bytes())?,
+    }
+    Ok(0)
+}
+
+const HEAD: &str =
+    "id        kind      scene            region  plane  at                    node\n";
+
+fn line(there: &Whereabouts) -> String {
+    let Whereabouts { id, kind, node, scene, region, plane, pos } = there;
+    let plane = plane.map_or_else(|| "-".to_owned(), |plane| plane.to_string());
+    let metres = |cm: i32| f64::from(cm) / 100.0;
+    let at = format!("{:.2}, {:.2} m", metres(pos.x), metres(pos.z));
+    let (id, region) = (id.to_string(), format!("R{region}"));
+    format!("{id:<9} {kind:<9} {scene:<16} {region:<7} {plane:<6} {at:<21} {node}\n")
+}
+
+fn text(people: &People) -> String {
+    let mut out = HEAD.to_owned();
+    out.extend(people.players.iter().map(line));
+    out += &format!("{} player(s)\n", people.players.len());
+    for node in &people.silent {
+        out += &format!("{node} does not answer\n");
+    }
+    for region in &people.late {
+        out += &format!("R{region} does not answer\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use purview::scene::{EntityId, Plane, Pos, RegionId};
+
+    use super::*;
+
+    #[test]
+    fn people_are_told_in_lines_and_so_is_who_does_not_answer() {
+        let there = Whereabouts {
+            id: EntityId(17),
+            kind: "player".into(),
+            node: "node-2".into(),
+            scene: "city".into(),
+            region: RegionId(3),
+            plane: Some(Plane(0)),
+            pos: Pos { x: 1_250, y: 0, z: -5 },
+        };
+        let nowhere = Whereabouts { id: EntityId(18), plane: None, ..there.clone() };
+        let players = vec![there, nowhere];
+        let people = People { players, late: vec![RegionId(4)], silent: vec!["node-1".into()] };
+        assert_eq!(
+            text(&people),
+            "id        kind      scene            region  plane  at                    node\n\
+             17        player    city             R3      0      12.50, -0.05 m        node-2\n\
+             18        player    city             R3      -      12.50, -0.05 m        node-2\n\
+             2 player(s)\n\
+             node-1 does not answer\n\
+             R4 does not answer\n"
+        );
+    }
+}

@@ -1,0 +1,251 @@
+//! `purview dev`: everything in one process, to look at and to build against.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use purview::scene::spec::{MoveSpec, Moves};
+use purview::scene::terrain::Ground;
+use purview::scene::{Scene, SceneSpec};
+
+use purview_client::Trust;
+
+use super::clients::start_cluster;
+use crate::args::{CommonArgs, Engine};
+use purview_lab::load::bots::{BotsOptions, Pattern, bots};
+use purview_lab::load::clients::Progress;
+use purview_lab::load::report::Report;
+use purview_lab::oracle::Options;
+use purview_lab::testbed::demo_npcs;
+use purview_server::config::Config;
+use purview_server::logins::Duplicate;
+use purview_server::process::{Background, Reach, dev_tokens};
+use purview_server::shutdown::signals::Ends;
+
+/// `purview dev`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview dev\n  \
+    purview dev --bots 500 --for 30s --headless\n  \
+    purview dev --scene deploy/station.toml --nodes 2\n  \
+    purview dev --engine etcd --nodes 3\n  \
+    purview dev --engine etcd --tls\n\n\
+    Prints the URLs and a token that lets clients in for a day, and runs until Ctrl-C, or for the time \
+    given. Without token.secret_file tokens are signed with a secret that everybody knows, and every \
+    listener must be on loopback.")]
+pub struct DevArgs {
+    /// File, overrides and log level.
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// What the server is made of.
+    #[arg(long, value_enum, default_value_t)]
+    pub engine: Engine,
+    /// With --engine etcd: processes that own regions, default 3. Else: threads over which the regions
+    /// are spread, each standing for a node; default: one per core.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub nodes: Option<u16>,
+    /// With --engine etcd: everything that the processes, the etcd and the PostgreSQL say to each other is
+    /// encrypted, with certificates on both sides that are made for it.
+    #[arg(long)]
+    pub tls: bool,
+    /// Bots that walk, as real clients over real sockets.
+    #[arg(long, default_value_t = 200, value_name = "N")]
+    pub bots: u32,
+    /// Stop after this long, for example 30s; default: run until Ctrl-C.
+    #[arg(long = "for", value_name = "TIME", value_parser = crate::args::duration)]
+    pub length: Option<Duration>,
+    /// Serve no console.
+    #[arg(long)]
+    pub headless: bool,
+    /// End standard output with one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// For how long the token that is printed lets clients in: a day.
+const TOKEN_HOLDS: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A scene of its own for `dev`: a few hundred metres, so that a newcomer sees borders, ghosts and
+/// handoffs at a glance.
+fn demo_scene() -> SceneSpec {
+    SceneSpec {
+        name: "meadow".into(),
+        width_cm: 38_400,
+        depth_cm: 25_600,
+        land_cm: 6_400,
+        region_lands_x: 2,
+        region_lands_z: 2,
+        layers: vec![purview::scene::spec::LayerSpec { name: "common".into(), patch_cm: 1_600 }],
+        visibility: purview::scene::Visibility::Circle { enter_cm: 4_000, leave_cm: 4_400 },
+        top_speed_cm_s: 2_000,
+        moves: MoveSpec { mode: Moves::Judged, ..MoveSpec::default() },
+        spawn_x_cm: 19_200,
+        spawn_z_cm: 12_800,
+        ..SceneSpec::default()
+    }
+}
+
+/// The configuration of `dev`: as given, with the demo scene where no file names another.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn config(args: &DevArgs) -> anyhow::Result<Config> {
+    let mut config = args.common.load_with(|_| demo_scene())?;
+    if let Some(nodes) = args.nodes.filter(|_| args.engine == Engine::Embedded) {
+        config.server.arbiters = nodes.into();
+    }
+    if args.headless {
+        config.console.listen = None;
+    }
+    config.server.fauna = true;
+    // One token is printed for all who try it out.
+    config.token.duplicate.get_or_insert(Duplicate::Allow);
+    Ok(config)
+}
+
+/// Runs `purview dev` to its end.
+///
+/// # Errors
+/// What cannot be started. The exit code is 1 when bots were shown what they should not have been.
+pub fn dev(args: &DevArgs) -> anyhow::Result<u8> {
+    let config = config(args)?;
+    let _logs = purview_server::logs::init(&config.log)?;
+    if args.engine == Engine::Etcd {
+        return dev_cluster(args, &config);
+    }
+    let tokens = dev_tokens(&config)?;
+    let token = tokens.mint("dev", Some(TOKEN_HOLDS))?;
+    let server = Background::start(config, tokens)?;
+    let reach = server.reach().clone();
+    runtime()?.block_on(run(args, &reach, &token))
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    built.context("cannot start a runtime for the bots")
+}
+
+/// The same on a cluster of processes of their own, all on this machine.
+fn dev_cluster(args: &DevArgs, config: &Config) -> anyhow::Result<u8> {
+    let cluster = start_cluster(config, args.nodes.unwrap_or(3), args.tls)?;
+    let url = cluster.url(0)?;
+    let token = cluster.tokens().mint("dev", Some(TOKEN_HOLDS))?;
+    if !args.json {
+        let mut out = std::io::stdout().lock();
+        for member in cluster.nodes().iter().chain(cluster.gateways()) {
+            if let Some(console) = member.ready().and_then(|ready| ready.console) {
+                writeln!(out, "{:<10} console http://{console}/", member.name)?;
+            }
+        }
+        writeln!(out, "WebSocket  {url}\ntoken      {token}")?;
+        writeln!(out, "{} bots; Ctrl-C ends all of it", args.bots)?;
+        out.flush()?;
+    }
+    let scene = config.build_scenes()?.into_iter().next().context("there is a scene")?;
+    let options = bots_options(args, &scene);
+    let report = runtime()?.block_on(async {
+        let mut ends = Ends::listen().context("cannot listen for signals")?;
+        tokio::select! {
+            report = walk(args, &url, &token, options) => report,
+            () = ends.asked() => Ok(None),
+        }
+    })?;
+    drop(cluster);
+    let Some(report) = report else { return Ok(0) };
+    report.print(args.json);
+    Ok(report.exit_code())
+}
+
+fn bots_options(args: &DevArgs, first: &Scene) -> BotsOptions {
+    BotsOptions {
+        count: args.bots,
+        // Bots must end some day; ten years are for ever enough.
+        length: args.length.unwrap_or(Duration::MAX).min(Duration::from_secs(315_360_000)),
+        pattern: Pattern::Walk,
+        seed: 1,
+        area_cm: None,
+        border_every_cm: None,
+        scene: first.spec.name.clone(),
+        oracle: Options::default(),
+        map: first.terrain.clone().map(|terrain| Arc::new(Ground::new(terrain))),
+        trust: Trust::default(),
+    }
+}
+
+/// Bots walk for as long as was asked; nothing is told of none.
+async fn walk(
+    args: &DevArgs,
+    url: &str,
+    token: &str,
+    options: BotsOptions,
+) -> anyhow::Result<Option<Report>> {
+    match args.bots {
+        0 => {
+            tokio::time::sleep(options.length).await;
+            Ok(None)
+        }
+        _ => Ok(bots(url, token, options, Progress::Quiet).await.map(Some)?),
+    }
+}
+
+async fn run(args: &DevArgs, reach: &Reach, token: &str) -> anyhow::Result<u8> {
+    // Listened for before anybody is told that the server is up, and may end it.
+    let mut ends = Ends::listen().context("cannot listen for signals")?;
+    if !args.json {
+        greet(reach, token, args)?;
+    }
+    let fauna = tokio::spawn(demo_npcs::roam(reach.directory.clone(), reach.hosted.clone()));
+    let first = reach.directory.scenes().next().context("there is a scene")?;
+    let options = bots_options(args, &first);
+    let url = reach.url().context("clients can connect")?;
+    let report = tokio::select! {
+        report = walk(args, &url, token, options) => report?,
+        () = ends.asked() => None,
+    };
+    fauna.abort();
+    let Some(mut report) = report else { return Ok(0) };
+    report.tick_ms = Some(reach.tick_ms());
+    report.server = Some(reach.figures());
+    report.print(args.json);
+    Ok(report.exit_code())
+}
+
+fn greet(reach: &Reach, token: &str, args: &DevArgs) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if let Some(addr) = reach.console {
+        writeln!(out, "console    http://{addr}/")?;
+        writeln!(out, "metrics    http://{addr}/metrics")?;
+    }
+    if let Some(url) = reach.ws_url() {
+        writeln!(out, "WebSocket  {url}")?;
+    }
+    if let Some(url) = reach.tcp_url() {
+        writeln!(out, "TCP        {url}")?;
+    }
+    writeln!(out, "token      {token}")?;
+    let regions = reach.regions.len();
+    match args.length {
+        Some(length) => writeln!(out, "{regions} regions, {} bots, for {length:?}", args.bots)?,
+        None => writeln!(out, "{regions} regions, {} bots, until Ctrl-C", args.bots)?,
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_changes_the_demo_scene_and_does_not_replace_it() {
+        let set = vec!["scene.0.view_cap=20".parse().unwrap()];
+        let common = CommonArgs { set, ..CommonArgs::default() };
+        let (nodes, length) = (None, None);
+        let (bots, headless, tls, json) = (0, false, false, false);
+        let engine = Engine::Embedded;
+        let args = DevArgs { common, engine, nodes, tls, bots, length, headless, json };
+        let scenes = config(&args).unwrap().scenes;
+        assert_eq!(scenes, [SceneSpec { view_cap: 20, ..demo_scene() }.into()]);
+    }
+}

@@ -1,0 +1,21 @@
+//! One file per subcommand.
+
+pub mod backup;
+#[cfg(feature = "lab")]
+pub mod bench;
+#[cfg(feature = "lab")]
+pub mod bots;
+pub mod certs;
+pub mod check;
+#[cfg(feature = "lab")]
+mod clients;
+pub mod config;
+pub mod ctl;
+#[cfg(feature = "lab")]
+pub mod dev;
+pub mod node;
+#[cfg(feature = "lab")]
+pub mod replay;
+#[cfg(feature = "lab")]
+pub mod sim;
+pub mod token;

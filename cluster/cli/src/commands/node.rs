@@ -1,0 +1,111 @@
+//! `purview node` and `purview gateway`: one process of a cluster, until it is asked to end.
+
+use std::io::Write;
+
+use actix::System;
+use clap::Args;
+
+use crate::args::CommonArgs;
+use purview_server::node::ready::{READY, Ready};
+use purview_server::node::{Node, Roles};
+use purview_server::process::tokens;
+use purview_server::shutdown::signals::Ends;
+
+/// `purview node`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview node --config purview.toml\n  \
+    purview node --config purview.toml --set cluster.listen=10.0.0.3:7790 --gateway\n\n\
+    Joins the cluster that the configuration names, by its etcd, takes the regions that are planned \
+    for it, and runs until Ctrl-C, SIGTERM or `purview ctl drain`: then it gives its regions to other \
+    nodes, one by one, and exits with 0. Prints one line, `ready` and a JSON object, once it is a \
+    member. Exits with 1 when its lease is lost.")]
+pub struct NodeArgs {
+    /// File, overrides and log level.
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// Clients connect here, too: a gateway in the same process.
+    #[arg(long)]
+    pub gateway: bool,
+}
+
+/// `purview gateway`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview gateway --config purview.toml\n  \
+    purview gateway --config purview.toml --set gateway.ws=0.0.0.0:7711\n\n\
+    Holds clients' sessions and owns no region. Prints one line, `ready` and a JSON object, once \
+    every region can be reached.")]
+pub struct GatewayArgs {
+    /// File, overrides and log level.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// Runs `purview node` to its end.
+///
+/// # Errors
+/// Why it is no member of its cluster, or is none any more.
+pub fn run_node(args: &NodeArgs) -> anyhow::Result<u8> {
+    run(&args.common, Roles { regions: true, gateway: args.gateway })
+}
+
+/// Runs `purview gateway` to its end.
+///
+/// # Errors
+/// As [`run_node`].
+pub fn run_gateway(args: &GatewayArgs) -> anyhow::Result<u8> {
+    run(&args.common, Roles { regions: false, gateway: true })
+}
+
+/// The demo entities that a process brings along, where this build has some.
+fn population() -> Option<std::sync::Arc<dyn purview_server::node::population::Population>> {
+    #[cfg(feature = "lab")]
+    return Some(std::sync::Arc::new(purview_lab::testbed::demo_npcs::DemoNpcs));
+    #[cfg(not(feature = "lab"))]
+    None
+}
+
+fn run(common: &CommonArgs, roles: Roles) -> anyhow::Result<u8> {
+    let config = common.load()?;
+    let _logs = purview_server::logs::init(&config.log)?;
+    let tokens = tokens(&config)?;
+    System::new().block_on(async {
+        let mut ends = Ends::listen()?;
+        let node = tokio::select! {
+            node = Node::start(&config, roles, tokens, population()) => node?,
+            () = ends.asked() => return Ok(0),
+        };
+        let mut status = node.status();
+        let up = async {
+            // An error says that the keeper has ended, which the lease tells, too.
+            if roles.gateway
+                && status.wait_for(purview_server::node::Status::is_whole).await.is_err()
+            {
+                std::future::pending::<()>().await;
+            }
+        };
+        let asked = tokio::select! {
+            () = up => false,
+            () = ends.asked() => true,
+            error = node.lost() => return Err(error.into()),
+        };
+        if !asked {
+            let address = |addr: Option<std::net::SocketAddr>| addr.map(|addr| addr.to_string());
+            let (ws, tcp) = (address(node.ws_addr()), address(node.tcp_addr()));
+            let (name, console) = (node.name().to_owned(), address(node.console_addr()));
+            let ready = Ready { name, ws, tcp, console };
+            let mut out = std::io::stdout().lock();
+            writeln!(out, "{READY}{}", serde_json::to_string(&ready)?)?;
+            out.flush()?;
+            drop(out);
+            tokio::select! {
+                () = ends.asked() => {}
+                () = node.drained() => tracing::info!("others have its regions: it ends"),
+                error = node.lost() => return Err(error.into()),
+            }
+        }
+        node.stop().await;
+        Ok(0)
+    })
+}

@@ -1,0 +1,183 @@
+//! `purview replay`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use purview::actor::player::Planes;
+use purview::scene::SceneSpec;
+use purview::scene::spec::{LayerSpec, Moves, Rates};
+use purview_client::Trust;
+use purview_lab::args::positive;
+use purview_lab::load::clients::Progress;
+use purview_lab::load::replay::{ReplayOptions, replay};
+use purview_lab::load::trace::{OFFSET_CM, Trace};
+use purview_lab::oracle::Options;
+use purview_server::config::Config;
+use purview_server::logins::Duplicate;
+use purview_server::process::{Background, run_tokens};
+
+use super::clients::{HOLDS, finish, knock, runtime, start_cluster, token, trust};
+use crate::args::{CommonArgs, Engine};
+
+/// Play a recording of real movement and judge what every client is shown
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview replay crowd.csv.gz --speed 20\n  \
+    purview replay crowd.csv --scene deploy/station.toml --scene-name station\n  \
+    purview replay crowd.csv --connect ws://127.0.0.1:7711/ --json\n\n\
+    Without --connect a server is started in this process, on a scene made to measure unless the \
+    configuration names one. Exits with 1 when any client was shown what it should not have been, \
+    or was not shown what it should.")]
+pub struct ReplayArgs {
+    /// File, overrides and log level of the server that is started.
+    #[command(flatten)]
+    pub common: CommonArgs,
+    /// The recording: CSV, plain or gzip'd, with the header t_s,id,x_m,z_m (also plane, kind)
+    pub trace: PathBuf,
+    /// The server: ws://, wss://, tcp:// or tls://host:port; without it, one is started
+    #[arg(long, value_name = "URL")]
+    pub connect: Option<String>,
+    /// The scene to join
+    #[arg(long, default_value = "meadow")]
+    pub scene_name: String,
+    /// A file with the token that lets clients in
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// How much faster than recorded to play
+    #[arg(long, default_value_t = 1.0, value_parser = positive)]
+    pub speed: f64,
+    /// What to multiply the recording's coordinates by
+    #[arg(long, default_value_t = 1.0, value_parser = positive)]
+    pub scale: f64,
+    /// Play only the first so many agents
+    #[arg(long)]
+    pub agents: Option<usize>,
+    /// What the server is made of that is started
+    #[arg(long, value_enum, default_value_t, conflicts_with = "connect")]
+    pub engine: Engine,
+    /// Nodes of that server, with --engine etcd
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub nodes: u16,
+    /// A file (PEM) with the authorities that are believed of wss:// and tls://; default: those of the machine
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// End standard output with the report as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// The server's admin address, http://host:port, to ask for its tick times
+    #[arg(long, value_name = "URL")]
+    pub admin: Option<String>,
+}
+
+impl ReplayArgs {
+    /// What the flags say of playing.
+    pub fn options(&self) -> ReplayOptions {
+        ReplayOptions {
+            scene: self.scene_name.clone(),
+            speed: self.speed,
+            scale: self.scale,
+            agents: self.agents,
+            oracle: Options::default(),
+            trust: Trust::default(),
+        }
+    }
+}
+
+/// A scene in which a recording fits, with lands so small that people cross borders all the time,
+/// and everybody in range told of every step.
+fn scene_for(trace: &Trace, args: &ReplayArgs, tick_ms: u32) -> SceneSpec {
+    let size = trace.size_cm(args.scale).map(|side| side + 2 * OFFSET_CM);
+    let wide = size.iter().all(|side| *side >= 3_200);
+    let (land_cm, region_lands) = if wide { (1_600, 2) } else { (400, 1) };
+    let lands = size.map(|side| (side + land_cm - 1) / land_cm * land_cm);
+    let region_cm = land_cm * region_lands;
+    // Regions of one size: the smallest bounds the band.
+    let [width_cm, depth_cm] = lands.map(|side| (side + region_cm - 1) / region_cm * region_cm);
+    let handoff_margin_cm = region_cm / 64;
+    // As fast as the band allows; recordings are played at many times their speed.
+    let step_cm = region_cm - 3 * land_cm / 4 - handoff_margin_cm;
+    SceneSpec {
+        name: args.scene_name.clone(),
+        width_cm,
+        depth_cm,
+        land_cm,
+        region_lands_x: region_lands,
+        region_lands_z: region_lands,
+        layers: vec![LayerSpec { name: "common".into(), patch_cm: land_cm / 4 }],
+        rates: Rates { near: 1, middle: 1, far: 1 },
+        handoff_margin_cm,
+        top_speed_cm_s: (i64::from(step_cm) * 1000 / i64::from(tick_ms)).max(1) as i32,
+        lines: 1,
+        line_capacity: 100_000,
+        spawn_x_cm: OFFSET_CM,
+        spawn_z_cm: OFFSET_CM,
+        ..SceneSpec::default()
+    }
+}
+
+fn config_for(trace: &Trace, args: &ReplayArgs) -> anyhow::Result<Config> {
+    let mut config = args.common.load_with(|tick_ms| scene_for(trace, args, tick_ms))?;
+    // A server of its own for one replay: any free port, and room for every sample.
+    let said = |key: &str| args.common.set.iter().any(|o| o.path == key);
+    if !said("gateway.ws") {
+        config.gateway.ws.set_port(0);
+    }
+    if !said("gateway.tcp") {
+        config.gateway.tcp = None;
+    }
+    if !said("gateway.rate_limit") {
+        config.gateway.rate_limit = 1_000;
+    }
+    if !said("gateway.burst") {
+        config.gateway.burst = 2_000;
+    }
+    config.console.listen = None;
+    config.token.duplicate = Some(Duplicate::Allow);
+    Ok(config)
+}
+
+/// Runs `purview replay` to its end; the exit code says whether anything was wrong.
+///
+/// # Errors
+/// The trace cannot be read, or no server can be started.
+pub fn run_replay(args: &ReplayArgs) -> anyhow::Result<u8> {
+    let trace = Arc::new(Trace::open(&args.trace)?);
+    let config = config_for(&trace, args)?;
+    if args.connect.is_none() && config.scenes[0].spec.moves.mode == Moves::Judged {
+        bail!(
+            "scene {:?} judges moves, and a recording has only places: set scene.0.moves = \"trusted\"",
+            config.scenes[0].spec.name
+        );
+    }
+    let _logs = purview_server::logs::init(&config.log)?;
+    let mut options = args.options();
+    options.trust = trust(args.ca.as_deref())?;
+    let mut server = None;
+    let mut cluster = None;
+    let (url, token) = match &args.connect {
+        Some(url) => {
+            let token = token(args.token_file.as_deref())?;
+            runtime()?.block_on(knock(url, &token, &options.trust))?;
+            (url.clone(), token)
+        }
+        None if args.engine == Engine::Etcd => {
+            options.scene.clone_from(&config.scenes[0].spec.name);
+            let started = cluster.insert(start_cluster(&config, args.nodes, false)?);
+            (started.url(0)?, started.tokens().mint_for("replay", Some(HOLDS), &Planes::Any)?)
+        }
+        None => {
+            options.scene.clone_from(&config.scenes[0].spec.name);
+            let tokens = run_tokens(&config)?;
+            let token = tokens.mint_for("replay", Some(HOLDS), &Planes::Any)?;
+            let started = server.insert(Background::start(config, tokens)?);
+            (started.reach().url().context("clients can connect")?, token)
+        }
+    };
+    let mut report = runtime()?.block_on(replay(&url, &token, trace, options, Progress::Stderr))?;
+    report.tick_ms = server.as_ref().map(|s| s.reach().tick_ms());
+    report.server = server.as_ref().map(|s| s.reach().figures());
+    drop(cluster);
+    finish(report, args.admin.as_deref(), args.json)
+}

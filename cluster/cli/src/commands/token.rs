@@ -1,0 +1,70 @@
+//! `purview token`: signs a token, for a client to come in with.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use purview::actor::player::Planes;
+use purview::scene::Plane;
+
+use crate::args::CommonArgs;
+use purview_server::config::Override;
+use purview_server::gateway::token::keys::Files;
+use purview_server::process::dev_tokens;
+
+/// `purview token`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview token ada --for 1h --config purview.toml\n  \
+    purview token ada --for 1h --scene city --plane 7 --plane 8\n\n\
+    Prints a token that is signed with token.secret_file, or with the first secret (kty oct) of token.keys_file, \
+    and has `iss` and `aud` as configured. Without either it is one for `purview dev` on this machine.")]
+pub struct TokenArgs {
+    /// Whom it names (`sub`).
+    pub name: String,
+    /// For how long it lets its client in.
+    #[arg(long = "for", value_name = "TIME", value_parser = crate::args::duration)]
+    pub length: Duration,
+    /// The scene of the planes that it lets its client enter beside the lines.
+    #[arg(long, value_name = "NAME", requires = "planes")]
+    pub scene: Option<String>,
+    /// A plane of that scene; may be repeated.
+    #[arg(long = "plane", value_name = "N", requires = "scene", allow_negative_numbers = true)]
+    pub planes: Vec<i32>,
+    /// The configuration file; without one every default counts.
+    #[arg(long = "config", value_name = "FILE", env = "PURVIEW_CONFIG")]
+    pub file: Option<PathBuf>,
+    /// Override one key, for example `token.secret_file=purview.secret`; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<Override>,
+}
+
+/// Runs `purview token` to its end.
+///
+/// # Errors
+/// The configuration, or its secret, cannot be used.
+pub fn run_token(args: &TokenArgs) -> anyhow::Result<u8> {
+    let TokenArgs { file, set, .. } = args.clone();
+    let config = CommonArgs { file, set, log: None }.load()?;
+    if let Some(scene) = &args.scene
+        && !config.scenes.iter().any(|known| known.spec.name == *scene)
+    {
+        let names = config.scenes.iter().map(|known| format!("{:?}", known.spec.name));
+        let names: Vec<String> = names.collect();
+        bail!("--scene {scene:?}: there is no such scene; want one of {}", names.join(", "));
+    }
+    let of_scene =
+        |scene: &String| args.planes.iter().map(|p| (scene.clone(), Plane(*p))).collect();
+    let planes = Planes::Listed(args.scene.as_ref().map(of_scene).unwrap_or_default());
+    let tokens = dev_tokens(&config)?;
+    if config.token.files() == Files::default() {
+        eprintln!(
+            "note: no token.secret_file is configured; this token is for `purview dev` on this machine"
+        );
+    }
+    let token = tokens.mint_for(&args.name, Some(args.length), &planes)?;
+    writeln!(std::io::stdout().lock(), "{token}").context("standard output cannot be written")?;
+    Ok(0)
+}

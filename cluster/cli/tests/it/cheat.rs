@@ -1,0 +1,179 @@
+//! The trial of cheats on a real server: one that judges passes it, one that believes everybody does not.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::Duration;
+
+use purview::scene::spec::Moves;
+use purview_lab::cheat::{Class, Field, Net, Row, Trial, TrialOptions, Weather, trial};
+use purview_server::config::Config;
+use purview_server::gateway::Tokens;
+use purview_server::logins::Duplicate;
+use purview_server::process::Background;
+
+/// Long enough for every trick to be tried again and again.
+const LENGTH: Duration = Duration::from_secs(8);
+
+async fn held(change: impl FnOnce(&mut Config), nets: Vec<Net>) -> Trial {
+    let mut config = Field::built_in().expect("a legal configuration");
+    config.gateway.ws.set_port(0);
+    config.gateway.tcp = None;
+    config.console.listen = None;
+    config.token.duplicate = Some(Duplicate::Allow);
+    change(&mut config);
+    let field = Field::find(&config.build_scenes().expect("legal scenes")[0], LENGTH);
+    let server = Background::start(config, Tokens::dev()).expect("a server");
+    let url = server.reach().url().expect("clients can connect");
+    let token = Tokens::dev().mint("test", Some(Duration::from_secs(3_600))).expect("a token");
+    let options = TrialOptions { length: LENGTH, nets, ..TrialOptions::default() };
+    trial(&url, &token, field.expect("room"), &options).await.expect("a trial is held")
+}
+
+/// The rows of a cheat, of which there is at least one.
+fn rows<'a>(trial: &'a Trial, class: Class, name: &str) -> Vec<&'a Row> {
+    let is = |row: &&Row| row.class == class && row.cheat.starts_with(name);
+    let rows: Vec<&Row> = trial.cheats.iter().filter(is).collect();
+    assert!(!rows.is_empty(), "no {class:?} {name:?}");
+    rows
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_judges_refuses_cheats_by_name_and_honest_players_never() {
+    let trial = held(|_| {}, vec![Net::Direct, Net::Bad]).await;
+    assert!(trial.is_passed(), "{trial}");
+    let honest = &trial.honest;
+    assert_eq!((honest.players, honest.on_bad, honest.overruled), (30, 25, 0), "{trial}");
+    assert!(honest.said > 20 * 10, "{trial}");
+    // They have walked, and so there was something to gain.
+    for pace in &trial.pace {
+        let most_cm = f64::from(trial.speed_cm_s) * LENGTH.as_secs_f64();
+        assert!((most_cm * 0.5..=most_cm).contains(&pace.way_cm), "{trial}");
+    }
+    let tried: BTreeSet<Class> = trial.cheats.iter().map(|row| row.class).collect();
+    assert!(tried.into_iter().eq(Class::ALL), "{trial}");
+    for (class, name, code) in [
+        (Class::Teleport, "1000 cm", "displaced"),
+        (Class::Teleport, "5000 cm", "displaced"),
+        (Class::Teleport, "places", "wrong_form"),
+        (Class::Teleport, "jumps", "may_not_jump"),
+        (Class::Speed, "x 1.05, stated", "too_fast"),
+        (Class::Speed, "x 10, stated", "too_fast"),
+        (Class::Speed, "x 2, by paths", "too_fast"),
+        (Class::Speed, "x 10, unstated", "displaced"),
+        (Class::Wall, "straight on", "blocked"),
+        (Class::Wall, "by paths", "blocked"),
+        (Class::Wall, "by teleports", "displaced"),
+        (Class::Clock, "x 1.5", "clock_ahead"),
+        (Class::Clock, "x 2", "clock_ahead"),
+        (Class::Clock, "x 10", "clock_ahead"),
+        (Class::Clock, "a second back", "clock_back"),
+        (Class::Clock, "a second on", "clock_ahead"),
+        (Class::Flood, "5 cm", "strayed"),
+        (Class::Replay, "each number", "out_of_order"),
+        (Class::Replay, "numbers of long ago", "out_of_order"),
+        (Class::Replay, "old moves", "clock_back"),
+        (Class::Ruling, "refused", "displaced"),
+        (Class::Ruling, "answers", "unknown_ruling"),
+    ] {
+        for row in rows(&trial, class, name) {
+            assert!(row.refused.contains_key(code), "{row:?} was not refused as {code}");
+        }
+    }
+    // Who is to go through the wall has come to it.
+    for row in trial.cheats.iter().filter(|row| row.class == Class::Wall) {
+        assert!(f64::from(row.way_cm) > row.honest_cm / 2.0, "{row:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_believes_everybody_does_not_pass() {
+    let trusted = |config: &mut Config| config.scenes[0].spec.moves.mode = Moves::Trusted;
+    let trial = held(trusted, vec![Net::Direct]).await;
+    assert_eq!(trial.exit_code(), 1);
+    assert!(trial.failures.is_empty() && trial.honest.refused.is_empty(), "{trial}");
+    for (class, name) in [
+        (Class::Teleport, "1000 cm"),
+        (Class::Speed, "x 1.5, stated"),
+        (Class::Speed, "x 10, unstated"),
+        (Class::Wall, "straight on"),
+        (Class::Wall, "by teleports"),
+        (Class::Clock, "x 1.5"),
+        (Class::Clock, "x 10"),
+        (Class::Flood, "24 cm"),
+        (Class::Ruling, "refused"),
+    ] {
+        for row in rows(&trial, class, name) {
+            assert!(row.gained_too_much, "{row:?}\n{trial}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_believes_clocks_does_not_pass() {
+    let lenient = |config: &mut Config| config.scenes[0].spec.moves.allowance_ms = 5_000;
+    let trial = held(lenient, vec![Net::Direct]).await;
+    let far = |row: &&Row| row.gained_too_much;
+    let classes: BTreeSet<Class> = trial.cheats.iter().filter(far).map(|row| row.class).collect();
+    assert!(!trial.is_passed() && classes.contains(&Class::Clock), "{trial}");
+    assert!(!classes.contains(&Class::Speed) && !classes.contains(&Class::Wall), "{trial}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_let_in_is_a_failure() {
+    let config = Field::built_in().expect("a legal configuration");
+    let field = Field::find(&config.build_scenes().expect("legal scenes")[0], LENGTH);
+    let mut closed = config;
+    closed.gateway.ws.set_port(0);
+    closed.gateway.tcp = None;
+    closed.console.listen = None;
+    closed.scenes[0].spec.name = "elsewhere".into();
+    let server = Background::start(closed, Tokens::dev()).expect("a server");
+    let url = server.reach().url().expect("clients can connect");
+    let token = Tokens::dev().mint("test", Some(Duration::from_secs(3_600))).expect("a token");
+    let options = TrialOptions {
+        honest: 2,
+        length: Duration::from_millis(100),
+        nets: vec![Net::Direct],
+        bad: Weather { delay_ms: 1, jitter_ms: 0, lost_per_mille: 0 },
+        ..TrialOptions::default()
+    };
+    let trial = trial(&url, &token, field.expect("room"), &options).await.expect("a report");
+    assert!(!trial.is_passed() && trial.failures.len() > 40, "{trial}");
+    assert!(trial.failures.iter().all(|why| why.contains("unknown_scene")), "{trial}");
+}
+
+/// `purview bots` with these arguments: its exit code, standard output and standard error.
+fn bots(args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
+    command.arg("bots").args(args).env_remove("PURVIEW_CONFIG");
+    let output = command.output().expect("it runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn the_command_tells_machines_in_one_object_and_people_in_a_table() {
+    let args = ["--pattern", "cheat", "--for", "4s", "--count", "2"];
+    let (code, stdout, stderr) = bots(&[&args[..], &["--json"]].concat());
+    assert_eq!((code, stdout.lines().count()), (0, 1), "{stdout}{stderr}");
+    let told: serde_json::Value = serde_json::from_str(&stdout).expect("one object");
+    assert_eq!((&told["passed"], &told["honest"]["players"]), (&true.into(), &12.into()), "{told}");
+    assert_eq!(told["honest"]["refused"], serde_json::json!({}), "{told}");
+    let cheats = told["cheats"].as_array().expect("a list");
+    assert!(cheats.len() > 80, "{told}");
+    for cheat in cheats {
+        assert!(cheat["class"].is_string() && cheat["refused"].is_object(), "{cheat}");
+        assert!(cheat["gain_percent"].is_number() && cheat["said"].as_u64() > Some(0), "{cheat}");
+    }
+    let believes = ["--set", "scene.0.moves=trusted"];
+    let (code, stdout, stderr) = bots(&[&args[..], &believes[..]].concat());
+    assert_eq!(code, 1, "{stdout}{stderr}");
+    assert!(stdout.contains("TOO FAR") && stdout.ends_with("NOT PASSED\n"), "{stdout}");
+}
+
+#[test]
+fn bots_want_a_server_save_for_the_trial() {
+    let (code, stdout, stderr) = bots(&["--pattern", "walk"]);
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    assert!(stderr.contains("--connect <URL>"), "{stderr}");
+}

@@ -1,0 +1,217 @@
+//! Who is let in to the console and how fast it must speak: names, tokens, deadlines, and the audit log, over real
+//! sockets and, for what concerns commands, a real cluster.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
+use purview_server::admin::paths;
+use purview_server::config::{Config, ConsoleSettings};
+use serde_json::Value;
+
+use super::schema::{document, operation, wrong_with};
+use super::world::{FakeWorld, SITTER};
+use super::{ANY_PORT, request, request_bytes};
+
+/// Nothing here takes this long, unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The status of an answer to `GET` with these headers, of which `Host` is one.
+fn status_as(addr: SocketAddr, path: &str, headers: &str) -> u16 {
+    let mut stream = TcpStream::connect(addr).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_page_of_another_site_cannot_call_the_console_under_its_own_name() {
+    let world = FakeWorld::start();
+    let settings = ConsoleSettings { hosts: vec!["ops.internal".into()], ..Default::default() };
+    let console = world.console_with(ANY_PORT, &settings);
+    let (addr, port) = (console.addr(), console.addr().port());
+    for path in ["/", "/metrics", "/alive", "/api/stats", "/api/nothing"] {
+        let status = |host: &str| status_as(addr, path, &format!("Host: {host}\r\n"));
+        assert_eq!(status("rebound.example"), 421, "{path}");
+        assert_eq!(status(&format!("rebound.example:{port}")), 421, "{path}");
+        for own in ["localhost", "127.0.0.1", "[::1]", "ops.internal"] {
+            assert_ne!(status(&format!("{own}:{port}")), 421, "{path} at {own}");
+        }
+        assert_eq!(status_as(addr, path, ""), 400, "{path}");
+    }
+    let rebound = "http://rebound.example/alive";
+    assert_eq!(status_as(addr, rebound, "Host: localhost\r\n"), 421);
+    // Without the key the name is another site's, too.
+    let plain = world.console(ANY_PORT);
+    assert_eq!(status_as(plain.addr(), "/alive", "Host: ops.internal\r\n"), 421);
+}
+
+#[test]
+fn whoever_speaks_slowly_is_hung_up_on_and_keeps_nobody_out() {
+    let console = FakeWorld::start().console(ANY_PORT);
+    let addr = console.addr();
+    // More than are served at once; some say nothing, some only the beginning.
+    let slow: Vec<TcpStream> = (0..300)
+        .map(|i| {
+            let mut stream = TcpStream::connect(addr).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            let said = [&b""[..], b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "][i % 2];
+            stream.write_all(said).unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(status_as(addr, "/alive", "Host: localhost\r\n"), 200);
+    for mut stream in slow {
+        let mut answer = Vec::new();
+        // It ends, with an answer or without, or by a reset; a timeout would be neither.
+        if let Err(error) = stream.read_to_end(&mut answer) {
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+        }
+        assert!(!answer.starts_with(b"HTTP/1.1 200"), "{answer:?}");
+    }
+}
+
+/// A console with a token for each scope, and these.
+fn guarded(world: &FakeWorld, place: &Path) -> (purview_server::admin::Console, [String; 2]) {
+    let files = ["read.token", "command.token"].map(|name| place.join(name));
+    let [token_file, command_token_file] = files.clone().map(Some);
+    let settings = ConsoleSettings { token_file, command_token_file, ..Default::default() };
+    let console = world.console_with(ANY_PORT, &settings);
+    let shows = files.map(|file| {
+        let token = std::fs::read_to_string(file).unwrap();
+        format!("Authorization: Bearer {}\r\n", token.trim())
+    });
+    (console, shows)
+}
+
+#[test]
+fn the_api_asks_for_the_right_token_and_nothing_else_does() {
+    let place = tempfile::tempdir().unwrap();
+    let world = FakeWorld::start();
+    let (console, [read, command]) = guarded(&world, place.path());
+    let (addr, all) = (console.addr(), document());
+    for path in paths() {
+        let asked = path.replace("{name}", "app.js").replace("{id}", &SITTER.to_string());
+        let method = operation(&all, path).0.to_uppercase();
+        let (is_api, is_command) = (path.starts_with("/api/"), method == "POST");
+        for (shown, status) in [
+            ("", if is_api { 401 } else { 200 }),
+            (&read[..read.len() - 3], if is_api { 401 } else { 200 }),
+            (&read, if is_command { 403 } else { 200 }),
+            (&command, 200),
+        ] {
+            let more = format!("X-Test: 1\r\n{}", shown.trim_end());
+            let (got, head, body) = request_bytes(addr, &method, &asked, &format!("{more}\r\n"));
+            match status {
+                200 => assert!(![401, 403, 405].contains(&got), "{path}: {got}"),
+                status => {
+                    assert_eq!(got, status, "{path}");
+                    assert_eq!(status == 401, head.contains("www-authenticate: bearer"), "{head}");
+                    let body: Value = serde_json::from_slice(&body).unwrap();
+                    assert_eq!(wrong_with(&all, path, status, &body), Vec::<String>::new());
+                }
+            }
+        }
+    }
+    assert_eq!(request(addr, "GET", "/api/nothing").0, 404);
+    // On every address of the machine a token is asked for by default.
+    let anywhere = SocketAddr::from(([0, 0, 0, 0], 0));
+    let open = world.console(anywhere);
+    let here = SocketAddr::from(([127, 0, 0, 1], open.addr().port()));
+    assert_eq!(request(here, "GET", "/api/stats").0, 401);
+    assert_eq!(request(here, "GET", "/alive").0, 200);
+}
+
+#[test]
+fn a_command_is_authorised_before_anything_of_it_is_read() {
+    let place = tempfile::tempdir().unwrap();
+    let world = FakeWorld::start();
+    let (guarded, [read, command]) = guarded(&world, place.path());
+    let json = "Content-Type: application/json\r\n";
+    // One that is alone, and would answer with 404, and one without files of tokens.
+    let open = world.console(ANY_PORT);
+    for (addr, shown, status) in
+        [(open.addr(), "", 401), (guarded.addr(), "", 401), (guarded.addr(), &*read, 403)]
+    {
+        for path in ["/api/cluster/move", "/api/cluster/drain", "/api/cluster/map"] {
+            // No body, none of JSON, and one that is never sent.
+            for more in ["", json, "Content-Length: 999999999\r\n"] {
+                let (got, _, _) = request_bytes(addr, "POST", path, &format!("{shown}{more}"));
+                assert_eq!(got, status, "{path} {more:?}");
+            }
+        }
+    }
+    let as_command = |more: &str| {
+        let more = format!("{command}{more}");
+        request_bytes(guarded.addr(), "POST", "/api/cluster/drain", &more).0
+    };
+    assert_eq!(as_command(""), 415);
+    assert_eq!(as_command(json), 400);
+    assert_eq!(as_command(&format!("{json}Content-Length: 2\r\n\r\n{{}}")), 422);
+    assert_eq!(as_command("Content-Length: 999999999\r\n"), 408, "the body never comes");
+}
+
+fn config(place: &Path) -> Config {
+    let text = format!(
+        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[console]\nlisten = \"127.0.0.1:0\"\n\
+         token_file = \"{0}/read.token\"\ncommand_token_file = \"{0}/command.token\"\n\
+         [log]\nlevel = \"error\"\n\
+         [[scene]]\nname = \"field\"\nwidth = \"256m\"\ndepth = \"256m\"\nland = \"64m\"\n\
+         region = [4, 4]\npatch = \"16m\"\ntop_speed = \"20m/s\"\n",
+        place.display()
+    );
+    Config::parse(&text).unwrap()
+}
+
+#[test]
+fn every_command_is_written_down_and_ctl_shows_the_token_that_it_needs() {
+    let place = tempfile::tempdir().unwrap();
+    let config = config(place.path());
+    let file = place.path().join("ctl.toml");
+    std::fs::write(&file, config.to_toml()).unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_purview"));
+    let parts = Parts { nodes: 1, gateways: 0 };
+    let cluster = LocalCluster::start(program, &config, parts, &mut |_| {}).unwrap();
+    let node = &cluster.nodes()[0];
+    let console = format!("http://{}", node.ready().unwrap().console.unwrap());
+    let ctl = |args: &[&str], token: Option<&str>| {
+        let mut command = Command::new(program);
+        command.env_remove("PURVIEW_TOKEN").envs(token.map(|token| ("PURVIEW_TOKEN", token)));
+        command.arg("ctl").args(args).args(["--console", &console, "--config"]).arg(&file);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    // With the configuration's files it shows each its own; a command with that for reading is refused.
+    let [read, command] = ["read", "command"]
+        .map(|name| std::fs::read_to_string(place.path().join(format!("{name}.token"))).unwrap());
+    let (read, command) = (read.trim(), command.trim());
+    let begin = std::time::Instant::now();
+    while ctl(&["status"], None).0 != Some(0) {
+        assert!(begin.elapsed() < PATIENCE, "{:?}", ctl(&["status"], None));
+    }
+    let (code, told) = ctl(&["drain", "nobody"], None);
+    assert!(code == Some(1) && told.contains("nobody"), "{told}");
+    let (code, told) = ctl(&["drain", "node-1"], Some(read));
+    assert!(code == Some(1) && told.contains("command token"), "{told}");
+    assert_eq!(ctl(&["status"], Some(read)).0, Some(0));
+    assert_eq!(ctl(&["status"], Some(command)).0, Some(0));
+    let (code, told) = ctl(&["split", "R0"], Some(command));
+    assert_eq!(code, Some(0), "{told}");
+
+    let said = node.said();
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains(" audit: ")).collect();
+    let [unknown, denied, split] = lines[..] else { panic!("{lines:#?}") };
+    let holds = |line: &str, parts: &[&str]| {
+        parts.iter().for_each(|part| assert!(line.contains(part), "{part}: {line}"));
+    };
+    holds(unknown, &["caller=127.0.0.1:", "token=\"command\"", "command=\"/api/cluster/drain\""]);
+    holds(unknown, &["order=\"{\\\"node\\\":\\\"nobody\\\"}\"", "status=404", "result=\"no node"]);
+    holds(denied, &["WARN", "token=\"read\"", "/api/cluster/drain", "status=403"]);
+    holds(split, &["\\\"op\\\":\\\"split\\\"", "status=202", "result=\"accepted\""]);
+    assert!(!said.contains(read) && !said.contains(command), "a token is in the log");
+}

@@ -1,0 +1,49 @@
+//! The console by HTTPS: `purview ctl` believes the authority that it is given, and no other.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use purview_server::config::{CertificateSettings, ConsoleSettings};
+use purview_server::tls::make::make;
+
+use super::ANY_PORT;
+use super::world::{FakeWorld, SITTER};
+
+fn entity(url: &str, more: &[&str]) -> Output {
+    let mut ctl = Command::new(env!("CARGO_BIN_EXE_purview"));
+    let id = SITTER.to_string();
+    ctl.args(["ctl", "entity", &id, "--console", url]).args(more).output().expect("purview runs")
+}
+
+#[test]
+fn with_a_certificate_the_console_answers_by_https_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let [ours, others] = ["ours", "others"].map(|name| {
+        let folder = place.path().join(name);
+        make(&folder, &["localhost".into(), "127.0.0.1".into()], 1).unwrap();
+        folder
+    });
+    let (certificate, key) = (ours.join("gateway.pem"), ours.join("gateway.key"));
+    let tls = Some(CertificateSettings { certificate, key });
+    let world = FakeWorld::start();
+    let console = world.console_with(ANY_PORT, &ConsoleSettings { tls, ..Default::default() });
+    let url = format!("https://localhost:{}", console.addr().port());
+    let authority = |folder: &std::path::Path| folder.join("ca.pem").to_str().unwrap().to_owned();
+
+    let told = entity(&url, &["--ca", &authority(&ours)]);
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert!(told.status.success() && text.contains(&SITTER.to_string()), "{told:?}");
+    for more in [&["--ca", &authority(&others)][..], &[]] {
+        let refused = entity(&url, more);
+        assert!(!refused.status.success() && refused.stdout.is_empty(), "{refused:?}");
+    }
+    let mut plain = TcpStream::connect(console.addr()).unwrap();
+    plain.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    plain.write_all(b"GET /alive HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    // Either end may close first; what comes is a TLS alert at most.
+    let _reset = plain.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"HTTP"), "it answers in plain text");
+}

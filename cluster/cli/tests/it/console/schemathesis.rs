@@ -1,0 +1,92 @@
+//! Schemathesis, which knows nothing of this server but its OpenAPI document, makes up requests that the document
+//! allows and such that it does not, sends them to a real cluster, and looks whether the answers are what the
+//! document says. There are to be no findings.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
+use purview_server::config::Config;
+
+use super::schema::document;
+
+/// Always the same requests.
+const SEED: &str = "--seed=29";
+
+/// For each operation, and kind of requests.
+const EXAMPLES: &str = "--max-examples=25";
+
+/// A program of `target/tools`.
+fn tool(name: &str) -> PathBuf {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin");
+    let tool = tools.join(name);
+    assert!(
+        tool.exists(),
+        "{} is missing: `bash .ci/test` installs it, as .ci/tools.txt says",
+        tool.display()
+    );
+    tool
+}
+
+fn config(place: &Path) -> Config {
+    let text = format!(
+        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[server]\nfauna = \"on\"\n\
+         [console]\nlisten = \"127.0.0.1:0\"\ncommand_token_file = \"{}/command.token\"\n\
+         [[scene]]\nname = \"field\"\nwidth = \"256m\"\ndepth = \"256m\"\nland = \"64m\"\n\
+         region = [2, 2]\npatch = \"16m\"\ntop_speed = \"20m/s\"\n",
+        place.display()
+    );
+    Config::parse(&text).unwrap()
+}
+
+#[test]
+fn whatever_schemathesis_sends_is_answered_as_the_document_says() {
+    let schemathesis = tool("st");
+    let place = tempfile::tempdir().unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_purview"));
+    // One node, since the only one is never drained.
+    let parts = Parts { nodes: 1, gateways: 1 };
+    let cluster = LocalCluster::start(program, &config(place.path()), parts, &mut |_| {}).unwrap();
+    let token = std::fs::read_to_string(place.path().join("command.token")).unwrap();
+    let run = |console: &str, settings: &str| {
+        let file = place.path().join("schemathesis.toml");
+        std::fs::write(&file, settings).unwrap();
+        let mut command = Command::new(&schemathesis);
+        command.current_dir(place.path()).env("NO_COLOR", "1");
+        command.arg("--config-file").arg(&file).arg("run");
+        command.arg(format!("http://{console}/api/openapi.json"));
+        command.args(["--checks=all", SEED, EXAMPLES, "--continue-on-failure"]);
+        command.args(["--no-color", "--generation-database=:memory:", "--warnings=off"]);
+        command.arg("--header").arg(format!("Authorization:Bearer {}", token.trim()));
+        let output = command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let (said, error) = (text(output.stdout), text(output.stderr));
+        assert!(output.status.success(), "{said}\n{error}");
+        assert!(said.contains("No issues found"), "{said}\n{error}");
+    };
+    // On a machine with much else to do a region may answer late. The document says where.
+    let busy =
+        "[checks.not_a_server_error]\nexpected-statuses = [\"2xx\", \"3xx\", \"4xx\", 503]\n";
+    // What the document cannot know: names of this cluster.
+    let names = format!("[parameters]\n\"query.scene\" = \"field\"\n{busy}");
+    for member in cluster.nodes().iter().chain(cluster.gateways()) {
+        let console = member.ready().unwrap().console.unwrap();
+        run(&console, busy);
+        run(&console, &names);
+        assert_eq!(member.ended(), None);
+    }
+}
+
+#[test]
+fn the_document_is_openapi_3_1() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("openapi.json");
+    std::fs::write(&file, document().to_string()).unwrap();
+    let mut command = Command::new(tool("openapi-spec-validator"));
+    let output = command
+        .args(["--schema", "3.1", "--validation-errors", "all"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+}

@@ -1,0 +1,236 @@
+//! A server that is a single process is killed without a word, and goes on where it was from what it has kept.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use purview::scene::{EntityId, Pos};
+use purview::wire::client::Join;
+use purview_client::{Client, join_at};
+use purview_server::storage::Checkpoints;
+use purview_server::storage::checkpoints::redb::Redb;
+use serde_json::Value;
+
+use super::operations::{get, metric};
+use super::process::{FREE_PORTS, Served, run};
+
+/// Nothing here takes this long, unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The kinds of which twelve live in the demo's scene each, and whether they walk.
+const KINDS: [(u64, bool); 4] = [(1, true), (2, true), (3, false), (4, false)];
+
+/// Where everybody is that no client steers, by kind.
+pub type Beasts = BTreeMap<u64, BTreeMap<u64, (i64, i64)>>;
+
+pub fn beasts(console: &str, scene: &str) -> Beasts {
+    let (status, body) = get(console, &format!("/api/entities?scene={scene}"));
+    assert_eq!(status, 200, "{body}");
+    let all: Value = serde_json::from_str(&body).unwrap();
+    let fields: Vec<&str> =
+        all["entity_fields"].as_array().unwrap().iter().map(|f| f.as_str().unwrap()).collect();
+    let place = |name: &str| fields.iter().position(|f| *f == name).expect("a field");
+    let (id, kind, x, z) = (place("id"), place("kind"), place("x"), place("z"));
+    let mut beasts = Beasts::new();
+    for row in all["entities"].as_array().unwrap() {
+        let at = (row[x].as_i64().unwrap(), row[z].as_i64().unwrap());
+        let kind = row[kind].as_u64().unwrap();
+        if kind > 0 {
+            beasts.entry(kind).or_default().insert(row[id].as_u64().unwrap(), at);
+        }
+    }
+    beasts
+}
+
+fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < PATIENCE, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// All of them, once they are there: one that is just handed over is in no region.
+fn all_beasts(console: &str) -> Beasts {
+    let mut all = Beasts::new();
+    wait_for("beasts", || {
+        all = beasts(console, "meadow");
+        KINDS.iter().all(|(kind, _)| all.get(kind).is_some_and(|of| of.len() >= 12))
+    });
+    all
+}
+
+fn flags(data_dir: &Path) -> Vec<String> {
+    let dir = format!("server.data_dir={}", data_dir.display());
+    ["--set", &dir, "--set", "server.checkpoint=200ms"].map(str::to_owned).into()
+}
+
+fn start(data_dir: &Path) -> Served {
+    let flags = flags(data_dir);
+    Served::start(&flags.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn saved(console: &str) -> f64 {
+    metric(&get(console, "/metrics").1, "purview_checkpoints_saved_total")
+}
+
+fn places_saved(console: &str) -> f64 {
+    metric(&get(console, "/metrics").1, "purview_places_saved_total")
+}
+
+/// Somebody joins, and stays for as long as it takes to be kept: its entity, and where it stood.
+async fn visit(server: &Served, join: Join) -> (EntityId, Pos) {
+    let before = places_saved(&server.console);
+    let mut client = Client::connect(&server.ws, &server.token).await.unwrap();
+    let joined = client.join(join).await.unwrap();
+    let begin = Instant::now();
+    while places_saved(&server.console) < before + 1.0 {
+        assert!(begin.elapsed() < PATIENCE, "its place is not kept");
+        // It reads what it is told meanwhile.
+        let _told = tokio::time::timeout(Duration::from_millis(50), client.next()).await;
+    }
+    (joined.id, joined.pos)
+}
+
+#[test]
+fn a_server_that_is_killed_goes_on_with_everybody_where_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let place = Pos::ground(5_300, 7_100);
+    let mut server = start(folder.path());
+    all_beasts(&server.console);
+    let (player, stood) = runtime.block_on(visit(&server, join_at("meadow", place)));
+    assert_eq!(stood, place);
+    let mut newest = player.0;
+    for round in 0..3 {
+        let before = saved(&server.console);
+        wait_for("two checkpoints of each region", || saved(&server.console) >= before + 12.0);
+        let last = all_beasts(&server.console);
+        server.signal("KILL");
+        let began = Instant::now();
+        server.ended();
+        server = start(folder.path());
+        let (now, since) = (all_beasts(&server.console), began.elapsed());
+        for (kind, walks) in KINDS {
+            are_where_they_were(&last[&kind], &now[&kind], walks, since);
+        }
+        let nowhere = Join { pos: None, ..join_at("meadow", place) };
+        let (id, pos) = runtime.block_on(visit(&server, nowhere));
+        assert_eq!(pos, place, "round {round}: it comes to its last place");
+        assert!(id.0 > newest, "round {round}: {id} is a new name");
+        newest = id.0;
+    }
+}
+
+/// The same ones are there, as far from where they were as one walks in that time.
+fn are_where_they_were(
+    last: &BTreeMap<u64, (i64, i64)>,
+    now: &BTreeMap<u64, (i64, i64)>,
+    walks: bool,
+    since: Duration,
+) {
+    let ids = |of: &BTreeMap<u64, (i64, i64)>| of.keys().copied().collect::<Vec<_>>();
+    assert_eq!(ids(now), ids(last));
+    assert_eq!(now.len(), 12);
+    // 1.5 m a second; and the checkpoint may be older than what was last seen.
+    let far = if walks { (since.as_secs_f64() * 150.0) as i64 + 200 } else { 0 };
+    for (id, (x, z)) in now {
+        let (was_x, was_z) = last[id];
+        let near = (x - was_x).abs() <= far && (z - was_z).abs() <= far;
+        assert!(near, "{id} was at {was_x} {was_z} and is at {x} {z}");
+    }
+}
+
+#[test]
+fn a_file_that_is_damaged_is_refused_with_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path());
+    wait_for("checkpoints", || saved(&server.console) >= 6.0);
+    server.signal("KILL");
+    server.ended();
+    let path = folder.path().join("checkpoints.redb");
+    let flags = flags(folder.path());
+    let more: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let args = [&["dev", "--bots", "0", "--for", "1s"], &FREE_PORTS[..], &more].concat();
+    // All that is behind its head, and then its head.
+    let mut file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+    let mut whole = Vec::new();
+    file.read_to_end(&mut whole).unwrap();
+    let torn = whole.len() as u64 / 2;
+    file.set_len(torn).unwrap();
+    let refused = run(&args);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(!refused.stderr.contains("panicked"), "{refused:?}");
+    file.seek(SeekFrom::Start(0)).unwrap();
+    file.write_all(b"this is no database").unwrap();
+    let refused = run(&args);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("checkpoints.redb"), "{refused:?}");
+    assert!(!refused.stderr.contains("panicked"), "{refused:?}");
+}
+
+#[test]
+fn a_checkpoint_that_is_not_sound_gives_way_to_the_one_before_and_two_of_them_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path());
+    let before = saved(&server.console);
+    let last = all_beasts(&server.console);
+    wait_for("checkpoints", || saved(&server.console) >= before + 12.0);
+    server.signal("KILL");
+    server.ended();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let spoil = |how: fn(&mut Vec<u8>)| {
+        let store = Redb::open(folder.path()).unwrap();
+        runtime.block_on(async {
+            for key in store.regions().await.unwrap() {
+                let newest = store.load(&key).await.unwrap().newest.unwrap();
+                let mut state = newest.state.to_vec();
+                how(&mut state);
+                let (epoch, tick) = (newest.epoch, newest.tick.next());
+                store.save(&key, epoch, tick, state.into()).await.unwrap();
+            }
+        });
+    };
+    // Of a release that nobody reads any more: the version is the first number of its head.
+    spoil(|state| state[4..6].copy_from_slice(&[0, 99]));
+    let server = start(folder.path());
+    let now = all_beasts(&server.console);
+    for (kind, _) in KINDS {
+        let ids = |of: &Beasts| of[&kind].keys().copied().collect::<Vec<_>>();
+        assert_eq!(ids(&now), ids(&last));
+    }
+    wait_for("checkpoints of its own", || saved(&server.console) >= 12.0);
+    server.signal("KILL");
+    server.ended();
+    // The newest, and the one before it.
+    spoil(|state| state.truncate(state.len() / 2));
+    spoil(|state| state.truncate(state.len() / 2));
+    let flags = flags(folder.path());
+    let more: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let args = [&["dev", "--bots", "0", "--for", "1s"], &FREE_PORTS[..], &more].concat();
+    let refused = run(&args);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    for word in ["meadow", "torn", "server.data_dir"] {
+        assert!(refused.stderr.contains(word), "{word}: {refused:?}");
+    }
+    assert!(!refused.stderr.contains("panicked"), "{refused:?}");
+    // Nothing has changed; an operator gives up what nobody can read, region by region, and its bytes stay.
+    let kept = || {
+        let store = Redb::open(folder.path()).unwrap();
+        runtime.block_on(async { store.regions().await.unwrap() })
+    };
+    let all = kept();
+    assert!(!all.is_empty());
+    let dir = folder.path().to_str().unwrap();
+    for key in &all {
+        let region = format!("R{}", key.region);
+        let order = ["ctl", "region", &region, "empty", "--data-dir", dir];
+        let done = run(&order);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert!(done.stdout.contains("2 checkpoints"), "{done:?}");
+    }
+    assert!(kept().is_empty());
+    let server = start(folder.path());
+    wait_for("checkpoints of its own", || saved(&server.console) >= 6.0);
+}

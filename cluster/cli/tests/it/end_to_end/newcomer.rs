@@ -1,0 +1,156 @@
+//! What somebody new types, and what goes wrong then: help, errors that say what would be right,
+//! exit codes.
+
+use std::net::TcpListener;
+
+use purview::actor::player::Planes;
+use purview::scene::Plane;
+use purview_server::gateway::Tokens;
+use purview_server::gateway::token::Rules;
+use purview_server::gateway::token::keys::Files;
+
+use super::process::{Done, Served, run};
+
+/// Asserts how a run ended, and that standard error says these words and nothing of our insides.
+fn assert_says(done: &Done, code: i32, words: &[&str]) {
+    assert_eq!(done.code, Some(code), "{done:?}");
+    for word in words {
+        assert!(done.stderr.contains(word), "{word:?} is not said: {done:?}");
+    }
+    assert!(!done.stderr.contains("panicked"), "{done:?}");
+}
+
+#[test]
+fn every_command_explains_itself() {
+    for command in ["check", "config", "dev", "replay", "bots", "bench scene", "ctl why"] {
+        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let done = run(&words);
+        assert_says(&done, 0, &[]);
+        assert!(done.stdout.contains("Usage:"), "{done:?}");
+    }
+    let done = run(&["--help"]);
+    assert!(done.stdout.contains("Exit codes"), "{done:?}");
+}
+
+#[test]
+fn a_wrong_flag_is_not_understood_and_says_what_would_be_right() {
+    let cases: [(&[&str], &str); 8] = [
+        (&["dev", "--bot", "3"], "--bots"),
+        (&["dev", "--for", "5"], "for example 30s"),
+        (&["dev", "--nodes", "0"], "1..=256"),
+        (&["replay", "x.csv", "--speed", "0"], "a number above 0"),
+        (&["bots", "--connect", "ws://h:1/", "--pattern", "fly"], "walk, crowd, border, jump"),
+        (&["bots"], "--connect <URL>"),
+        (&["ctl", "why", "17"], "<B>"),
+        (&["ctl", "why", "17", "bob"], "invalid digit"),
+    ];
+    for (args, word) in cases {
+        assert_says(&run(args), 2, &[word]);
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named_once_with_its_reason() {
+    let done = run(&["replay", "/no/such.csv"]);
+    assert_says(&done, 1, &["error: /no/such.csv: No such file or directory"]);
+    assert_eq!(done.stderr.matches("No such file").count(), 1, "{done:?}");
+    assert_says(&run(&["dev", "--scene", "/no/such.toml"]), 1, &["/no/such.toml: cannot be read"]);
+    let args = ["bots", "--connect", "ws://127.0.0.1:1/", "--token-file", "/no/token"];
+    assert_says(&run(&args), 1, &["/no/token cannot be read: No such file"]);
+}
+
+#[test]
+fn a_recording_is_not_played_where_moves_are_judged_and_that_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = super::trace::plain(folder.path(), true);
+    let file = file.to_str().unwrap();
+    let scene = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/dev.toml");
+    let done = run(&["replay", file, "--scene", scene]);
+    assert_says(&done, 1, &["scene \"meadow\" judges moves", "scene.0.moves = \"trusted\""]);
+    let server = Served::start(&[]);
+    let done = run(&["replay", file, "--speed", "50", "--connect", &server.ws]);
+    assert_says(&done, 1, &[]);
+    assert!(done.stdout.contains("a scene that trusts places"), "{done:?}");
+}
+
+#[test]
+fn what_is_no_recording_says_which_line_and_what_is_wanted() {
+    let done = run(&["replay", env!("CARGO_MANIFEST_DIR").to_owned().as_str()]);
+    assert_says(&done, 1, &["directory"]);
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    assert_says(&run(&["replay", file]), 1, &["line 1", "want the header t_s,id,x_m,z_m"]);
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = taken.local_addr().unwrap().to_string();
+    let set = format!("gateway.ws={addr}");
+    let args = ["dev", "--bots", "0", "--for", "1s", "--headless", "--set", &set];
+    let done = run(&args);
+    assert_says(&done, 1, &[&format!("cannot listen on {addr}: Address already in use")]);
+    assert_eq!(done.stderr.matches("already in use").count(), 1, "{done:?}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_one_error() {
+    let done = run(&["bots", "--connect", "ws://127.0.0.1:1/", "--for", "1s"]);
+    assert_says(&done, 1, &["ws://127.0.0.1:1/ does not let clients in", "refused"]);
+    assert_eq!(done.stderr.lines().count(), 1, "{done:?}");
+    let done = run(&["bots", "--connect", "http://127.0.0.1:1/", "--for", "1s"]);
+    assert_says(&done, 1, &["want ws://host:port/, wss://host:port/, tcp://host:port"]);
+}
+
+#[test]
+fn a_token_of_somebody_else_is_one_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let (secret, token) = (folder.path().join("secret"), folder.path().join("token"));
+    std::fs::write(&secret, "0123456789abcdef0123456789abcdef").unwrap();
+    std::fs::write(&token, "not.a.token").unwrap();
+    let set = format!("token.secret_file={}", secret.display());
+    let server = Served::start(&["--set", &set]);
+    let args = ["bots", "--connect", &server.ws, "--for", "1s"];
+    assert_says(&run(&args), 1, &["does not let clients in", "4002"]);
+    let with_token = [&args[..], &["--token-file", token.to_str().unwrap()]].concat();
+    assert_says(&run(&with_token), 1, &["does not let clients in", "4002"]);
+    std::fs::write(&token, &server.token).unwrap();
+    let done = run(&[&with_token[..], &["--count", "2"]].concat());
+    assert_eq!(done.code, Some(0), "{done:?}");
+}
+
+#[test]
+fn a_scene_that_nobody_has_lets_nobody_in_and_says_so() {
+    let server = Served::start(&[]);
+    let args = ["bots", "--connect", &server.ws, "--count", "2", "--for", "1s"];
+    let done = run(&[&args[..], &["--scene-name", "moon"]].concat());
+    assert_eq!(done.code, Some(1), "{done:?}");
+    assert!(done.stdout.contains("2 not let in") && done.stdout.contains("scene"), "{done:?}");
+}
+
+#[test]
+fn a_token_is_issued_that_lets_a_client_in_for_a_while() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, "0123456789abcdef0123456789abcdef").unwrap();
+    let set = format!("token.secret_file={}", secret.display());
+    let planes = ["--scene", "meadow", "--plane", "7", "--plane", "-5"];
+    let issued = run(&[&["token", "ada", "--for", "1h", "--set", &set][..], &planes].concat());
+    assert_eq!(issued.code, Some(0), "{issued:?}");
+    let files = Files { secret: Some(secret), set: None };
+    let tokens = Tokens::of_files(files, Rules::default()).unwrap();
+    let login = tokens.verify(issued.stdout.trim()).unwrap();
+    assert_eq!(login.subject, "ada");
+    let planes = [7, -5].map(|plane| ("meadow".to_owned(), Plane(plane)));
+    assert_eq!(login.planes, Planes::Listed(planes.to_vec()));
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let left = login.expires_s.unwrap().saturating_sub(now.as_secs());
+    assert!((3_000..=3_600).contains(&left), "{left} s");
+    let server = Served::start(&["--set", &set]);
+    let login = tokens.verify(&server.token).unwrap();
+    assert!(login.expires_s.is_some(), "what dev prints expires, too");
+    assert_says(&run(&["token", "ada"]), 2, &["--for"]);
+    let nowhere = ["token", "ada", "--for", "1h", "--scene", "moon", "--plane", "1"];
+    assert_says(&run(&nowhere), 1, &["there is no such scene", "\"meadow\""]);
+    let public = format!("token.keys_file={}", folder.path().join("no.json").display());
+    assert_says(&run(&["token", "ada", "--for", "1h", "--set", &public]), 1, &["token.keys_file"]);
+}

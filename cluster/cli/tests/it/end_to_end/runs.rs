@@ -1,0 +1,119 @@
+//! `dev`, `bots` and `replay` against a server that does what it should.
+
+use super::process::{Done, FREE_PORTS, Served, assert_clean, figure, run};
+use super::trace::{PEOPLE, gzipped, plain};
+
+#[test]
+fn dev_ends_with_a_report_that_has_every_key_of_the_contract() {
+    // As many bots as there are by default: with fewer of them nobody in a third region sees who is handed over.
+    let args = ["dev", "--for", "12s", "--headless", "--json"];
+    let done = run(&[&args[..], &FREE_PORTS].concat());
+    let report = assert_clean(&done);
+    assert_eq!(report["players"], 200);
+    for key in [
+        "/ticks",
+        "/handoffs",
+        "/tick_ms/mean",
+        "/tick_ms/p50",
+        "/tick_ms/p99",
+        "/tick_ms/max",
+        "/visibility_latency_ms/p50",
+        "/visibility_latency_ms/p99",
+        "/bytes_per_client_s",
+        "/cpu_s",
+        "/peak_rss_bytes",
+    ] {
+        // Times may be 0 by rounding, what is counted may not.
+        let least = if key.contains("_ms/") { 0.0 } else { f64::MIN_POSITIVE };
+        assert!(figure(&report, key) >= least, "{key}: {report}");
+    }
+    assert_eq!(done.stdout.lines().count(), 1, "with --json nothing but the report: {done:?}");
+}
+
+/// Bots in a process of their own, let loose on a server's demo scene.
+fn bots(server: &str, pattern: &str, more: &[&str]) -> Done {
+    let args = ["bots", "--connect", server, "--pattern", pattern, "--for", "8s", "--json"];
+    run(&[&args[..], more].concat())
+}
+
+#[test]
+fn bots_that_walk_see_what_they_should() {
+    let server = Served::start(&[]);
+    let report = assert_clean(&bots(&server.ws, "walk", &["--count", "60"]));
+    assert_eq!(report["players"], 60);
+    assert!(figure(&report, "/handoffs") > 0.0, "{report}");
+}
+
+#[test]
+fn bots_over_tcp_see_what_they_should() {
+    let server = Served::start(&[]);
+    let report = assert_clean(&bots(&server.tcp, "walk", &["--count", "40"]));
+    assert_eq!(report["players"], 40);
+}
+
+#[test]
+fn a_crowd_where_four_regions_meet_sees_what_it_should() {
+    let server = Served::start(&[]);
+    let report = assert_clean(&bots(&server.ws, "crowd", &["--count", "60"]));
+    assert_eq!(report["players"], 60);
+    assert!(figure(&report, "/handoffs") > 0.0, "{report}");
+}
+
+#[test]
+fn a_crowd_beyond_the_view_cap_sees_what_it_should() {
+    let server = Served::start(&["--set", "scene.0.view_cap=20"]);
+    let report = assert_clean(&bots(&server.ws, "crowd", &["--count", "60"]));
+    assert_eq!(report["players"], 60);
+}
+
+#[test]
+fn bots_on_the_border_are_handed_over_again_and_again() {
+    let server = Served::start(&[]);
+    let report = assert_clean(&bots(&server.ws, "border", &["--count", "40"]));
+    assert!(figure(&report, "/handoffs") >= 40.0, "{report}");
+}
+
+#[test]
+fn bots_that_jump_between_places_and_planes_see_what_they_should() {
+    let server = Served::start(&[]);
+    let report = assert_clean(&bots(&server.ws, "jump", &["--count", "60", "--seed", "3"]));
+    assert!(figure(&report, "/handoffs") > 0.0, "{report}");
+}
+
+#[test]
+fn a_replay_starts_a_server_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = plain(folder.path(), true);
+    let report = assert_clean(&run(&["replay", file.to_str().unwrap(), "--json"]));
+    assert_eq!(report["players"], PEOPLE);
+    assert!(figure(&report, "/handoffs") > 0.0, "{report}");
+    assert!(figure(&report, "/tick_ms/max") > 0.0, "its own server says how long ticks take");
+}
+
+#[test]
+fn a_replay_of_a_packed_recording_runs_against_a_server_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = gzipped(folder.path(), true);
+    let station = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/station.toml");
+    let server = Served::start(&["--scene", station]);
+    let admin = format!("http://{}", server.console);
+    let to = ["--connect", &server.ws, "--scene-name", "station", "--admin", &admin, "--json"];
+    let done = run(&[&["replay", file.to_str().unwrap(), "--speed", "2"][..], &to].concat());
+    let report = assert_clean(&done);
+    assert_eq!(report["players"], PEOPLE);
+    assert!(figure(&report, "/handoffs") > 0.0, "{report}");
+    assert!(figure(&report, "/tick_ms/max") > 0.0, "the server said how long its ticks take");
+}
+
+#[test]
+fn somebody_who_stands_still_for_long_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("statue.csv");
+    let walker = |t: u32| format!("{t},walker,{t},2\n");
+    let rows: String = (1..8).map(walker).collect();
+    let statue = "8,statue,3,3\n";
+    std::fs::write(&file, format!("t_s,id,x_m,z_m\n0,statue,3,3\n{rows}{statue}")).unwrap();
+    let patience = ["--set", "gateway.heartbeat=2s"];
+    let done = run(&[&["replay", file.to_str().unwrap(), "--json"], &patience[..]].concat());
+    assert_eq!(assert_clean(&done)["players"], 2);
+}

@@ -1,0 +1,270 @@
+//! A lease store under test, the ways of nodes to it, and the time that passes for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use purview::scene::Epoch;
+use purview_server::launch::EtcdServer;
+use purview_server::storage::leases::embedded::{Clock, Embedded, ManualClock};
+use purview_server::storage::leases::etcd::{Etcd, EtcdOptions};
+use purview_server::storage::{
+    Authority, Claim, Event, Grant, Leases, Membership, NodeInfo, Refusal, RegionKey, View, Watch,
+};
+
+use purview_lab::sim::store::LeaseWay;
+use tokio::time::Instant;
+
+use super::proxy::Proxy;
+
+/// The time to live of the tests' leases.
+pub const TTL: Duration = Duration::from_secs(2);
+
+/// How long something may take that must come about.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a step of passing time is.
+const STEP: Duration = Duration::from_millis(50);
+
+/// A store.
+pub enum Bench {
+    Embedded {
+        store: Embedded,
+        clock: ManualClock,
+        /// It is reached as processes of a simulated cluster reach it.
+        simulated: bool,
+    },
+    Etcd {
+        server: Box<EtcdServer>,
+    },
+}
+
+/// A node's way to the store, which can be cut.
+pub struct Way {
+    leases: Arc<dyn Leases>,
+    cut: Cut,
+}
+
+enum Cut {
+    Embedded(Arc<Embedded>),
+    Simulated(Arc<LeaseWay>),
+    Etcd(Proxy),
+}
+
+impl std::ops::Deref for Way {
+    type Target = dyn Leases;
+
+    fn deref(&self) -> &(dyn Leases + 'static) {
+        &*self.leases
+    }
+}
+
+impl Way {
+    /// The store, to be shared.
+    pub fn leases(&self) -> Arc<dyn Leases> {
+        self.leases.clone()
+    }
+
+    /// What is asked is not answered from now on.
+    pub fn cut(&self) {
+        match &self.cut {
+            Cut::Embedded(store) => store.cut(),
+            Cut::Simulated(way) => way.cut(),
+            Cut::Etcd(proxy) => proxy.open(false),
+        }
+    }
+
+    /// The way is open again.
+    pub fn mend(&self) {
+        match &self.cut {
+            Cut::Embedded(store) => store.mend(),
+            Cut::Simulated(way) => way.mend(),
+            Cut::Etcd(proxy) => proxy.open(true),
+        }
+    }
+}
+
+impl Bench {
+    pub async fn embedded() -> Bench {
+        let clock = ManualClock::default();
+        let store = Embedded::with_clock(Epoch(0), Clock::Manual(clock.clone()));
+        Bench::Embedded { store, clock, simulated: false }
+    }
+
+    pub async fn simulated() -> Bench {
+        match Bench::embedded().await {
+            Bench::Embedded { store, clock, .. } => {
+                Bench::Embedded { store, clock, simulated: true }
+            }
+            other => other,
+        }
+    }
+
+    pub async fn etcd() -> Bench {
+        let server = tokio::task::spawn_blocking(|| EtcdServer::start(None)).await.unwrap();
+        Bench::Etcd { server: Box::new(server.unwrap_or_else(|e| panic!("{e}"))) }
+    }
+
+    /// A new way to the store.
+    pub async fn way(&self) -> Way {
+        match self {
+            Bench::Embedded { store, simulated: true, .. } => {
+                let way = Arc::new(LeaseWay::to(store, 1));
+                Way { leases: way.clone(), cut: Cut::Simulated(way) }
+            }
+            Bench::Embedded { store, .. } => {
+                let way = Arc::new(store.another());
+                Way { leases: way.clone(), cut: Cut::Embedded(way) }
+            }
+            Bench::Etcd { server } => {
+                let proxy = Proxy::start(&server.url());
+                let options = EtcdOptions::new(vec![proxy.url()], "test");
+                let etcd = Etcd::connect(options).await.unwrap_or_else(|e| panic!("{e}"));
+                Way { leases: Arc::new(etcd), cut: Cut::Etcd(proxy) }
+            }
+        }
+    }
+
+    /// A node that has joined.
+    pub async fn node(&self, name: &str) -> (Way, Membership) {
+        let way = self.way().await;
+        let member = way.join(node(name), TTL).await.unwrap();
+        (way, member)
+    }
+
+    /// The time now, for authorities.
+    pub fn now(&self) -> Instant {
+        match self {
+            Bench::Embedded { clock, .. } => clock.now(),
+            Bench::Etcd { .. } => Instant::now(),
+        }
+    }
+
+    pub fn holds(&self, authority: &Authority) -> bool {
+        authority.holds(self.now())
+    }
+
+    /// Lets time pass.
+    pub async fn pass(&self, time: Duration) {
+        match self {
+            Bench::Embedded { clock, simulated, .. } => {
+                clock.advance(time);
+                // What waits for the time or for the way runs meanwhile; a simulated one is slower.
+                let runs = if *simulated { 30 } else { 2 };
+                tokio::time::sleep(Duration::from_millis(runs)).await;
+            }
+            Bench::Etcd { .. } => tokio::time::sleep(time).await,
+        }
+    }
+
+    /// Lets time pass until something has come about.
+    pub async fn until(&self, what: &str, mut came: impl AsyncFnMut() -> bool) {
+        let (begin, store_begin) = (Instant::now(), self.now());
+        while !came().await {
+            let late = begin.elapsed() > PATIENCE || self.now() - store_begin > PATIENCE;
+            assert!(!late, "not within {PATIENCE:?}: {what}");
+            self.pass(STEP).await;
+        }
+    }
+
+    /// Stops the whole store, which keeps what it has.
+    pub fn stop(&self, ways: &[&Way]) {
+        match self {
+            Bench::Embedded { .. } => ways.iter().for_each(|way| way.cut()),
+            Bench::Etcd { server } => server.pause(),
+        }
+    }
+
+    /// Lets it go on.
+    pub fn go_on(&self, ways: &[&Way]) {
+        match self {
+            Bench::Embedded { .. } => ways.iter().for_each(|way| way.mend()),
+            Bench::Etcd { server } => server.resume(),
+        }
+    }
+
+    /// Ends the store without a word, lets `time` pass and starts it again, where it can die alone.
+    pub async fn crash(&mut self, ways: &[&Way], time: Duration) {
+        match self {
+            Bench::Embedded { .. } => {
+                ways.iter().for_each(|way| way.cut());
+                self.pass(time).await;
+                ways.iter().for_each(|way| way.mend());
+            }
+            Bench::Etcd { server } => {
+                server.kill();
+                tokio::time::sleep(time).await;
+                tokio::task::block_in_place(|| server.restart()).unwrap_or_else(|e| panic!("{e}"));
+            }
+        }
+    }
+
+    /// The store forgets its steps so far.
+    pub async fn compact(&self, revision: u64) {
+        match self {
+            Bench::Embedded { store, .. } => store.compact(),
+            Bench::Etcd { server } => {
+                let mut client = etcd_client::Client::connect([server.url()], None).await.unwrap();
+                client.compact(revision.try_into().unwrap(), None).await.unwrap();
+            }
+        }
+    }
+}
+
+pub fn node(name: &str) -> NodeInfo {
+    NodeInfo {
+        name: name.into(),
+        process: 1,
+        address: format!("{name}:7000"),
+        regions: true,
+        gateway: false,
+        capacity: 100,
+        protocol: 1,
+    }
+}
+
+pub fn region(n: u32) -> RegionKey {
+    RegionKey { scene: "city/old town".into(), region: n, planes: 3 }
+}
+
+pub fn granted(claim: Claim) -> Grant {
+    match claim {
+        Claim::Granted(grant) => grant,
+        Claim::Refused(refusal) => panic!("{refusal:?}"),
+    }
+}
+
+pub fn refused(claim: Claim) -> Refusal {
+    match claim {
+        Claim::Refused(refusal) => refusal,
+        Claim::Granted(grant) => panic!("{grant:?}"),
+    }
+}
+
+/// Takes events until the view is as wanted; every event must be higher than the one before.
+pub async fn watch_until(
+    watch: &mut Watch,
+    view: &mut View,
+    mut wanted: impl FnMut(&View) -> bool,
+) -> Vec<Event> {
+    let mut events = Vec::new();
+    let begin = Instant::now();
+    while !wanted(view) {
+        let next = tokio::time::timeout(PATIENCE, watch.next()).await;
+        let next = next.unwrap_or_else(|_| panic!("not within {PATIENCE:?}: {view:#?}"));
+        assert!(begin.elapsed() < PATIENCE, "{view:#?}");
+        // An outage is told of, and the stream goes on.
+        let Ok(event) = next.expect("the stream goes on") else { continue };
+        match &event {
+            Event::Snapshot(all) => {
+                assert!(all.revision >= view.revision, "{all:#?} after {view:#?}");
+                *view = all.clone();
+            }
+            Event::Change(change) => {
+                assert!(change.revision > view.revision, "{change:#?} after {view:#?}");
+                view.apply(change);
+            }
+        }
+        events.push(event);
+    }
+    events
+}

@@ -1,0 +1,101 @@
+//! Who leads: one at a time, and another when its lease ends.
+
+use purview_server::storage::{LeaseError, View};
+
+use super::bench::{Bench, TTL, watch_until};
+use super::over_each;
+
+over_each!(Bench: embedded, simulated, etcd: {
+    another_leads_when_the_leader_leaves,
+    another_leads_when_the_leaders_lease_ends,
+    who_resigns_can_lead_again,
+    who_waits_and_is_evicted_is_told,
+    waiting_outlives_an_outage,
+});
+
+async fn another_leads_when_the_leader_leaves(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let (b, at_b) = bench.node("b").await;
+    let first = a.campaign(&at_a).await.unwrap();
+    let again = a.campaign(&at_a).await.unwrap();
+    assert_eq!(first.revision(), again.revision());
+    let mut waiting = Box::pin(b.campaign(&at_b));
+    let early = tokio::time::timeout(std::time::Duration::from_millis(300), &mut waiting).await;
+    assert!(early.is_err(), "two lead: {early:?}");
+    at_a.leave().await.unwrap();
+    let second = waiting.await.unwrap();
+    assert!(second.revision() > first.revision());
+    assert_eq!(second.membership().incarnation(), at_b.incarnation());
+    assert!(!a.resign(&first).await.unwrap());
+    let (mut watch, mut view) = (b.watch(), View::default());
+    watch_until(&mut watch, &mut view, |view| view.leader.is_some()).await;
+    let leader = view.leader.unwrap();
+    assert_eq!((leader.node.as_str(), leader.incarnation), ("b", at_b.incarnation()));
+    assert_eq!(leader.revision, second.revision());
+}
+
+async fn another_leads_when_the_leaders_lease_ends(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let (b, at_b) = bench.node("b").await;
+    let first = a.campaign(&at_a).await.unwrap();
+    a.cut();
+    let mut waiting = Box::pin(b.campaign(&at_b));
+    let mut second = None;
+    bench
+        .until("another leads", async || {
+            let held = bench.holds(first.membership().authority());
+            let soon = std::time::Duration::from_millis(5);
+            second = tokio::time::timeout(soon, &mut waiting).await.ok();
+            assert!(second.is_none() || !held, "two lead");
+            second.is_some()
+        })
+        .await;
+    assert!(second.unwrap().unwrap().revision() > first.revision());
+}
+
+async fn who_resigns_can_lead_again(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let (b, at_b) = bench.node("b").await;
+    let first = a.campaign(&at_a).await.unwrap();
+    assert!(a.resign(&first).await.unwrap());
+    assert!(!a.resign(&first).await.unwrap());
+    let second = b.campaign(&at_b).await.unwrap();
+    assert!(!a.resign(&first).await.unwrap(), "it ended another's leadership");
+    assert!(b.resign(&second).await.unwrap());
+    let third = a.campaign(&at_a).await.unwrap();
+    assert!(third.revision() > second.revision() && second.revision() > first.revision());
+}
+
+async fn who_waits_and_is_evicted_is_told(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let (b, at_b) = bench.node("b").await;
+    let _leads = a.campaign(&at_a).await.unwrap();
+    let mut waiting = Box::pin(b.campaign(&at_b));
+    a.evict(at_b.incarnation()).await.unwrap();
+    let mut told = None;
+    bench
+        .until("it is told", async || {
+            told = tokio::time::timeout(TTL / 20, &mut waiting).await.ok();
+            told.is_some()
+        })
+        .await;
+    let error = told.unwrap().unwrap_err();
+    assert!(matches!(error, LeaseError::LostLease { .. }), "{error}");
+}
+
+async fn waiting_outlives_an_outage(mut bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let (b, at_b) = bench.node("b").await;
+    let first = a.campaign(&at_a).await.unwrap();
+    let task = tokio::spawn({
+        let (b, at_b) = (b.leases(), at_b.clone());
+        async move { b.campaign(&at_b).await }
+    });
+    bench.pass(TTL / 4).await;
+    bench.crash(&[&a, &b], TTL / 4).await;
+    bench.until("the store is back", async || a.get("x").await.is_ok()).await;
+    assert!(!task.is_finished());
+    assert!(a.resign(&first).await.unwrap());
+    let second = task.await.unwrap().unwrap();
+    assert!(second.revision() > first.revision());
+}

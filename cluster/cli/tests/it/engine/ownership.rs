@@ -1,0 +1,240 @@
+//! Who owns which region: one at a time, under epochs that grow.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use purview::scene::Epoch;
+use purview_server::storage::{LeaseError, Loss, Released};
+
+use super::bench::{Bench, TTL, granted, node, refused, region};
+use super::over_each;
+
+over_each!(Bench: embedded, simulated, etcd: {
+    a_claim_excludes_other_claims,
+    who_owns_a_region_gets_its_grant_again,
+    epochs_grow_with_every_grant_of_any_region,
+    of_many_who_claim_at_once_one_gets_it,
+    a_take_over_names_the_epoch_that_it_ends,
+    only_the_owner_releases_and_only_under_its_epoch,
+    leaving_frees_everything,
+    joining_again_is_another_incarnation,
+    an_evicted_node_is_told_and_its_regions_are_free,
+    a_lease_without_a_holder_runs_out,
+    what_no_store_can_keep_is_refused,
+});
+
+async fn a_claim_excludes_other_claims(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let (b, at_b) = bench.node("b").await;
+    let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
+    assert_eq!(
+        (&grant.key, grant.incarnation, grant.expected),
+        (&region(1), at_a.incarnation(), None)
+    );
+    let refusal = refused(b.claim(&at_b, &region(1)).await.unwrap());
+    assert_eq!((&refusal.key, refusal.incarnation), (&region(1), at_b.incarnation()));
+    let owner = refusal.owner.unwrap();
+    assert_eq!(owner.node, "a");
+    assert_eq!((owner.incarnation, owner.epoch), (at_a.incarnation(), grant.epoch));
+    granted(b.claim(&at_b, &region(2)).await.unwrap());
+}
+
+async fn who_owns_a_region_gets_its_grant_again(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let first = granted(a.claim(&at_a, &region(1)).await.unwrap());
+    let again = granted(a.claim(&at_a, &region(1)).await.unwrap());
+    assert_eq!(first, again);
+}
+
+async fn epochs_grow_with_every_grant_of_any_region(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let (b, at_b) = bench.node("b").await;
+    let mut last = Epoch(0);
+    for round in 0..3 {
+        let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
+        assert!(grant.epoch > last, "round {round}: {grant:?} after {last}");
+        let other = granted(b.claim(&at_b, &region(10 + round)).await.unwrap());
+        assert!(other.epoch > grant.epoch, "round {round}: {other:?} after {grant:?}");
+        let taken = granted(b.take_over(&at_b, &region(1), grant.epoch).await.unwrap());
+        assert!(taken.epoch > other.epoch, "round {round}: {taken:?} after {other:?}");
+        assert_eq!(taken.expected, Some(grant.epoch));
+        let free = b.release(&at_b, &region(1), taken.epoch).await.unwrap();
+        assert_eq!(free, Released::Free { key: region(1), epoch: taken.epoch });
+        last = taken.epoch;
+    }
+}
+
+async fn of_many_who_claim_at_once_one_gets_it(bench: Bench) {
+    const NODES: usize = 6;
+    const REGIONS: u32 = 20;
+    let mut tasks = tokio::task::JoinSet::new();
+    for i in 0..NODES {
+        let (way, member) = bench.node(&format!("n{i}")).await;
+        tasks.spawn(async move {
+            let mut epochs = BTreeMap::new();
+            let mut refusals = Vec::new();
+            for n in 0..REGIONS {
+                match way.claim(&member, &region(n)).await.unwrap() {
+                    purview_server::storage::Claim::Granted(grant) => {
+                        epochs.insert(n, grant.epoch);
+                    }
+                    purview_server::storage::Claim::Refused(refusal) => {
+                        refusals.push((n, refusal.owner.unwrap().epoch));
+                    }
+                }
+            }
+            (epochs, refusals, way, member)
+        });
+    }
+    let done = tasks.join_all().await;
+    let grants: Vec<(u32, Epoch)> = done.iter().flat_map(|(g, ..)| g.clone()).collect();
+    let owners: BTreeMap<u32, Epoch> = grants.iter().copied().collect();
+    assert_eq!((grants.len(), owners.len()), (REGIONS as usize, REGIONS as usize), "{grants:?}");
+    let epochs: BTreeSet<Epoch> = owners.values().copied().collect();
+    assert_eq!(epochs.len(), REGIONS as usize, "an epoch was granted twice: {grants:?}");
+    for (n, told) in done.iter().flat_map(|(_, refusals, ..)| refusals) {
+        assert_eq!(owners[n], *told, "who was refused region {n} was told of another grant");
+    }
+}
+
+async fn a_take_over_names_the_epoch_that_it_ends(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let (b, at_b) = bench.node("b").await;
+    let nobody = refused(b.take_over(&at_b, &region(1), Epoch(1)).await.unwrap());
+    assert_eq!((nobody.expected, nobody.owner), (Some(Epoch(1)), None));
+    let first = granted(a.claim(&at_a, &region(1)).await.unwrap());
+    for wrong in [0, 1, first.epoch.0 - 1, first.epoch.0 + 1, u64::MAX] {
+        let refusal = refused(b.take_over(&at_b, &region(1), Epoch(wrong)).await.unwrap());
+        assert_eq!(refusal.owner.unwrap().epoch, first.epoch, "expected {wrong}");
+    }
+    let second = granted(b.take_over(&at_b, &region(1), first.epoch).await.unwrap());
+    assert!(second.epoch > first.epoch);
+    // Asked again because the answer was lost: the same grant.
+    let again = granted(b.take_over(&at_b, &region(1), first.epoch).await.unwrap());
+    assert_eq!(second, again);
+    // The old owner is late.
+    let late = refused(a.take_over(&at_a, &region(1), first.epoch).await.unwrap());
+    assert_eq!(late.owner.unwrap().epoch, second.epoch);
+    // The region goes with the new owner now, not with the old one.
+    at_a.leave().await.unwrap();
+    let kept =
+        refused(b.take_over(&at_b, &region(1), Epoch(0)).await.unwrap_or_else(|e| panic!("{e}")))
+            .owner
+            .map(|owner| owner.epoch);
+    assert_eq!(kept, Some(second.epoch));
+    // To itself, which gives a higher epoch.
+    let third = granted(b.take_over(&at_b, &region(1), second.epoch).await.unwrap());
+    assert!(third.epoch > second.epoch);
+    // All of them have it as the first one did; its own claim says so, too. Whoever claims it later has not.
+    let own = granted(b.claim(&at_b, &region(1)).await.unwrap());
+    let lineages = [&first, &second, &third, &own].map(|grant| grant.lineage);
+    assert_eq!(lineages, [first.epoch; 4]);
+    assert!(matches!(b.release(&at_b, &region(1), third.epoch).await, Ok(Released::Free { .. })));
+    let anew = granted(b.claim(&at_b, &region(1)).await.unwrap());
+    assert_eq!(anew.lineage, anew.epoch);
+}
+
+async fn only_the_owner_releases_and_only_under_its_epoch(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let (b, at_b) = bench.node("b").await;
+    let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
+    let Released::Not(refusal) = b.release(&at_b, &region(1), grant.epoch).await.unwrap() else {
+        panic!("another released it");
+    };
+    assert_eq!(refusal.owner.unwrap().incarnation, at_a.incarnation());
+    let wrong = Epoch(grant.epoch.0 + 1);
+    let Released::Not(refusal) = a.release(&at_a, &region(1), wrong).await.unwrap() else {
+        panic!("released under a wrong epoch");
+    };
+    assert_eq!((refusal.expected, refusal.owner.unwrap().epoch), (Some(wrong), grant.epoch));
+    let free = a.release(&at_a, &region(1), grant.epoch).await.unwrap();
+    assert_eq!(free, Released::Free { key: region(1), epoch: grant.epoch });
+    let Released::Not(refusal) = a.release(&at_a, &region(1), grant.epoch).await.unwrap() else {
+        panic!("released twice");
+    };
+    assert_eq!(refusal.owner, None);
+    granted(b.claim(&at_b, &region(1)).await.unwrap());
+}
+
+async fn leaving_frees_everything(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let (b, at_b) = bench.node("b").await;
+    for n in 0..3 {
+        granted(a.claim(&at_a, &region(n)).await.unwrap());
+    }
+    assert!(bench.holds(at_a.authority()));
+    at_a.leave().await.unwrap();
+    assert!(!bench.holds(at_a.authority()));
+    assert_eq!(at_a.lost().await, Loss::Left);
+    at_a.leave().await.unwrap();
+    for n in 0..3 {
+        granted(b.claim(&at_b, &region(n)).await.unwrap());
+    }
+    let late = a.claim(&at_a, &region(9)).await.unwrap_err();
+    let want = LeaseError::LostLease { node: "a".into(), incarnation: at_a.incarnation() };
+    assert_eq!(late, want);
+}
+
+async fn joining_again_is_another_incarnation(bench: Bench) {
+    let (a, first) = bench.node("a").await;
+    let second = a.join(node("a"), TTL).await.unwrap();
+    assert!(second.incarnation() > first.incarnation());
+    granted(a.claim(&first, &region(1)).await.unwrap());
+    refused(a.claim(&second, &region(1)).await.unwrap());
+}
+
+async fn an_evicted_node_is_told_and_its_regions_are_free(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let (b, at_b) = bench.node("b").await;
+    let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
+    assert!(b.evict(at_a.incarnation()).await.unwrap());
+    assert!(!b.evict(at_a.incarnation()).await.unwrap());
+    let next = granted(b.claim(&at_b, &region(1)).await.unwrap());
+    assert!(next.epoch > grant.epoch);
+    bench.until("the evicted node is told", async || at_a.loss() == Some(Loss::Gone)).await;
+    assert!(!bench.holds(at_a.authority()));
+    let late = a.take_over(&at_a, &region(1), next.epoch).await.unwrap_err();
+    assert!(matches!(late, LeaseError::LostLease { .. }), "{late}");
+    assert!(bench.holds(at_b.authority()));
+    assert_eq!(at_b.loss(), None);
+}
+
+async fn a_lease_without_a_holder_runs_out(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let (b, at_b) = bench.node("b").await;
+    let first = granted(a.claim(&at_a, &region(1)).await.unwrap());
+    let authority = at_a.authority().clone();
+    let clone = at_a.clone();
+    drop(at_a);
+    // A clone holds it.
+    bench.pass(TTL * 2).await;
+    refused(b.claim(&at_b, &region(1)).await.unwrap());
+    assert!(bench.holds(&authority));
+    drop(clone);
+    let mut next = None;
+    bench
+        .until("the lease runs out", async || {
+            let held = bench.holds(&authority);
+            match b.claim(&at_b, &region(1)).await.unwrap() {
+                purview_server::storage::Claim::Granted(grant) => {
+                    assert!(!held, "taken from one who still held it");
+                    next = Some(grant.epoch);
+                }
+                purview_server::storage::Claim::Refused(_) => {}
+            }
+            next.is_some()
+        })
+        .await;
+    assert!(next > Some(first.epoch));
+}
+
+async fn what_no_store_can_keep_is_refused(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let illegal = |e: LeaseError| assert!(matches!(e, LeaseError::Illegal { .. }), "{e}");
+    illegal(a.join(node(""), TTL).await.unwrap_err());
+    illegal(a.join(node(&"x".repeat(256)), TTL).await.unwrap_err());
+    illegal(a.join(node("b"), TTL / 10).await.unwrap_err());
+    illegal(a.join(node("b"), TTL * 1_000).await.unwrap_err());
+    let mut key = region(1);
+    key.scene = String::new();
+    illegal(a.claim(&at_a, &key).await.unwrap_err());
+}

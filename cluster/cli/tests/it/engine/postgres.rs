@@ -1,0 +1,192 @@
+//! PostgreSQL as it is in operation: it fails over, it is slow, and releases change its tables.
+
+use std::time::Duration;
+
+use purview::scene::{Epoch, Tick};
+use purview_server::launch::PostgresServer;
+use purview_server::storage::checkpoints::postgres::Postgres;
+use purview_server::storage::{CheckpointError, Checkpoints, Saved};
+use tokio_postgres::{Client, NoTls};
+
+use super::bench::region;
+
+/// No test waits longer than this for anything.
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub async fn server() -> PostgresServer {
+    let server = tokio::task::spawn_blocking(|| PostgresServer::start(None)).await.unwrap();
+    server.unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A session beside those of the product.
+pub async fn session(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    // It may always write.
+    client.batch_execute("SET default_transaction_read_only = off").await.unwrap();
+    client
+}
+
+/// The server takes no writes from now on, as a standby does, or takes them again.
+async fn set_read_only(session: &Client, on: bool) {
+    let word = if on { "on" } else { "off" };
+    let alter = format!("ALTER SYSTEM SET default_transaction_read_only = {word}");
+    session.batch_execute(&alter).await.unwrap();
+    session.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+}
+
+/// The processes that serve connections of the product.
+async fn backends(session: &Client) -> Vec<i32> {
+    let sql = "SELECT pid FROM pg_stat_activity WHERE application_name = 'purview'";
+    session.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+async fn save(shelf: &Postgres, tick: u64) -> Result<Saved, CheckpointError> {
+    shelf.save(&region(1), Epoch(1), Tick(tick), format!("state {tick}").into()).await
+}
+
+/// Saves until one is refused or accepted, as `wanted`: a reload takes a moment to reach every backend.
+async fn save_until(shelf: &Postgres, tick: &mut u64, wanted: bool) -> Option<CheckpointError> {
+    let tried = tokio::time::timeout(LIMIT, async {
+        loop {
+            *tick += 1;
+            let saved = save(shelf, *tick).await;
+            if saved.is_ok() == wanted {
+                return saved.err();
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    tried.await.unwrap_or_else(|_| panic!("never: {wanted}"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_takes_no_writes_is_left_and_found_again() {
+    let server = server().await;
+    let shelf = Postgres::connect(&server.url(), "test").await.unwrap();
+    let session = session(&server.url()).await;
+    let mut tick = 1;
+    save(&shelf, tick).await.unwrap();
+    let before = backends(&session).await;
+    set_read_only(&session, true).await;
+    let error = save_until(&shelf, &mut tick, false).await.unwrap();
+    // Worth another try, not refused for good: the checkpoint queue keeps what it has.
+    assert!(matches!(error, CheckpointError::Unreachable { .. }), "{error}");
+    set_read_only(&session, false).await;
+    assert_eq!(save_until(&shelf, &mut tick, true).await, None);
+    let after = backends(&session).await;
+    assert!(after.iter().all(|pid| !before.contains(pid)), "{before:?} are still used: {after:?}");
+    let kept = shelf.load(&region(1)).await.unwrap().newest.unwrap();
+    assert_eq!(kept.tick, Tick(tick));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_fail_over_the_next_host_is_used_without_a_restart() {
+    let (one, two) = (server().await, server().await);
+    let (first, second) = (session(&one.url()).await, session(&two.url()).await);
+    for session in [&first, &second] {
+        session.batch_execute("ALTER USER purview PASSWORD 'same'").await.unwrap();
+    }
+    let port = |server: &PostgresServer| {
+        let url = server.url();
+        url.rsplit_once(':').unwrap().1.split('/').next().unwrap().to_owned()
+    };
+    let hosts = format!("127.0.0.1:{},127.0.0.1:{}", port(&one), port(&two));
+    let url = format!("postgres://purview:same@{hosts}/postgres");
+    let shelf = Postgres::connect(&url, "test").await.unwrap();
+    save(&shelf, 1).await.unwrap();
+    assert!(!backends(&first).await.is_empty() && backends(&second).await.is_empty());
+    set_read_only(&first, true).await;
+    // No save fails: a request that meets the old primary is asked once more, at the new one.
+    let mut tick = 1;
+    let moved = tokio::time::timeout(LIMIT, async {
+        while backends(&second).await.is_empty() {
+            tick += 1;
+            save(&shelf, tick).await.unwrap();
+        }
+    });
+    moved.await.expect("it never comes to the second host");
+    let sql = "SELECT tick FROM purview_regions";
+    let kept: i64 = second.query_one(sql, &[]).await.unwrap().get(0);
+    assert_eq!(kept, tick as i64);
+    assert!(backends(&first).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_waits_for_any_more_is_cancelled() {
+    let server = server().await;
+    let shelf = Postgres::connect(&server.url(), "test").await.unwrap();
+    let mut session = session(&server.url()).await;
+    save(&shelf, 1).await.unwrap();
+    let other = self::session(&server.url()).await;
+    let locked = session.transaction().await.unwrap();
+    locked.batch_execute("LOCK TABLE purview_players IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    // More of them than there are connections.
+    for _ in 0..10 {
+        let asked = tokio::time::timeout(Duration::from_millis(200), shelf.load_player("ann"));
+        assert!(asked.await.is_err(), "the table is locked");
+    }
+    let waiting = "SELECT count(*) FROM pg_stat_activity \
+                   WHERE application_name = 'purview' AND wait_event_type = 'Lock'";
+    let cancelled = tokio::time::timeout(LIMIT, async {
+        while other.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    cancelled.await.expect("requests wait on the server that nobody waits for");
+    // Checkpoints are kept meanwhile, and places again as soon as the lock is gone.
+    assert_eq!(save(&shelf, 2).await, Ok(Saved::Ok));
+    locked.rollback().await.unwrap();
+    assert_eq!(shelf.load_player("ann").await, Ok(None));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_are_migrated_once_whoever_comes_first_and_used_without_the_right_to_change_them() {
+    let server = server().await;
+    let url = server.url();
+    let all = futures::future::join_all((0..8).map(|_| Postgres::connect(&url, "test"))).await;
+    all.into_iter().for_each(|opened| drop(opened.unwrap()));
+    let session = session(&url).await;
+    let sql = "SELECT version FROM purview_schema_history ORDER BY version";
+    let versions = session.query(sql, &[]).await.unwrap();
+    let versions: Vec<i32> = versions.iter().map(|row| row.get(0)).collect();
+    assert!(!versions.is_empty());
+    assert_eq!(versions, (1..=versions.len() as i32).collect::<Vec<_>>());
+    // What a newer release has applied does not stop this one; nor does a user who only reads and writes.
+    let newer = "INSERT INTO purview_schema_history VALUES (999, 'of_the_next_release', \
+                 '2026-01-01T00:00:00Z', '1'); \
+                 CREATE USER plain PASSWORD 'plain'; \
+                 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO plain";
+    session.batch_execute(newer).await.unwrap();
+    let (_, host) = url.split_once('@').unwrap();
+    let shelf = Postgres::connect(&format!("postgres://plain:plain@{host}"), "test").await.unwrap();
+    assert_eq!(save(&shelf, 1).await, Ok(Saved::Ok));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_that_are_gone_are_made_again() {
+    let server = server().await;
+    let shelf = Postgres::connect(&server.url(), "test").await.unwrap();
+    let session = session(&server.url()).await;
+    save(&shelf, 1).await.unwrap();
+    session.batch_execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public").await.unwrap();
+    assert_eq!(save(&shelf, 2).await, Ok(Saved::Ok));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_bytes_of_what_is_set_aside_stay_and_the_region_is_fenced() {
+    let server = server().await;
+    let shelf = Postgres::connect(&server.url(), "test").await.unwrap();
+    let session = session(&server.url()).await;
+    save(&shelf, 7).await.unwrap();
+    save(&shelf, 8).await.unwrap();
+    session.batch_execute("UPDATE purview_states SET state = '\\xdeadbeef'").await.unwrap();
+    assert_eq!(shelf.set_aside(&region(1)).await, Ok(2));
+    let sql = "SELECT tick, state FROM purview_quarantine ORDER BY tick";
+    let rows = session.query(sql, &[]).await.unwrap();
+    let found: Vec<(i64, Vec<u8>)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let bytes = vec![0xde, 0xad, 0xbe, 0xef];
+    assert_eq!(found, [(7, bytes.clone()), (8, bytes)]);
+    let late = save(&shelf, 6).await;
+    assert_eq!(late, Ok(Saved::Fenced { by: Epoch(1), tick: Tick(8) }));
+}

@@ -1,0 +1,44 @@
+//! A place for checkpoints under test, which can be closed and opened again.
+
+use std::sync::Arc;
+
+use purview_lab::sim::store::Memory;
+use purview_server::launch::PostgresServer;
+use purview_server::storage::Checkpoints;
+use purview_server::storage::checkpoints::postgres::Postgres;
+use purview_server::storage::checkpoints::redb::Redb;
+
+pub enum Shelf {
+    Redb { dir: tempfile::TempDir },
+    Simulated { memory: Memory },
+    Postgres { server: PostgresServer },
+}
+
+impl Shelf {
+    pub async fn redb() -> Shelf {
+        Shelf::Redb { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub async fn simulated() -> Shelf {
+        Shelf::Simulated { memory: Memory::new(1) }
+    }
+
+    pub async fn postgres() -> Shelf {
+        let server = tokio::task::spawn_blocking(|| PostgresServer::start(None)).await.unwrap();
+        Shelf::Postgres { server: server.unwrap_or_else(|e| panic!("{e}")) }
+    }
+
+    /// What is kept; of redb there can be one at a time.
+    pub async fn open(&self) -> Arc<dyn Checkpoints> {
+        match self {
+            Shelf::Redb { dir } => {
+                Arc::new(Redb::open(dir.path()).unwrap_or_else(|e| panic!("{e}")))
+            }
+            Shelf::Simulated { memory } => Arc::new(memory.clone()),
+            Shelf::Postgres { server } => {
+                let opened = Postgres::connect(&server.url(), "test").await;
+                Arc::new(opened.unwrap_or_else(|e| panic!("{e}")))
+            }
+        }
+    }
+}

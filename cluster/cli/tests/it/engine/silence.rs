@@ -1,0 +1,123 @@
+//! The store falls silent, for one node or for all: who may still act, and when another may begin.
+
+use std::time::Duration;
+
+use purview_server::storage::{Claim, LeaseError, Loss};
+
+use super::bench::{Bench, TTL, granted, refused, region};
+use super::over_each;
+
+over_each!(Bench: embedded, simulated, etcd: {
+    a_node_that_is_cut_off_stops_before_another_begins,
+    a_store_that_is_stopped_ends_authority_before_it_gives_regions_away,
+    a_short_silence_changes_nothing,
+    nobody_is_evicted_by_a_crash_of_the_store,
+});
+
+/// What a request says that gets no answer.
+fn unreachable(error: &LeaseError) {
+    assert!(matches!(error, LeaseError::Unreachable { .. }), "{error}");
+}
+
+async fn a_node_that_is_cut_off_stops_before_another_begins(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let (b, at_b) = bench.node("b").await;
+    let first = granted(a.claim(&at_a, &region(1)).await.unwrap());
+    a.cut();
+    let mut stopped_first = false;
+    let mut second = None;
+    bench
+        .until("another takes the region", async || {
+            // Asked before the claim, whose answer takes time.
+            let held = bench.holds(at_a.authority());
+            match b.claim(&at_b, &region(1)).await.unwrap() {
+                Claim::Granted(grant) => {
+                    assert!(!held, "two may act at once");
+                    second = Some(grant);
+                }
+                Claim::Refused(_) => stopped_first |= !held,
+            }
+            second.is_some()
+        })
+        .await;
+    assert!(stopped_first, "it stopped only when the region was given away");
+    let second = second.unwrap();
+    assert!(second.epoch > first.epoch);
+    assert_eq!(at_a.loss(), None, "it cannot know yet");
+    a.mend();
+    bench.until("it is told", async || at_a.loss() == Some(Loss::Gone)).await;
+    assert!(!bench.holds(at_a.authority()));
+    // It is not believed.
+    bench.until("the way is mended", async || a.get("x").await.is_ok()).await;
+    let late = a.claim(&at_a, &region(2)).await.unwrap_err();
+    assert!(matches!(late, LeaseError::LostLease { .. }), "{late}");
+    let late = a.take_over(&at_a, &region(1), second.epoch).await.unwrap_err();
+    assert!(matches!(late, LeaseError::LostLease { .. }), "{late}");
+    let kept = granted(b.claim(&at_b, &region(1)).await.unwrap());
+    assert_eq!(kept.epoch, second.epoch);
+    assert!(bench.holds(at_b.authority()));
+}
+
+async fn a_store_that_is_stopped_ends_authority_before_it_gives_regions_away(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let b = bench.way().await;
+    let first = granted(a.claim(&at_a, &region(1)).await.unwrap());
+    bench.stop(&[&a, &b]);
+    bench.until("authority ends", async || !bench.holds(at_a.authority())).await;
+    unreachable(&a.claim(&at_a, &region(2)).await.unwrap_err());
+    bench.pass(TTL).await;
+    bench.go_on(&[&a, &b]);
+    // Whether its lease outlived the silence is the store's to say; it must not be both.
+    let mut over = false;
+    bench
+        .until("the store has decided", async || {
+            over = at_a.loss() == Some(Loss::Gone);
+            over || bench.holds(at_a.authority())
+        })
+        .await;
+    let mut at_b = None;
+    bench
+        .until("another joins", async || {
+            at_b = b.join(super::bench::node("b"), TTL).await.ok();
+            at_b.is_some()
+        })
+        .await;
+    let at_b = at_b.unwrap();
+    let claim = b.claim(&at_b, &region(1)).await.unwrap();
+    if over {
+        assert!(!bench.holds(at_a.authority()));
+        assert!(granted(claim).epoch > first.epoch);
+    } else {
+        assert_eq!(refused(claim).owner.unwrap().epoch, first.epoch);
+    }
+}
+
+async fn a_short_silence_changes_nothing(bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
+    for _ in 0..3 {
+        a.cut();
+        bench.pass(TTL / 4).await;
+        a.mend();
+        bench.pass(TTL / 2).await;
+        assert_eq!(at_a.loss(), None);
+    }
+    bench.until("it holds", async || bench.holds(at_a.authority())).await;
+    let again = granted(a.claim(&at_a, &region(1)).await.unwrap());
+    assert_eq!(grant.epoch, again.epoch);
+}
+
+async fn nobody_is_evicted_by_a_crash_of_the_store(mut bench: Bench) {
+    let (a, at_a) = bench.node("a").await;
+    let (b, at_b) = bench.node("b").await;
+    let grant = granted(a.claim(&at_a, &region(1)).await.unwrap());
+    bench.crash(&[&a, &b], Duration::from_millis(500)).await;
+    bench
+        .until("both hold", async || bench.holds(at_a.authority()) && bench.holds(at_b.authority()))
+        .await;
+    bench.pass(TTL * 2).await;
+    assert_eq!((at_a.loss(), at_b.loss()), (None, None));
+    assert!(bench.holds(at_a.authority()) && bench.holds(at_b.authority()));
+    let refusal = refused(b.claim(&at_b, &region(1)).await.unwrap());
+    assert_eq!(refusal.owner.unwrap().epoch, grant.epoch);
+}

@@ -1,0 +1,440 @@
+//! A region that does just enough, and clients over real sockets.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use actix::{Actor, Arbiter, AsyncContext, Context, Handler, Recipient};
+use bytes::Bytes;
+use futures::{SinkExt, StreamExt};
+use purview::actor::address::SessionAddress;
+use purview::actor::directory::Directory;
+use purview::actor::messages::{Delivery, ToRegion};
+use purview::scene::effects::{Input, Notice, Order};
+use purview::scene::frames::{FrameBatch, InputRefused, Refusal, SessionFrame};
+use purview::scene::{
+    EntityId, Epoch, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
+};
+use purview::wire::client::{Act, Hello, Join, Joined, Jump, Leave, Move, Ping};
+use purview::wire::{ClientMsg, EncodedBatch, PROTOCOL_VERSION, ServerMsg};
+use purview_server::gateway::{Gateway, GatewayConfig, Tokens};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+/// What a fake region does beyond answering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flood {
+    /// Nothing.
+    No,
+    /// Sends everybody big frames all the time, and none to whom it was asked to hold.
+    Polite,
+    /// The same, but holds nobody.
+    Stubborn,
+}
+
+struct Resident {
+    client: Arc<Recipient<Delivery>>,
+    session: SessionId,
+    id: EntityId,
+    plane: Plane,
+    pos: Pos,
+    ack: Seq,
+    held: bool,
+    resync: bool,
+}
+
+/// Adds, moves and removes; everybody is told of everybody's inputs.
+struct FakeRegion {
+    log: Log,
+    tick: Tick,
+    flood: Flood,
+    here: Vec<Resident>,
+}
+
+/// What a region was told, in short words.
+#[derive(Debug, Clone, Default)]
+pub struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    fn add(&self, word: String) {
+        self.0.lock().unwrap().push(word);
+    }
+
+    /// Whether a word was told.
+    pub fn has(&self, word: &str) -> bool {
+        self.0.lock().unwrap().iter().any(|w| w == word)
+    }
+}
+
+impl Actor for FakeRegion {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        ctx.set_mailbox_capacity(256);
+        if self.flood != Flood::No {
+            ctx.run_interval(Duration::from_millis(2), |region, _| {
+                let big = Bytes::from(vec![0; 1_024]);
+                region.frames(&[], &vec![(EntityId(99), big); 30], None);
+            });
+        }
+    }
+}
+
+impl Handler<ToRegion> for FakeRegion {
+    type Result = ();
+
+    fn handle(&mut self, ToRegion { input, client }: ToRegion, _: &mut Context<Self>) {
+        self.tick = self.tick.next();
+        match input {
+            Input::Enter(spawn) => {
+                self.log.add("enter".into());
+                let Some(SessionAddress::Here(client)) = client else {
+                    panic!("an enter comes with an address of this process");
+                };
+                self.here.push(Resident {
+                    client,
+                    session: spawn.session.expect("a player has a session"),
+                    id: spawn.id,
+                    plane: spawn.plane,
+                    pos: spawn.pos,
+                    ack: Seq(0),
+                    held: false,
+                    resync: false,
+                });
+                self.route(self.here.len() - 1);
+            }
+            Input::Client { id, seq, order } => self.client(id, seq, order),
+            Input::Leave(id) => {
+                self.log.add("leave".into());
+                if let Some(at) = self.here.iter().position(|r| r.id == id) {
+                    let gone = self.here.swap_remove(at);
+                    deliver(
+                        &gone,
+                        Delivery::Notice(Notice::Left { tick: self.tick, epoch: Epoch(1) }),
+                    );
+                }
+            }
+            Input::Hold(id) => {
+                self.log.add("hold".into());
+                self.of(id, |r| r.held = true);
+            }
+            Input::Release(id) => {
+                self.log.add("release".into());
+                self.of(id, |r| r.held = false);
+            }
+            Input::Resync(id) => {
+                self.log.add("resync".into());
+                self.of(id, |r| r.resync = true);
+            }
+            other => panic!("a gateway has no business to say {other:?}"),
+        }
+    }
+}
+
+fn deliver(to: &Resident, what: Delivery) {
+    // A full mailbox is the session's loss, as with a real region's frames.
+    if to.client.try_send(what).is_err() {
+        tracing::debug!("a delivery was lost");
+    }
+}
+
+impl FakeRegion {
+    fn of(&mut self, id: EntityId, change: impl FnOnce(&mut Resident)) {
+        if let Some(resident) = self.here.iter_mut().find(|r| r.id == id) {
+            change(resident);
+        }
+    }
+
+    fn client(&mut self, id: EntityId, seq: Seq, order: Order) {
+        let Some(at) = self.here.iter().position(|r| r.id == id) else { return };
+        if seq != self.here[at].ack.next() {
+            return;
+        }
+        self.here[at].ack = seq;
+        match order {
+            Order::Walk(_) => {
+                let why = Refusal::WrongForm;
+                self.frames(&[], &[], Some((at, InputRefused { seq, why })));
+            }
+            Order::Move(pos) if pos.x < 0 => {
+                let why = Refusal::OutOfBounds;
+                self.frames(&[], &[], Some((at, InputRefused { seq, why })));
+            }
+            Order::Move(pos) => {
+                self.here[at].pos = pos;
+                self.frames(&[(id, pos)], &[], None);
+            }
+            Order::Act(deed) => self.frames(&[], &[(id, deed.payload)], None),
+            Order::Jump(to) => {
+                self.here[at].plane = to.plane;
+                self.here[at].pos = to.pos;
+                self.route(at);
+            }
+        }
+    }
+
+    fn route(&self, at: usize) {
+        let r = &self.here[at];
+        let route = Notice::Route {
+            scene: SceneId(0),
+            region: RegionId(0),
+            epoch: Epoch(1),
+            last_applied: r.ack,
+            tick: self.tick,
+            plane: r.plane,
+            pos: r.pos,
+            own: None,
+            arrived: true,
+        };
+        deliver(r, Delivery::Notice(route));
+    }
+
+    fn frames(
+        &mut self,
+        moving: &[(EntityId, Pos)],
+        acting: &[(EntityId, Bytes)],
+        refused: Option<(usize, InputRefused)>,
+    ) {
+        let flood = self.flood;
+        let mut batch = FrameBatch {
+            tick: self.tick,
+            moving: moving.to_vec(),
+            acting: acting.to_vec(),
+            refs: (0..moving.len() as u32).chain(0..acting.len() as u32).collect(),
+            refused: refused.iter().map(|(_, r)| *r).collect(),
+            ..FrameBatch::default()
+        };
+        for (at, r) in self.here.iter_mut().enumerate() {
+            batch.sessions.push(SessionFrame {
+                session: r.session,
+                ack: r.ack,
+                epoch: Epoch(1),
+                resync: r.resync,
+                moves: moving.len() as u32,
+                acts: acting.len() as u32,
+                refused: u32::from(refused.is_some_and(|(who, _)| who == at)),
+                ..SessionFrame::default()
+            });
+        }
+        let encoded = Arc::new(EncodedBatch::new(batch));
+        for (index, r) in self.here.iter_mut().enumerate() {
+            if !r.held || flood == Flood::Stubborn {
+                r.resync = false;
+                deliver(r, Delivery::Frame(Arc::clone(&encoded), index as u32));
+            }
+        }
+    }
+}
+
+/// A gateway with one region behind it.
+pub struct World {
+    pub gateway: Gateway,
+    pub directory: Arc<Directory>,
+    pub log: Log,
+    pub tokens: Tokens,
+}
+
+impl World {
+    pub async fn new() -> World {
+        World::with(GatewayConfig::default(), Flood::No).await
+    }
+
+    /// A world whose sessions check their deadlines often.
+    pub async fn with(config: GatewayConfig, flood: Flood) -> World {
+        let spec = SceneSpec {
+            width_cm: 51_200,
+            depth_cm: 51_200,
+            spawn_x_cm: 100,
+            spawn_z_cm: 100,
+            ..SceneSpec::default()
+        };
+        let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).expect("a legal scene");
+        let directory = Arc::new(Directory::new(vec![Arc::new(scene)]));
+        let log = Log::default();
+        let region = FakeRegion { log: log.clone(), tick: Tick(1), flood, here: Vec::new() };
+        let address = FakeRegion::start_in_arbiter(&Arbiter::new().handle(), |_| region);
+        directory.set_regions([(RegionId(0), address.recipient())].into_iter().collect());
+        let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let config = GatewayConfig {
+            // What ends is seen at once; how players stay is tried elsewhere.
+            linger: Duration::ZERO,
+            ws_addr: any,
+            tcp_addr: any,
+            check_every: Duration::from_millis(5),
+            send_buffer: 4_096,
+            ..config
+        };
+        let arbiters = vec![Arbiter::new().handle(), Arbiter::new().handle()];
+        let tokens = Tokens::dev();
+        let gateway = Gateway::start(config, Arc::clone(&directory), tokens.clone(), arbiters)
+            .await
+            .expect("port 0 is free");
+        World { gateway, directory, log, tokens }
+    }
+
+    pub async fn ws(&self) -> Client {
+        let addr = self.gateway.ws_addr().expect("a WebSocket address");
+        let (socket, _) =
+            client_async(format!("ws://{addr}/"), connect(addr).await).await.expect("a handshake");
+        Client::Ws(Box::new(socket))
+    }
+
+    pub async fn tcp(&self) -> Client {
+        Client::Tcp(connect(self.gateway.tcp_addr().expect("a TCP address")).await)
+    }
+
+    pub fn token(&self) -> String {
+        self.tokens.mint("tester", Some(Duration::from_secs(3_600))).expect("a token")
+    }
+
+    pub fn hello(&self) -> ClientMsg {
+        let token = self.token();
+        Hello { version: PROTOCOL_VERSION, token }.into()
+    }
+
+    /// Says hello and joins.
+    pub async fn enter(&self, client: &mut Client) -> Joined {
+        client.say(self.hello()).await;
+        assert!(matches!(client.hear().await, Said::Msg(ServerMsg::Welcome(_))));
+        client.say(join(None)).await;
+        match client.hear().await {
+            Said::Msg(ServerMsg::Joined(joined)) => *joined,
+            other => panic!("wanted Joined, got {other:?}"),
+        }
+    }
+}
+
+/// A socket with a small receive buffer, so that a client which does not read is soon noticed.
+async fn connect(addr: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4_096).expect("a buffer");
+    socket.connect(addr).await.expect("a connection")
+}
+
+pub fn join(plane: Option<i32>) -> ClientMsg {
+    let plane = plane.map(Plane);
+    Join { scene: "meadow".into(), plane, pos: None, range: None, look: vec![1].into() }.into()
+}
+
+pub fn step(seq: u32, x: i32) -> ClientMsg {
+    Move { seq: Seq(seq), pos: Pos::ground(x, 5) }.into()
+}
+
+pub fn act(seq: u32, payload: &[u8]) -> ClientMsg {
+    Act { seq: Seq(seq), payload: payload.to_vec().into(), aim: None }.into()
+}
+
+pub fn jump(seq: u32, scene: Option<&str>, plane: Option<i32>, x: i32) -> ClientMsg {
+    let scene = scene.map(str::to_owned);
+    Jump { seq: Seq(seq), scene, plane: plane.map(Plane), pos: Pos::ground(x, 5) }.into()
+}
+
+pub fn ping(nonce: u64) -> ClientMsg {
+    Ping { nonce }.into()
+}
+
+pub fn leave() -> ClientMsg {
+    Leave {}.into()
+}
+
+/// What a server said.
+#[derive(Debug)]
+// A test holds a handful of them.
+#[allow(clippy::large_enum_variant)]
+pub enum Said {
+    Msg(ServerMsg),
+    /// The code of the WebSocket close frame, or the end of a TCP connection.
+    Closed(Option<u16>),
+}
+
+/// A client over a real socket.
+pub enum Client {
+    Ws(Box<WebSocketStream<TcpStream>>),
+    Tcp(TcpStream),
+}
+
+impl Client {
+    pub async fn say(&mut self, msg: ClientMsg) {
+        self.say_bytes(&msg.encode()).await;
+    }
+
+    pub async fn say_bytes(&mut self, bytes: &[u8]) {
+        match self {
+            Client::Ws(ws) => {
+                ws.send(Message::binary(bytes.to_vec())).await.expect("a socket that takes it");
+            }
+            Client::Tcp(tcp) => {
+                let framed = [&(bytes.len() as u32).to_be_bytes(), bytes].concat();
+                tcp.write_all(&framed).await.expect("a socket that takes it");
+            }
+        }
+    }
+
+    /// The next word; a server that says nothing for long fails the test.
+    pub async fn hear(&mut self) -> Said {
+        let word = tokio::time::timeout(Duration::from_secs(20), self.next());
+        word.await.expect("the server says something")
+    }
+
+    async fn next(&mut self) -> Said {
+        match self {
+            Client::Ws(ws) => match ws.next().await {
+                Some(Ok(Message::Binary(bytes))) => decoded(&bytes),
+                Some(Ok(Message::Close(frame))) => Said::Closed(frame.map(|f| f.code.into())),
+                other => panic!("wanted a message or a close, got {other:?}"),
+            },
+            Client::Tcp(tcp) => {
+                let Ok(len) = tcp.read_u32().await else { return Said::Closed(None) };
+                let mut bytes = vec![0; len as usize];
+                tcp.read_exact(&mut bytes).await.expect("a whole message");
+                decoded(&bytes)
+            }
+        }
+    }
+
+    /// Reads until the message that `pick` wants.
+    pub async fn hear_until<T>(&mut self, mut pick: impl FnMut(ServerMsg) -> Option<T>) -> T {
+        loop {
+            match self.hear().await {
+                Said::Msg(msg) => {
+                    if let Some(found) = pick(msg) {
+                        return found;
+                    }
+                }
+                Said::Closed(code) => panic!("closed with {code:?}"),
+            }
+        }
+    }
+
+    /// Reads to the end; the code of the closing message, which must be that of the close frame.
+    pub async fn closed(&mut self) -> u16 {
+        let mut told = None;
+        loop {
+            match self.hear().await {
+                Said::Msg(ServerMsg::Closing(closing)) => told = Some(u16::from(closing.code)),
+                Said::Msg(_) => assert_eq!(told, None, "nothing comes after the closing message"),
+                Said::Closed(code) => {
+                    let told = told.expect("a closing message comes before the end");
+                    assert_eq!(code.unwrap_or(told), told);
+                    return told;
+                }
+            }
+        }
+    }
+}
+
+fn decoded(bytes: &[u8]) -> Said {
+    Said::Msg(ServerMsg::decode(bytes).expect("a server speaks its protocol"))
+}
+
+/// Waits until something is so.
+pub async fn until(what: &str, so: impl Fn() -> bool) {
+    let wait = async {
+        while !so() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(20), wait).await.is_ok(), "never: {what}");
+}

@@ -1,0 +1,300 @@
+//! Replay and bots over real sockets against a small server in which everybody sees everybody, with
+//! and without a fault.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
+use purview::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
+};
+use purview::wire::client::{Closing, Joined, Left, ServerMsg, Welcome};
+use purview::wire::frame::Acted;
+use purview::wire::{ClientMsg, CloseCode, Entered, Frame, JoinRules, Moved};
+use purview_lab::load::bots::{BotsOptions, Pattern, bots};
+use purview_lab::load::clients::Progress;
+use purview_lab::load::replay::{ReplayOptions, replay};
+use purview_lab::load::report::Report;
+use purview_lab::load::trace::Trace;
+use purview_lab::oracle::Options;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_tungstenite::tungstenite::Message;
+
+const TICK_MS: u32 = 10;
+
+struct Player {
+    out: UnboundedSender<ServerMsg>,
+    pos: Pos,
+    ack: Seq,
+    acts: Vec<Vec<u8>>,
+    shown: BTreeMap<u64, Pos>,
+}
+
+enum Heard {
+    Connected(u64, UnboundedSender<ServerMsg>),
+    Said(u64, ClientMsg),
+}
+
+fn rules() -> JoinRules {
+    JoinRules {
+        visibility: Visibility::All,
+        range: RangeSet::FULL,
+        patch_cm: 400,
+        view_cap: 60,
+        view_margin_cm: 0,
+        rates: [1, 1, 1],
+        size_cm: [10_000, 10_000],
+        movement: None,
+    }
+}
+
+#[derive(Default)]
+struct World {
+    tick: u64,
+    outs: BTreeMap<u64, UnboundedSender<ServerMsg>>,
+    players: BTreeMap<u64, Player>,
+    /// Enters of this player are told to nobody.
+    hidden: Option<u64>,
+}
+
+impl World {
+    fn take(&mut self, heard: Heard) {
+        let (id, msg) = match heard {
+            Heard::Connected(id, out) => {
+                self.outs.insert(id, out);
+                return;
+            }
+            Heard::Said(id, msg) => (id, msg),
+        };
+        let Some(out) = self.outs.get(&id).cloned() else { return };
+        let tell = |msg: ServerMsg| drop(out.send(msg));
+        match msg {
+            ClientMsg::Hello(_) => tell(ServerMsg::Welcome(Welcome {
+                version: 2,
+                session: SessionId(id),
+                tick_ms: TICK_MS,
+                server_ms: 0,
+                rate_limit: 1_000,
+                max_frame: 4_096,
+                heartbeat_ms: 10_000,
+            })),
+            ClientMsg::Join(join) => {
+                let pos = join.pos.unwrap_or(Pos::ground(5_000, 5_000));
+                let (plane, tick) = (Plane(0), Tick(self.tick + 1));
+                let scene = join.scene;
+                let id_ = EntityId(id);
+                let (ack, acts, shown) = (Seq(0), Vec::new(), BTreeMap::new());
+                let (rules, own, ticket) = (rules(), None, None);
+                tell(Joined { id: id_, scene, plane, pos, tick, rules, own, ack, ticket }.into());
+                self.players.insert(id, Player { out, pos, ack, acts, shown });
+            }
+            ClientMsg::Move(m) => self.with(id, |p| (p.pos, p.ack) = (m.pos, m.seq)),
+            ClientMsg::Jump(j) => self.with(id, |p| (p.pos, p.ack) = (j.pos, j.seq)),
+            ClientMsg::Act(a) => self.with(id, |p| {
+                p.acts.push(a.payload.into_vec());
+                p.ack = a.seq;
+            }),
+            ClientMsg::Leave(_) => {
+                self.players.remove(&id);
+                tell(Left { tick: Tick(self.tick + 1) }.into());
+                tell(Closing { code: CloseCode::Normal, detail: "bye".into() }.into());
+            }
+            ClientMsg::Ping(_) | ClientMsg::Walk(_) | ClientMsg::Resume(_) => {}
+        }
+    }
+
+    fn with(&mut self, id: u64, change: impl FnOnce(&mut Player)) {
+        if let Some(p) = self.players.get_mut(&id) {
+            change(p);
+        }
+    }
+
+    fn step(&mut self) {
+        self.tick += 1;
+        let truth: BTreeMap<u64, (Pos, Vec<Vec<u8>>)> = self
+            .players
+            .iter_mut()
+            .map(|(id, p)| (*id, (p.pos, std::mem::take(&mut p.acts))))
+            .collect();
+        for (me, p) in &mut self.players {
+            let leaves: Vec<u64> =
+                p.shown.keys().filter(|id| !truth.contains_key(id)).copied().collect();
+            p.shown.retain(|id, _| truth.contains_key(id));
+            let mut frame = Frame {
+                tick: Tick(self.tick),
+                ack: p.ack,
+                epoch: Epoch(1),
+                resync: false,
+                enters: vec![],
+                leaves: leaves.into_iter().map(EntityId).collect(),
+                moves: vec![],
+                acts: vec![],
+                courses: vec![],
+                refused: vec![],
+                own: None,
+            };
+            for (&id, (pos, acts)) in truth.iter().filter(|(id, _)| *id != me) {
+                if self.hidden == Some(id) {
+                    continue;
+                }
+                let (e, Pos { x, y, z }) = (EntityId(id), *pos);
+                match p.shown.insert(id, *pos) {
+                    None => {
+                        let look = vec![].into();
+                        frame.enters.push(Entered {
+                            id: e,
+                            kind: Kind::PLAYER,
+                            x,
+                            y,
+                            z,
+                            look,
+                            course: None,
+                        });
+                    }
+                    Some(before) if before != *pos => frame.moves.push(Moved { id: e, x, y, z }),
+                    Some(_) => {}
+                }
+                let acts = acts.iter().map(|a| Acted { id: e, payload: a.clone().into() });
+                frame.acts.extend(acts);
+            }
+            drop(p.out.send(frame.into()));
+        }
+    }
+}
+
+async fn world(mut heard: UnboundedReceiver<Heard>, hidden: Option<u64>) {
+    let mut world = World { hidden, ..World::default() };
+    let mut tick = tokio::time::interval(Duration::from_millis(TICK_MS.into()));
+    loop {
+        tokio::select! {
+            _ = tick.tick() => world.step(),
+            Some(event) = heard.recv() => world.take(event),
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, id: u64, world: UnboundedSender<Heard>) {
+    let Ok(mut ws) = tokio_tungstenite::accept_async(stream).await else { return };
+    let (out, mut told) = unbounded_channel::<ServerMsg>();
+    drop(world.send(Heard::Connected(id, out)));
+    loop {
+        tokio::select! {
+            Some(msg) = told.recv() => {
+                if ws.send(Message::Binary(msg.encode().into())).await.is_err() {
+                    return;
+                }
+            }
+            said = ws.next() => match said {
+                Some(Ok(Message::Binary(b))) => {
+                    drop(world.send(Heard::Said(id, ClientMsg::decode(&b).unwrap())));
+                }
+                Some(Ok(_)) => {}
+                None | Some(Err(_)) => return,
+            }
+        }
+    }
+}
+
+async fn serve(hidden: Option<u64>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (tx, rx) = unbounded_channel();
+        tokio::spawn(world(rx, hidden));
+        for id in 1.. {
+            let (stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(connection(stream, id, tx.clone()));
+        }
+    });
+    url
+}
+
+/// Three agents who walk past each other for two seconds, and one who comes and goes.
+fn trace() -> Arc<Trace> {
+    let mut csv = String::from("t_s,id,x_m,z_m\n");
+    for i in 0..20 {
+        let t = f64::from(i) / 10.0;
+        for agent in 0..3 {
+            csv += &format!("{t},{agent},{},{agent}\n", f64::from(i * (agent + 1)) / 10.0);
+        }
+        if (5..15).contains(&i) {
+            csv += &format!("{t},late,1,{i}\n");
+        }
+    }
+    Arc::new(Trace::read(csv.as_bytes()).unwrap())
+}
+
+async fn replayed(hidden: Option<u64>) -> Report {
+    let url = serve(hidden).await;
+    let options = ReplayOptions {
+        scene: "meadow".into(),
+        speed: 2.0,
+        scale: 1.0,
+        agents: None,
+        oracle: Options::default(),
+        trust: purview_client::Trust::default(),
+    };
+    replay(&url, "", trace(), options, Progress::Quiet).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_replay_against_a_right_server_is_clean() {
+    let report = replayed(None).await;
+    assert!(report.is_clean(), "{report}");
+    assert_eq!((report.players, report.not_joined), (4, 0));
+    assert_eq!(report.updates.expected, report.updates.delivered);
+    assert!(report.updates.expected > 0 && report.bytes_per_client_s > 0.0);
+}
+
+#[tokio::test]
+async fn a_replay_against_a_server_that_hides_somebody_is_not() {
+    let report = replayed(Some(2)).await;
+    assert_eq!(report.exit_code(), 1);
+    assert!(report.violations.missing > 0 && report.violations.asymmetric > 0, "{report}");
+    assert!(report.updates.delivered < report.updates.expected);
+}
+
+#[tokio::test]
+async fn bots_of_every_pattern_are_judged() {
+    for pattern in [Pattern::Walk, Pattern::Crowd, Pattern::Border, Pattern::Jump] {
+        let url = serve(None).await;
+        let options = BotsOptions {
+            count: 8,
+            length: Duration::from_millis(1_500),
+            pattern,
+            seed: 7,
+            area_cm: None,
+            border_every_cm: None,
+            scene: "meadow".into(),
+            oracle: Options::default(),
+            map: None,
+            trust: purview_client::Trust::default(),
+        };
+        // This server has one plane only, and stays on it whatever a jump says.
+        let report = bots(&url, "", options, Progress::Quiet).await.unwrap();
+        assert_eq!((report.players, report.not_joined), (8, 0), "{pattern:?}: {report}");
+        assert!(
+            report.violations.total() == 0 || pattern == Pattern::Jump,
+            "{pattern:?}: {report}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_lets_nobody_in() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}/", listener.local_addr().unwrap());
+    drop(listener);
+    let options = ReplayOptions {
+        scene: "meadow".into(),
+        speed: 100.0,
+        scale: 1.0,
+        agents: Some(2),
+        oracle: Options::default(),
+        trust: purview_client::Trust::default(),
+    };
+    let report = replay(&url, "", trace(), options, Progress::Quiet).await.unwrap();
+    assert_eq!((report.players, report.not_joined, report.exit_code()), (0, 2, 1));
+}

@@ -1,0 +1,193 @@
+//! Two regions behind one channel, of which one reads nothing: the other hears everything at once, what is for the first
+//! one waits within bounds, and all of it arrives in the end.
+
+use std::sync::{Arc, Mutex};
+
+use actix::dev::SendError;
+use actix::fut::wrap_future;
+use actix::prelude::*;
+use purview::actor::address::RegionAddress;
+use purview::actor::messages::ToRegion;
+use purview::scene::effects::{Deed, Input, Order};
+use purview::scene::{EntityId, Epoch, RegionId};
+use purview::wire::peer::MoveMsg;
+use purview_server::peer::Kind;
+use tokio::sync::oneshot;
+
+use crate::links::{PATIENCE, Side, ghosts, runtime, side, wait_for, word};
+
+const DEAF: RegionId = RegionId(0);
+const HEARS: RegionId = RegionId(1);
+
+/// What a region was told: who was to go where, and 0 for ghosts.
+type Heard = Arc<Mutex<Vec<u64>>>;
+
+/// A region that reads nothing before it is told to.
+struct Region {
+    heard: Heard,
+    reads: Option<oneshot::Receiver<()>>,
+}
+
+impl Actor for Region {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        if let Some(reads) = self.reads.take() {
+            ctx.wait(wrap_future(async move { drop(reads.await) }));
+        }
+    }
+}
+
+impl Handler<ToRegion> for Region {
+    type Result = ();
+
+    fn handle(&mut self, msg: ToRegion, _: &mut Context<Self>) {
+        let n = match msg.input {
+            Input::Logic { id, .. } => id.0,
+            Input::Border(batch) => u64::MAX - batch.tick.0,
+            other => panic!("something else was said: {other:?}"),
+        };
+        self.heard.lock().unwrap().push(n);
+    }
+}
+
+fn lives(id: RegionId, at: &Side, reads: Option<oneshot::Receiver<()>>) -> Heard {
+    let heard = Heard::default();
+    let region = Region { heard: heard.clone(), reads }.start();
+    at.directory.set_region(id, Some(region.recipient().into()));
+    heard
+}
+
+/// As `word`, and a megabyte long.
+fn long_word(n: u64) -> ToRegion {
+    let order = Order::Act(Deed::new(vec![7; 1 << 20]));
+    ToRegion { input: Input::Logic { id: EntityId(n), order }, client: None }
+}
+
+/// Says long words until there is no room; how many were taken.
+fn fill(region: &RegionAddress, from: u64) -> u64 {
+    let taken = (from..).take_while(|n| match region.try_send(long_word(*n)) {
+        Ok(()) => true,
+        Err(SendError::Full(_)) => false,
+        Err(SendError::Closed(_)) => panic!("the peer is there"),
+    });
+    taken.count() as u64
+}
+
+#[test]
+fn a_region_that_does_not_read_holds_up_nobody_else_and_loses_nothing() {
+    System::new().block_on(async {
+        let background = runtime();
+        let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
+        let (read, reads) = oneshot::channel();
+        let (deaf, hears) = (lives(DEAF, &b, Some(reads)), lives(HEARS, &b, None));
+        b.links.join(1, &a.address.to_string());
+        a.links.join(2, &b.address.to_string());
+        let to = |region| a.links.region(2, region).unwrap();
+        for n in 0..100 {
+            assert!(to(DEAF).send(word(n)).await);
+            assert!(to(HEARS).send(word(n)).await);
+        }
+        let all: Vec<u64> = (0..100).collect();
+        wait_for("all that is for a region that reads", || *hears.lock().unwrap() == all).await;
+        assert!(deaf.lock().unwrap().is_empty(), "it was to read nothing");
+        // The peer learns that it is busy, long before the channel is full.
+        let mut said = 100;
+        let backlog = || b.links.switch().backlog().1;
+        wait_for("the peer to keep the rest", || {
+            said += fill(&to(DEAF), said);
+            said > 105 && backlog() > 8 << 20
+        })
+        .await;
+        wait_for("no more room", || fill(&to(DEAF), u64::MAX / 2) == 0 || panic_if(backlog()))
+            .await;
+        assert!(to(HEARS).send(word(100)).await);
+        wait_for("one more", || hears.lock().unwrap().len() == 101).await;
+        read.send(()).unwrap();
+        wait_for("all that waited", || backlog() == 0).await;
+        wait_for("room again", || to(DEAF).try_send(word(1_000_000)).is_ok()).await;
+        wait_for("the last word", || deaf.lock().unwrap().last() == Some(&1_000_000)).await;
+        let heard = deaf.lock().unwrap().clone();
+        let in_order = heard.windows(2).all(|two| two[0] < two[1] || two[0] >= u64::MAX / 2);
+        assert!(in_order && heard[..100] == all[..], "{heard:?}");
+        a.links.stop();
+        b.links.stop();
+        background.shutdown_background();
+    });
+}
+
+/// Nothing here may come near what a channel takes.
+fn panic_if(backlog: usize) -> bool {
+    assert!(backlog < 40 << 20, "{backlog} bytes wait for one region");
+    false
+}
+
+#[test]
+fn of_ghosts_for_a_region_that_does_not_read_the_newest_wait() {
+    System::new().block_on(async {
+        let background = runtime();
+        let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
+        let (read, reads) = oneshot::channel();
+        let deaf = lives(DEAF, &b, Some(reads));
+        b.links.join(1, &a.address.to_string());
+        a.links.join(2, &b.address.to_string());
+        a.links.switch().set_epoch(RegionId(1), Epoch(3));
+        let region = a.links.region(2, DEAF).unwrap();
+        // More than its mailbox holds.
+        for tick in 1..=500 {
+            let mut msg = ghosts(Epoch(3));
+            if let Input::Border(batch) = &mut msg.input {
+                batch.tick.0 = tick;
+            }
+            assert!(region.send(msg).await);
+        }
+        let waiting =
+            || b.links.switch().metrics().backlogged.load(std::sync::atomic::Ordering::Relaxed);
+        wait_for("all to have come", || waiting() > 400).await;
+        assert!(b.links.switch().backlog().0 <= 1, "{:?}", b.links.switch().backlog());
+        read.send(()).unwrap();
+        wait_for("the newest", || deaf.lock().unwrap().last() == Some(&(u64::MAX - 500))).await;
+        assert!(deaf.lock().unwrap().len() < 100, "{:?}", deaf.lock().unwrap().len());
+        a.links.stop();
+        b.links.stop();
+        background.shutdown_background();
+    });
+}
+
+#[test]
+fn an_owner_that_cannot_be_one_does_not_shut_out_those_who_come_later() {
+    System::new().block_on(async {
+        let background = runtime();
+        let (a, b) = (side("c", 1, &background).await, side("c", 2, &background).await);
+        let heard = lives(DEAF, &b, None);
+        b.links.join(1, &a.address.to_string());
+        a.links.join(2, &b.address.to_string());
+        let (from, region) = (RegionId(1), a.links.region(2, DEAF).unwrap());
+        b.links.switch().knows_up_to(Epoch(90));
+        a.links.switch().set_epoch(from, Epoch(u64::MAX));
+        assert!(region.send(ghosts(Epoch(u64::MAX))).await);
+        let refused =
+            || b.links.switch().metrics().implausible.load(std::sync::atomic::Ordering::Relaxed);
+        wait_for("it to be refused", || refused() == 1).await;
+        assert_eq!(b.links.switch().epoch(from), Epoch(0));
+        let (to, late) = (2, tokio::time::Instant::now() + PATIENCE);
+        let moved = MoveMsg::Moved { region: from, epoch: Epoch(u64::MAX), to };
+        a.links.say(2, Kind::Regions, moved, late).await.unwrap();
+        wait_for("that to be refused, too", || refused() == 2).await;
+        assert_eq!(
+            b.links.switch().elsewhere(from),
+            None,
+            "the store would be believed never again"
+        );
+        // One that might be true is believed until the store knows better.
+        b.links.switch().set_epoch(from, Epoch(1_000));
+        b.links.switch().correct_epoch(from, Epoch(91), Epoch(999));
+        assert_eq!(b.links.switch().epoch(from), Epoch(1_000), "the store may tell of it yet");
+        b.links.switch().correct_epoch(from, Epoch(91), Epoch(1_001));
+        assert_eq!(b.links.switch().epoch(from), Epoch(91));
+        assert!(heard.lock().unwrap().is_empty());
+        a.links.stop();
+        b.links.stop();
+        background.shutdown_background();
+    });
+}

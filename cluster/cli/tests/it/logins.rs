@@ -1,0 +1,446 @@
+//! Who is let in, and for how long: two sessions of one subject at different gateways, kicks, private planes and keys
+//! that change.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actix::System;
+use purview::actor::logins::{Logins, Verdict};
+use purview::actor::player::Planes;
+use purview::scene::{EntityId, Epoch, Plane, Pos, SessionId};
+use purview::wire::client::Join;
+use purview::wire::{CloseCode, ErrorCode};
+use purview_client::{Client, ClientError, Event, join_at};
+use purview_lab::rng::Rng;
+use purview_server::config::Config;
+use purview_server::gateway::Tokens;
+use purview_server::gateway::token::Rules;
+use purview_server::gateway::token::keys::Files;
+use purview_server::logins::{Duplicate, Subjects};
+use purview_server::node::{Node, Roles, Status};
+use purview_server::storage::leases::embedded::Embedded;
+use tokio::runtime::{Builder, Runtime};
+
+/// Nothing here takes this long, unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
+/// Four regions, two lines; any ports. `token` goes into the section of tokens.
+fn config(name: &str, token: &str) -> Config {
+    let text = format!(
+        "[server]\narbiters = 1\n[console]\nlisten = \"off\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
+         [token]\n{token}\n\
+         [cluster]\nnode = {name:?}\nlisten = \"127.0.0.1:0\"\nlease = \"5s\"\n\
+         [[scene]]\nname = \"city\"\nwidth = \"1024m\"\ndepth = \"1024m\"\nregion = [1, 1]\nlines = 2\n"
+    );
+    Config::parse(&text).unwrap()
+}
+
+struct Cluster {
+    store: Embedded,
+    outer: Runtime,
+    tokens: Tokens,
+    token: &'static str,
+    nodes: Vec<Node>,
+}
+
+const GATEWAY: Roles = Roles { regions: false, gateway: true };
+
+impl Cluster {
+    /// A node with regions and two gateways.
+    async fn start(tokens: Tokens, token: &'static str) -> Cluster {
+        let outer = runtime();
+        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+        let mut cluster = Cluster { store, outer, tokens, token, nodes: Vec::new() };
+        cluster.add("a", Roles { regions: true, gateway: false }).await;
+        cluster.add("g", GATEWAY).await;
+        cluster.add("h", GATEWAY).await;
+        cluster
+    }
+
+    async fn add(&mut self, name: &str, roles: Roles) {
+        let (store, tokens) = (Arc::new(self.store.another()), self.tokens.clone());
+        let config = config(name, self.token);
+        let node = Node::join(&config, roles, tokens, store, None, runtime()).await.unwrap();
+        let mut status = node.status();
+        let whole = status.wait_for(Status::is_whole);
+        tokio::time::timeout(PATIENCE, whole).await.expect("all regions").unwrap();
+        self.nodes.push(node);
+    }
+
+    fn url(&self, node: usize) -> String {
+        format!("ws://{}/", self.nodes[node].ws_addr().unwrap())
+    }
+
+    async fn connect(&self, node: usize, name: &str) -> Result<Client, ClientError> {
+        Client::connect(&self.url(node), &self.tokens.mint(name, Some(HOUR)).unwrap()).await
+    }
+
+    /// A client that is let in and has joined.
+    async fn join(&self, node: usize, name: &str) -> Client {
+        self.try_join(node, name).await.expect("there is room")
+    }
+
+    async fn try_join(&self, node: usize, name: &str) -> Result<Client, ClientError> {
+        let mut client = self.connect(node, name).await?;
+        client.join(join_at("city", Pos::ground(1_000, 1_000))).await?;
+        Ok(client)
+    }
+
+    async fn stop(self) {
+        for node in self.nodes.into_iter().rev() {
+            node.stop().await;
+        }
+        self.outer.shutdown_background();
+    }
+}
+
+/// What a session is closed with.
+async fn closed(client: &mut Client) -> Option<CloseCode> {
+    let closed = async {
+        loop {
+            match client.next().await {
+                Ok(Event::Closed { code, .. }) => return code,
+                Ok(_) => {}
+                Err(error) => panic!("no close: {error}"),
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, closed).await.expect("it is closed")
+}
+
+/// Waits until nobody is shown in the plane but so many.
+async fn players(node: &Node, n: u32) {
+    let begin = Instant::now();
+    let count = || node.directory().lines_here().iter().map(|(_, _, players)| players).sum::<u32>();
+    while count() != n {
+        assert!(begin.elapsed() < PATIENCE, "{} players, not {n}", count());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn still_there(client: &mut Client) {
+    client.ping(7).await.expect("the session goes on");
+    let pong = async {
+        loop {
+            match client.next().await.expect("the session goes on") {
+                Event::Pong(pong) if pong.nonce == 7 => return,
+                Event::Closed { code, detail } => panic!("closed: {code:?} {detail}"),
+                _ => {}
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, pong).await.expect("an answer");
+}
+
+#[test]
+fn a_newer_session_of_a_subject_replaces_the_older_one_at_whichever_gateway() {
+    System::new().block_on(async {
+        let cluster = Cluster::start(Tokens::dev(), "").await;
+        let mut other = cluster.join(1, "bob").await;
+        for (older, newer) in [(1, 1), (1, 2), (2, 1)] {
+            let mut first = cluster.join(older, "ada").await;
+            let mut second = cluster.join(newer, "ada").await;
+            assert_eq!(closed(&mut first).await, Some(CloseCode::Replaced), "{older} {newer}");
+            still_there(&mut second).await;
+            second.leave().await.unwrap();
+            assert_eq!(closed(&mut second).await, Some(CloseCode::Normal));
+        }
+        // Many that come at once: one stays.
+        for round in 0..5 {
+            let all = (0..6).map(|i| cluster.try_join(1 + i % 2, "ada"));
+            let all = futures::future::join_all(all).await.into_iter();
+            // Some are replaced before they have joined.
+            let mut all: Vec<_> = all
+                .filter_map(|joined| match joined {
+                    Ok(client) => Some(client),
+                    Err(ClientError::Closed { code: Some(CloseCode::Replaced), .. }) => None,
+                    Err(error) => panic!("{error}"),
+                })
+                .collect();
+            let mut open = Vec::new();
+            let begin = Instant::now();
+            loop {
+                open.clear();
+                for (i, client) in all.iter_mut().enumerate() {
+                    let quiet = async {
+                        loop {
+                            match client.next().await {
+                                Ok(Event::Closed { code, .. }) => return code,
+                                Ok(_) => {}
+                                Err(error) => panic!("{error}"),
+                            }
+                        }
+                    };
+                    match tokio::time::timeout(Duration::from_millis(20), quiet).await {
+                        Ok(code) => assert_eq!(code, Some(CloseCode::Replaced)),
+                        Err(_) => open.push(i),
+                    }
+                }
+                if open.len() <= 1 {
+                    break;
+                }
+                assert!(begin.elapsed() < PATIENCE, "round {round}: {} stay", open.len());
+            }
+            assert_eq!(open.len(), 1, "round {round}: one stays");
+            still_there(&mut all[open[0]]).await;
+            all[open[0]].leave().await.unwrap();
+            assert_eq!(closed(&mut all[open[0]]).await, Some(CloseCode::Normal));
+        }
+        still_there(&mut other).await;
+        drop(other);
+        cluster.stop().await;
+    });
+}
+
+#[test]
+fn a_player_whose_client_is_gone_leaves_when_its_subject_joins_anew() {
+    System::new().block_on(async {
+        let cluster = Cluster::start(Tokens::dev(), "").await;
+        let mut witness = cluster.connect(1, "bob").await.unwrap();
+        witness.join(join_at("city", Pos::ground(1_000, 1_000))).await.unwrap();
+        let gone = cluster.connect(1, "ada").await.unwrap();
+        let mut gone = gone;
+        let old = gone.join(join_at("city", Pos::ground(1_000, 1_000))).await.unwrap().id;
+        drop(gone);
+        let mut back = cluster.connect(2, "ada").await.unwrap();
+        let new = back.join(join_at("city", Pos::ground(1_000, 1_000))).await.unwrap().id;
+        // Long before the ten seconds are over that it would have stayed.
+        let (mut shown, begin) = (Vec::new(), Instant::now());
+        while shown != [new] {
+            assert!(begin.elapsed() < Duration::from_secs(9), "{shown:?}, not {new} without {old}");
+            if let Event::Frame(frame) = witness.next().await.unwrap() {
+                shown.retain(|id| !frame.leaves.contains(id));
+                shown.extend(frame.enters.iter().map(|e| e.id));
+            }
+        }
+        drop((witness, back));
+        cluster.stop().await;
+    });
+}
+
+#[test]
+fn a_newer_session_is_refused_where_older_ones_are_to_stay_and_a_client_that_is_gone_is_none() {
+    System::new().block_on(async {
+        let cluster = Cluster::start(Tokens::dev(), "duplicate = \"refuse\"").await;
+        let mut first = cluster.join(1, "ada").await;
+        for gateway in [1, 2] {
+            let mut second = cluster.connect(gateway, "ada").await.unwrap();
+            let refused = second.join(join_at("city", Pos::ground(1_000, 1_000))).await;
+            assert!(
+                matches!(&refused, Err(ClientError::Refused(r)) if r.code == ErrorCode::Taken),
+                "{refused:?}"
+            );
+        }
+        still_there(&mut first).await;
+        let ticket = first.ticket().expect("a ticket").token.clone();
+        drop(first);
+        // Its client is gone, and comes back, or another one comes.
+        let begin = Instant::now();
+        let mut back = loop {
+            let mut back = cluster.connect(2, "ada").await.unwrap();
+            match back.resume(&ticket, purview::scene::Seq(0)).await {
+                Ok(_) => break back,
+                Err(ClientError::Refused(r)) if r.code == ErrorCode::Busy => {}
+                Err(error) => panic!("{error}"),
+            }
+            assert!(begin.elapsed() < PATIENCE);
+        };
+        still_there(&mut back).await;
+        drop(back);
+        let begin = Instant::now();
+        loop {
+            let mut third = cluster.connect(1, "ada").await.unwrap();
+            match third.join(join_at("city", Pos::ground(1_000, 1_000))).await {
+                Ok(_) => break,
+                // The gateway has not heard yet that the connection is gone.
+                Err(ClientError::Refused(r)) if r.code == ErrorCode::Taken => {}
+                Err(error) => panic!("{error}"),
+            }
+            assert!(begin.elapsed() < Duration::from_secs(9));
+        }
+        cluster.stop().await;
+    });
+}
+
+#[test]
+fn sessions_of_one_subject_may_all_stay() {
+    System::new().block_on(async {
+        let cluster = Cluster::start(Tokens::dev(), "duplicate = \"allow\"").await;
+        let mut all = Vec::new();
+        for gateway in [1, 2, 1] {
+            all.push(cluster.join(gateway, "ada").await);
+        }
+        for client in &mut all {
+            still_there(client).await;
+        }
+        drop(all);
+        cluster.stop().await;
+    });
+}
+
+#[test]
+fn a_kick_ends_the_sessions_of_a_subject_everywhere_and_bars_it_also_where_somebody_starts_later() {
+    System::new().block_on(async {
+        let mut cluster = Cluster::start(Tokens::dev(), "duplicate = \"allow\"").await;
+        let mut kicked = [cluster.join(1, "ada").await, cluster.join(2, "ada").await];
+        let mut other = cluster.join(2, "bob").await;
+        let orders = cluster.nodes[0].orders().clone();
+        orders.kick("ada", Some(HOUR)).await.unwrap();
+        for client in &mut kicked {
+            assert_eq!(closed(client).await, Some(CloseCode::Kicked));
+        }
+        players(&cluster.nodes[1], 0).await;
+        still_there(&mut other).await;
+        cluster.add("i", GATEWAY).await;
+        // It heeds the order within a second or two of its start.
+        let begin = Instant::now();
+        for gateway in [1, 2, 3] {
+            loop {
+                match cluster.connect(gateway, "ada").await {
+                    Err(ClientError::Closed { code: Some(CloseCode::Kicked), detail }) => {
+                        assert!(detail.contains("barred for another 3"), "{detail}");
+                        break;
+                    }
+                    Ok(mut early) if gateway == 3 => {
+                        assert_eq!(closed(&mut early).await, Some(CloseCode::Kicked));
+                    }
+                    other => panic!("{:?}", other.err()),
+                }
+                assert!(begin.elapsed() < PATIENCE);
+            }
+        }
+        orders.kick("ada", Some(Duration::ZERO)).await.unwrap();
+        let begin = Instant::now();
+        while cluster.connect(3, "ada").await.is_err() {
+            assert!(begin.elapsed() < PATIENCE, "the bar does not end");
+        }
+        assert!(orders.kick("", None).await.is_err());
+        drop(other);
+        cluster.stop().await;
+    });
+}
+
+#[test]
+fn planes_beside_the_lines_are_for_tokens_that_name_them() {
+    System::new().block_on(async {
+        let cluster = Cluster::start(Tokens::dev(), "duplicate = \"allow\"").await;
+        let at = Pos::ground(1_000, 1_000);
+        let join = |plane: i32| Join { plane: Some(Plane(plane)), ..join_at("city", at) };
+        let private = |refused: &Result<_, ClientError>| {
+            matches!(refused, Err(ClientError::Refused(r)) if r.code == ErrorCode::PrivatePlane)
+        };
+        let mut client = cluster.connect(1, "ada").await.unwrap();
+        for plane in [7, -5, i32::MAX, 2] {
+            let refused = client.join(join(plane)).await;
+            assert!(private(&refused), "{plane}: {refused:?}");
+        }
+        assert_eq!(client.join(join(1)).await.expect("a line").plane, Plane(1));
+        client.jump(None, Some(Plane(7)), at).await.unwrap();
+        loop {
+            match client.next().await.unwrap() {
+                Event::Refused(refused) => {
+                    assert_eq!(refused.code, ErrorCode::PrivatePlane);
+                    assert!(refused.detail.contains("plane 7 of scene \"city\""), "{refused:?}");
+                    break;
+                }
+                Event::Joined(joined) => panic!("it has come to {:?}", joined.plane),
+                _ => {}
+            }
+        }
+        let listed = Planes::Listed(vec![("city".into(), Plane(7)), ("moon".into(), Plane(8))]);
+        let token = cluster.tokens.mint_for("bob", Some(HOUR), &listed).unwrap();
+        let mut named = Client::connect(&cluster.url(2), &token).await.unwrap();
+        assert!(private(&named.join(join(8)).await), "it is another scene's");
+        assert_eq!(named.join(join(7)).await.expect("its token names it").plane, Plane(7));
+        drop((client, named));
+        cluster.stop().await;
+    });
+}
+
+#[test]
+fn a_gateway_reads_its_keys_again_when_their_file_changes() {
+    System::new().block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret");
+        std::fs::write(&file, [b'1'; 32]).unwrap();
+        let files = Files { secret: Some(file.clone()), set: None };
+        let tokens = Tokens::of_files(files, Rules::default()).unwrap();
+        let cluster = Cluster::start(tokens.clone(), "duplicate = \"allow\"").await;
+        let mut before = cluster.join(1, "ada").await;
+        let other = Tokens::new(&[b'2'; 32]).unwrap().mint("ada", Some(HOUR)).unwrap();
+        let refused = Client::connect(&cluster.url(1), &other).await;
+        assert!(matches!(refused, Err(ClientError::Closed { code: Some(CloseCode::Token), .. })));
+        std::fs::write(&file, [b'2'; 32]).unwrap();
+        let begin = Instant::now();
+        while let Err(error) = Client::connect(&cluster.url(1), &other).await {
+            assert!(begin.elapsed() < PATIENCE, "{error}");
+        }
+        still_there(&mut before).await;
+        drop(before);
+        cluster.stop().await;
+    });
+}
+
+/// Hears verdicts, and does nothing.
+struct Deaf;
+
+impl actix::Actor for Deaf {
+    type Context = actix::Context<Deaf>;
+}
+
+impl actix::Handler<Verdict> for Deaf {
+    type Result = ();
+
+    fn handle(&mut self, _: Verdict, _: &mut actix::Context<Deaf>) {}
+}
+
+/// Whatever comes in which order, and whatever is lost: of all claims of a subject one stands once every two
+/// processes have told each other.
+#[test]
+fn of_claims_that_meet_in_any_order_one_stands_and_it_is_the_right_one() {
+    System::new().block_on(async {
+        let deaf = actix::Actor::start(Deaf);
+        for (policy, seed) in [Duplicate::Replace, Duplicate::Refuse]
+            .into_iter()
+            .flat_map(|p| (0..300).map(move |s| (p, s)))
+        {
+            let mut rng = Rng::new(seed);
+            let all: Vec<Subjects> = (0..3).map(|_| Subjects::new(policy)).collect();
+            let tell = |from: usize, to: usize| {
+                let claims: Vec<_> =
+                    all[from].claims_after(0, 100).into_iter().map(|(_, claim)| claim).collect();
+                let stand = all[to].meet(&claims);
+                all[from].meet(&stand);
+            };
+            for session in 1..=6 {
+                let process = (rng.unit() * 3.0) as usize;
+                let (id, entity) = (SessionId(session), EntityId(session));
+                all[process].begin(id, "ada", deaf.clone().recipient()).unwrap();
+                // Clocks differ by what they like.
+                let now = Duration::from_millis((rng.unit() * 10.0) as u64);
+                drop(all[process].claim(id, entity, now));
+                for _ in 0..(rng.unit() * 3.0) as u32 {
+                    tell((rng.unit() * 3.0) as usize, (rng.unit() * 3.0) as usize);
+                }
+            }
+            let claims = || all.iter().flat_map(|one| one.claims_after(0, 100)).map(|(_, c)| c);
+            let due = match policy {
+                Duplicate::Refuse => claims().min_by_key(|claim| claim.stamp),
+                _ => claims().max_by_key(|claim| claim.stamp),
+            };
+            for from in 0..3 {
+                for to in (0..3).filter(|to| *to != from) {
+                    tell(from, to);
+                }
+            }
+            let left: Vec<_> = claims().collect();
+            assert_eq!(left, due.into_iter().collect::<Vec<_>>(), "{policy:?}, seed {seed}");
+        }
+    });
+}

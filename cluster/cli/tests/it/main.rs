@@ -1,0 +1,27 @@
+//! The server as its users meet it: the real command, real processes, sockets, browsers, etcd and PostgreSQL. One program,
+//! because each would link the server anew.
+
+mod backup;
+mod cheat;
+mod command;
+mod console;
+mod end_to_end;
+mod engine;
+mod failover;
+mod fuzz;
+mod gateway;
+mod judged;
+mod last_positions;
+mod links;
+mod links_busy;
+mod logins;
+mod movement;
+mod nodes;
+mod overdue;
+mod people;
+mod readiness;
+mod recordings;
+mod resume;
+mod secrets;
+mod sim;
+mod tls;

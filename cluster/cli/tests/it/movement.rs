@@ -1,0 +1,425 @@
+//! Judged movement over real sockets: honest clients walk, cheaters are refused and stand where the server
+//! says, and doors close before walkers.
+
+use std::path::Path as File;
+use std::time::Duration;
+
+use purview::actor::messages::{InspectEntity, ToRegion};
+use purview::scene::effects::{Destination, Input, Order};
+use purview::scene::inspect::Resident;
+use purview::scene::movement::{ClientMs, Course, Go, Move, MoveOrder, Path, Vector};
+use purview::scene::terrain::{Ground, Tile};
+use purview::scene::{EntityId, Plane, Pos, SceneId, Seq};
+use purview::wire::client::{ClientMsg, Hello, Join, Joined, ServerMsg, Walk};
+use purview::wire::{CloseCode, ErrorCode, Form, OwnMove, PROTOCOL_VERSION};
+use purview_client::{Client, ClientError, Clock, Event, Receiver, Sender, View, Walker, join_at};
+use purview_server::config::Config;
+use purview_server::gateway::Tokens;
+use purview_server::logins::Duplicate;
+use purview_server::process::{Background, Reach};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Frames within which anything that is to come comes.
+const FRAMES: usize = 100;
+
+/// The keep, in which players walk at 5 m/s and jump as they like.
+fn keep() -> Background {
+    keep_with(&[])
+}
+
+fn keep_with(more: &[&str]) -> Background {
+    let file = File::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/keep.toml");
+    let set = [
+        "gateway.ws=127.0.0.1:0",
+        "gateway.tcp=127.0.0.1:0",
+        "gateway.rate_limit=1000",
+        "gateway.burst=1000",
+        "console.listen=off",
+        "scene.0.top_speed=8m/s",
+        "scene.0.kind=[{ name = \"player\", speed = \"5m/s\" }]",
+    ];
+    let set = set.iter().chain(more).map(|o| o.parse().expect("an override"));
+    let set: Vec<_> = set.collect();
+    let mut config = Config::load(Some(&file), [], &set).expect("a legal configuration");
+    config.token.duplicate = Some(Duplicate::Allow);
+    Background::start(config, Tokens::dev()).expect("a server")
+}
+
+fn token() -> String {
+    Tokens::dev().mint("test", Some(Duration::from_secs(3_600))).expect("a token")
+}
+
+struct Player {
+    sender: Sender,
+    receiver: Receiver,
+    joined: Joined,
+    clock: Clock,
+    view: View,
+    own: OwnMove,
+    ack: Seq,
+    refused: Vec<(Seq, ErrorCode)>,
+}
+
+impl Player {
+    async fn join(reach: &Reach, pos: Pos) -> Player {
+        let url = reach.url().expect("clients can connect");
+        let mut client = Client::connect(&url, &token()).await.expect("a session");
+        let joined = client.join(join_at("keep", pos)).await.expect("it is let in");
+        let own = joined.own.clone().expect("moves are judged");
+        let ((sender, receiver), view) = (client.split(), View::of(&joined));
+        let (ack, refused, clock) = (Seq(0), Vec::new(), Clock::new());
+        Player { sender, receiver, joined, clock, view, own, ack, refused }
+    }
+
+    /// Hears a frame; the walker, if there is one, says what it has to say.
+    async fn frame(&mut self, walker: Option<&mut Walker<Ground>>) {
+        loop {
+            let told = timeout(Duration::from_secs(10), self.receiver.next()).await;
+            let told = told.expect("a frame comes").expect("the session goes on");
+            let Event::Frame(frame) = told else { continue };
+            self.view.apply(&frame).expect("a frame that fits");
+            self.ack = frame.ack;
+            self.refused.extend(frame.refused.iter().map(|r| (r.seq, r.code)));
+            if let Some(own) = &frame.own {
+                self.own = own.clone();
+            }
+            if let Some(walker) = walker {
+                let now = self.clock.now();
+                walker.frame(now, &frame);
+                self.sender.walk(now, walker).await.expect("the session goes on");
+            }
+            return;
+        }
+    }
+
+    fn course(&self) -> Course {
+        self.own.course.on_tiles(200)
+    }
+
+    /// Says a word and waits for its acknowledgement; the code, if it was refused.
+    async fn say(&mut self, ruling: u32, at: ClientMs, go: Go) -> Option<ErrorCode> {
+        let seq = self.sender.send_walk(&MoveOrder { ruling, at, go }).await.expect("a session");
+        self.answer(seq).await
+    }
+
+    async fn answer(&mut self, seq: Seq) -> Option<ErrorCode> {
+        for _ in 0..FRAMES {
+            if self.ack >= seq {
+                break;
+            }
+            self.frame(None).await;
+        }
+        assert!(self.ack >= seq, "input {seq} is not acknowledged");
+        self.refused.iter().find(|(refused, _)| *refused == seq).map(|(_, code)| *code)
+    }
+
+    /// Stands where the server says that it stands; a move from there is taken.
+    async fn stands(&mut self, reach: &Reach, ruling: u32) -> Pos {
+        assert_eq!(self.own.ruling, ruling);
+        let here = self.course().course.start();
+        assert_eq!(self.course().course, Move::stand(here));
+        assert_eq!(place(reach, self.joined.id).await, here);
+        let still = Go::Walk(Move::stand(here));
+        assert_eq!(self.say(ruling, self.clock.now(), still).await, None);
+        here
+    }
+}
+
+/// Where an entity is by its region's account.
+async fn place(reach: &Reach, id: EntityId) -> Pos {
+    for region in &reach.regions {
+        if let Ok(Some(found)) = region.addr.send(InspectEntity(id)).await {
+            return match found {
+                Resident::Player(p) => p.pos,
+                Resident::Other(e) => e.pos,
+            };
+        }
+    }
+    panic!("{id} lives nowhere");
+}
+
+fn ground(reach: &Reach) -> Ground {
+    let scene = reach.directory.scenes().next().expect("a scene");
+    Ground::new(scene.terrain.clone().expect("it has a map"))
+}
+
+fn vector(start: Pos, vx_mm_s: i32, vz_mm_s: i32) -> Go {
+    Go::Walk(Vector { start, vx_mm_s, vz_mm_s, lasts_ms: None }.into())
+}
+
+/// Where the streets meet.
+const SQUARE: Pos = Pos { x: 12_600, y: 0, z: 12_800 };
+
+#[tokio::test]
+async fn an_honest_client_is_where_the_server_and_all_who_see_it_have_it() {
+    let server = keep();
+    let mut a = Player::join(server.reach(), SQUARE).await;
+    let mut b = Player::join(server.reach(), Pos { x: SQUARE.x + 200, ..SQUARE }).await;
+    let (id, map) = (a.joined.id, ground(server.reach()));
+    let mut walker = Walker::on(a.clock.now(), &a.joined, map).expect("moves are judged");
+    // To and fro across the border of two regions, which runs through the square.
+    for turn in 0..6 {
+        walker.walk(if turn % 2 == 0 { 1 } else { -1 }, turn - 3, 500);
+        for _ in 0..12 {
+            a.frame(Some(&mut walker)).await;
+        }
+    }
+    walker.stop();
+    for _ in 0..15 {
+        a.frame(Some(&mut walker)).await;
+    }
+    assert_eq!((a.refused.len(), a.own.ruling), (0, 0));
+    let here = walker.position(a.clock.now());
+    assert!(here.dist2(SQUARE) > 100 * 100, "it has walked: {here:?}");
+    assert_eq!(place(server.reach(), id).await, here);
+    let tick = a.view.tick();
+    while b.view.tick() < tick {
+        b.frame(None).await;
+    }
+    let now = b.view.time_of(b.view.tick().expect("a frame"));
+    assert_eq!(b.view.position(id, now), Some(here));
+}
+
+#[tokio::test]
+async fn a_cheater_is_refused_by_name_and_stands_where_the_server_says() {
+    let server = keep();
+    let reach = server.reach();
+    let mut p = Player::join(reach, SQUARE).await;
+    // Elsewhere at once.
+    let far = Pos { x: SQUARE.x + 1_000, ..SQUARE };
+    let now = p.clock.now();
+    assert_eq!(p.say(0, now, vector(far, 5_000, 0)).await, Some(ErrorCode::Displaced));
+    assert_eq!(p.stands(reach, 1).await, SQUARE);
+    // Faster than it may, by a twentieth.
+    let now = p.clock.now();
+    assert_eq!(p.say(1, now, vector(SQUARE, 5_250, 0)).await, Some(ErrorCode::TooFast));
+    assert_eq!(p.stands(reach, 2).await, SQUARE);
+    // Places instead of words.
+    let seq = p.sender.send_move(far).await.expect("a session");
+    assert_eq!(p.answer(seq).await, Some(ErrorCode::WrongForm));
+    assert_eq!(place(reach, p.joined.id).await, SQUARE);
+    // An answer to a ruling that was never made.
+    let now = p.clock.now();
+    assert_eq!(p.say(7, now, Go::On).await, Some(ErrorCode::UnknownRuling));
+    // A clock that goes back.
+    let earlier = ClientMs(0);
+    assert_eq!(p.say(3, earlier, Go::On).await, Some(ErrorCode::ClockBack));
+    assert_eq!(p.stands(reach, 4).await, SQUARE);
+}
+
+#[tokio::test]
+async fn many_small_moves_and_a_fast_clock_gain_the_allowance_and_no_more() {
+    let server = keep();
+    let reach = server.reach();
+    let mut p = Player::join(reach, SQUARE).await;
+    // A second's walk of 20 ms steps, said all at once, again and again.
+    let (mut at, mut here, mut last) = (p.clock.now(), SQUARE, Seq(0));
+    for _ in 0..150 {
+        let order = MoveOrder { ruling: 0, at, go: vector(here, 5_000, 0) };
+        last = p.sender.send_walk(&order).await.expect("a session");
+        (at, here) = (at.plus(20), Pos { x: here.x + 10, ..here });
+    }
+    p.answer(last).await;
+    let codes: Vec<_> = p.refused.iter().map(|(_, code)| *code).collect();
+    assert_eq!(codes, [ErrorCode::ClockAhead], "one ruling, and what was under way is dropped");
+    // Until the time has come that it claimed.
+    for _ in 0..35 {
+        p.frame(None).await;
+    }
+    let gained = p.stands(reach, 1).await.x - SQUARE.x;
+    assert!((0..=560).contains(&gained), "{gained} cm of 15 m");
+}
+
+#[tokio::test]
+async fn where_only_logic_makes_players_jump_clients_do_not() {
+    let server = keep_with(&["scene.0.jumps=logic"]);
+    let reach = server.reach();
+    let url = reach.url().expect("clients can connect");
+    let mut client = Client::connect(&url, &token()).await.expect("a session");
+    let refused = |error| match error {
+        ClientError::Refused(refused) => refused.code,
+        other => panic!("{other}"),
+    };
+    let chosen = client.join(join_at("keep", SQUARE)).await.expect_err("it chose a place");
+    assert_eq!(refused(chosen), ErrorCode::MayNotJump);
+    let joined = client.join(Join { pos: None, ..join_at("keep", SQUARE) }).await.expect("let in");
+    let far = Pos { x: joined.pos.x + 3_000, ..joined.pos };
+    client.jump(None, None, far).await.expect("a session");
+    client.act(b"behind a jump that is refused".to_vec()).await.expect("a session");
+    let code = loop {
+        match client.next().await.expect("the session goes on") {
+            Event::Refused(refused) => break refused.code,
+            _ => continue,
+        }
+    };
+    assert_eq!(code, ErrorCode::MayNotJump);
+    // The number of the jump is used again.
+    let seq = client.act(b"hello".to_vec()).await.expect("a session");
+    assert_eq!(seq, Seq(1));
+    loop {
+        match client.next().await.expect("the session goes on") {
+            Event::Frame(frame) if frame.ack >= seq => break,
+            _ => continue,
+        }
+    }
+    assert_eq!(
+        place(reach, joined.id).await,
+        joined.own.expect("judged").course.on_tiles(200).course.start()
+    );
+    // The server's logic does.
+    let scene = reach.directory.scenes().next().expect("a scene");
+    let region = scene.map.at(joined.plane, joined.pos).expect("on the map").id;
+    let to = scene.map.at(joined.plane, far).expect("on the map").id;
+    let to = Destination { scene: scene.id, region: to, plane: joined.plane, pos: far };
+    let order = Input::Logic { id: joined.id, order: Order::Jump(to) };
+    let address = reach.directory.region(region).expect("it runs here");
+    assert!(address.send(ToRegion { input: order, client: None }).await, "it runs");
+    let arrived = loop {
+        if let Event::Joined(joined) = client.next().await.expect("the session goes on") {
+            break joined;
+        }
+    };
+    assert_eq!((arrived.pos.x, arrived.pos.z), (far.x, far.z));
+}
+
+#[tokio::test]
+async fn a_wall_of_the_map_is_in_the_way() {
+    let server = keep();
+    let reach = server.reach();
+    let map = ground(reach);
+    let free = |x, z| map.is_free(Plane(0), Tile { x, z });
+    // Free ground with a wall to its east.
+    let places = (1..125).flat_map(|z| (1..188).map(move |x| (x, z)));
+    let (x, z) = places
+        .into_iter()
+        .find(|(x, z)| free(*x, *z) && !free(*x + 1, *z))
+        .expect("the keep has walls");
+    let start = Tile { x, z }.middle(200, 0);
+    let mut p = Player::join(reach, start).await;
+    let start = p.course().course.start();
+    let through = Path::new(start, "77".parse().expect("steps"), 500, 200);
+    let now = p.clock.now();
+    assert_eq!(p.say(0, now, Go::Walk(through.into())).await, Some(ErrorCode::Blocked));
+    assert_eq!(p.stands(reach, 1).await, start);
+    // A vector is stopped by it, and nobody is beyond it.
+    let now = p.clock.now();
+    assert_eq!(p.say(1, now, vector(start, 5_000, 0)).await, None);
+    for _ in 0..3 {
+        p.frame(None).await;
+    }
+    let beyond = ClientMs(now.0 + 700);
+    let behind = Pos { x: start.x + 350, ..start };
+    assert_eq!(p.say(1, beyond, vector(behind, 5_000, 0)).await, Some(ErrorCode::Blocked));
+    let here = p.stands(reach, 2).await;
+    assert_eq!(Tile::of(here, 200), Tile { x, z });
+}
+
+#[tokio::test]
+async fn a_gate_closes_before_a_walker() {
+    let server = keep();
+    let reach = server.reach();
+    let (scene, plane, gate) = (SceneId(0), Plane(0), "north gate");
+    let set = async |open| {
+        let set = reach.directory.set_door(scene, plane, gate, open, None).await;
+        set.expect("there is a gate")
+    };
+    let at = set(true).await;
+    // On the street to the gate, 8 m before it.
+    let mut p = Player::join(reach, Pos::ground(12_600, 6_800)).await;
+    while p.view.tick() < Some(at) {
+        p.frame(None).await;
+    }
+    p.joined.plane = plane;
+    let mut walker = Walker::on(p.clock.now(), &p.joined, opened(reach)).expect("judged");
+    walker.walk(0, -1, 500);
+    for _ in 0..3 {
+        p.frame(Some(&mut walker)).await;
+    }
+    set(false).await;
+    for _ in 0..FRAMES {
+        if p.own.ruling > 0 {
+            break;
+        }
+        p.frame(Some(&mut walker)).await;
+    }
+    // Its own map has the gate open; it is brought back to where the server stopped it.
+    let now = p.clock.now();
+    assert_eq!((p.own.ruling, walker.ruling()), (1, 1));
+    assert_eq!(
+        walker.position(now),
+        Pos { y: walker.position(now).y, ..Pos::ground(12_600, 6_000) }
+    );
+    assert_eq!(place(reach, p.joined.id).await, walker.position(now));
+    // Whether a word of its own told it, or the server on its own account, is a matter of moments.
+    assert!(p.refused.iter().all(|(_, code)| *code == ErrorCode::Blocked), "{:?}", p.refused);
+}
+
+/// The map with its north gate open.
+fn opened(reach: &Reach) -> Ground {
+    use purview::scene::Tick;
+    use purview::scene::terrain::{DoorChange, DoorOrder};
+    let mut map = ground(reach);
+    let door = map.terrain().door_named("north gate").expect("there is a gate");
+    let change = DoorChange::Set { door, open: true };
+    map.order(DoorOrder { plane: Plane(0), change, at: Tick(0), version: 1 }).expect("a door");
+    map.turn(Tick(1));
+    map
+}
+
+/// A client that numbers its inputs as it likes.
+struct Raw(TcpStream);
+
+impl Raw {
+    async fn send(&mut self, message: impl Into<ClientMsg>) {
+        let bytes = message.into().encode();
+        let framed = [&(bytes.len() as u32).to_be_bytes(), &bytes[..]].concat();
+        self.0.write_all(&framed).await.expect("a connection");
+    }
+
+    async fn next(&mut self) -> ServerMsg {
+        let mut bytes = vec![0; self.0.read_u32().await.expect("a message") as usize];
+        self.0.read_exact(&mut bytes).await.expect("a whole message");
+        ServerMsg::decode(&bytes).expect("a legal message")
+    }
+}
+
+#[tokio::test]
+async fn a_number_that_is_used_again_is_refused_and_moves_nobody() {
+    let server = keep();
+    let reach = server.reach();
+    let mut raw = Raw(TcpStream::connect(reach.tcp.expect("TCP")).await.expect("a connection"));
+    raw.send(Hello { version: PROTOCOL_VERSION, token: token() }).await;
+    raw.send(join_at("keep", SQUARE)).await;
+    let walk = |seq, vx_mm_s| {
+        let stand = Vector::stand(SQUARE);
+        let form = Some(Form::Vector(Vector { vx_mm_s, lasts_ms: Some(100), ..stand }));
+        Walk { seq: Seq(seq), ruling: 0, at_ms: ClientMs(5_000), form }
+    };
+    let (mut id, mut refused, mut acked) = (None, Vec::new(), false);
+    while !(acked && refused.len() == 3) {
+        match timeout(Duration::from_secs(10), raw.next()).await.expect("an answer") {
+            ServerMsg::Joined(joined) => {
+                id = Some(joined.id);
+                for seq in [1, 1, 1, 3] {
+                    raw.send(walk(seq, 1_000)).await;
+                }
+            }
+            ServerMsg::Refused(r) => refused.push((r.code, r.seq)),
+            ServerMsg::Frame(frame) => acked |= frame.ack == Seq(1),
+            ServerMsg::Closing(closing) => assert_eq!(closing.code, CloseCode::Normal),
+            ServerMsg::Welcome(_)
+            | ServerMsg::Pong(_)
+            | ServerMsg::Left(_)
+            | ServerMsg::Renewed(_) => {}
+        }
+    }
+    let order = |seq| (ErrorCode::OutOfOrder, Some(Seq(seq)));
+    assert_eq!(refused, [order(1), order(1), order(3)]);
+    let id = id.expect("it has joined");
+    for _ in 0..5 {
+        raw.next().await;
+    }
+    assert_eq!(place(reach, id).await, Pos { x: SQUARE.x + 10, ..SQUARE });
+}

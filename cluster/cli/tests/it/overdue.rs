@@ -1,0 +1,93 @@
+//! A node whose store of checkpoints is away for longer than recovery assumes: everybody sees it, and play goes on.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actix::System;
+use purview::scene::Epoch;
+use purview_lab::sim::store::{Memory, ShelfFaults};
+use purview_server::config::Config;
+use purview_server::gateway::Tokens;
+use purview_server::http;
+use purview_server::node::{ClusterSurvey, Node, Roles};
+use purview_server::storage::leases::embedded::Embedded;
+use tokio::runtime::{Builder, Runtime};
+
+/// Nothing here takes this long, unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
+/// Two regions; 1,200 ticks are twelve seconds.
+fn config() -> Config {
+    let text = "tick = \"10ms\"\n[server]\narbiters = 1\n[console]\nlisten = \"127.0.0.1:0\"\n\
+                [gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
+                [cluster]\nnode = \"a\"\nlisten = \"127.0.0.1:0\"\ncheckpoint = \"100ms\"\n\
+                [[scene]]\nname = \"city\"\nwidth = \"1024m\"\ndepth = \"512m\"\nregion = [1, 1]\n\
+                rates = { near = \"100ms\", middle = \"100ms\", far = \"100ms\" }\n";
+    Config::parse(text).unwrap()
+}
+
+struct Console(String);
+
+impl Console {
+    async fn states(&self) -> Vec<String> {
+        let answer = http::get(&self.0, "/api/cluster").await.unwrap();
+        let survey: ClusterSurvey = serde_json::from_slice(&answer.body).unwrap();
+        survey.regions.into_iter().map(|region| region.state).collect()
+    }
+
+    async fn metric(&self, name: &str) -> f64 {
+        let begin = Instant::now();
+        loop {
+            let answer = http::get(&self.0, "/metrics").await.unwrap();
+            let text = String::from_utf8_lossy(&answer.body).into_owned();
+            if let Some(line) = text.lines().find(|line| line.starts_with(name)) {
+                return line.rsplit(' ').next().unwrap().parse().unwrap();
+            }
+            // A region is counted from its first checkpoint.
+            assert!(begin.elapsed() < PATIENCE, "no metric {name}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn shows(&self, state: &str) {
+        let begin = Instant::now();
+        loop {
+            let states = self.states().await;
+            if states.len() == 2 && states.iter().all(|now| now == state) {
+                return;
+            }
+            assert!(begin.elapsed() < PATIENCE, "in vain: {state}: {states:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+#[test]
+fn overdue_checkpoints_are_shown_until_they_are_saved() {
+    System::new().block_on(async {
+        let outer = runtime();
+        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+        let memory = Memory::new(1);
+        let roles = Roles { regions: true, gateway: true };
+        let (leases, kept) = (Arc::new(store.another()), Arc::new(memory.clone()));
+        let config = config();
+        let joined = Node::join(&config, roles, Tokens::dev(), leases, Some(kept), runtime());
+        let node = joined.await.unwrap();
+        let console = Console(format!("http://{}", node.console_addr().unwrap()));
+        console.shows("runs").await;
+        assert!(console.metric("purview_checkpoint_age_seconds{region=\"1\"}").await < 12.0);
+        memory.set_faults(ShelfFaults { away: true, ..ShelfFaults::default() });
+        console.shows("overdue").await;
+        assert!(console.metric("purview_checkpoint_age_seconds{region=\"1\"}").await > 12.0);
+        assert!(console.metric("purview_checkpoints_overdue ").await > 0.0);
+        assert_eq!(node.status().borrow().here, 2, "they run");
+        memory.set_faults(ShelfFaults::default());
+        console.shows("runs").await;
+        node.stop().await;
+        outer.shutdown_background();
+    });
+}

@@ -1,0 +1,167 @@
+//! Passwords of a real etcd and a real PostgreSQL, which let nobody in without: they stand in files, and nothing that
+//! this program says repeats them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use etcd_client::{Client, Permission};
+use purview_server::launch::{EtcdServer, PostgresServer};
+
+/// Nothing here takes this long, unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The password of the user at etcd.
+const ETCD: &str = "the password at etcd, a long one: 42% & '#?";
+
+/// One that is wrong everywhere.
+const WRONG: &str = "a-wrong-password-of-nobody";
+
+/// An etcd that asks for a user and lets it do what a cluster does, below `purview/` alone.
+fn etcd() -> EtcdServer {
+    let server = EtcdServer::start(None).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut client = Client::connect([server.url()], None).await.unwrap();
+        client.role_add("root").await.unwrap();
+        client.user_add("root", "the root of all", None).await.unwrap();
+        client.user_grant_role("root", "root").await.unwrap();
+        client.role_add("cluster").await.unwrap();
+        let below = Permission::read_write("purview/").with_prefix();
+        client.role_grant_permission("cluster", below).await.unwrap();
+        client.user_add("purview", ETCD, None).await.unwrap();
+        client.user_grant_role("purview", "cluster").await.unwrap();
+        client.auth_enable().await.unwrap();
+    });
+    server
+}
+
+struct Place {
+    folder: tempfile::TempDir,
+    etcd: EtcdServer,
+    postgres: PostgresServer,
+}
+
+impl Place {
+    fn new() -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("etcd.password"), format!("{ETCD}\n")).unwrap();
+        std::fs::write(folder.path().join("wrong.password"), WRONG).unwrap();
+        Place { folder, etcd: etcd(), postgres: PostgresServer::start(None).unwrap() }
+    }
+
+    fn password(&self) -> String {
+        std::fs::read_to_string(self.postgres.password_file()).unwrap()
+    }
+
+    /// A configuration with these files of passwords.
+    fn config(&self, etcd: &Path, postgres: &Path) -> PathBuf {
+        let text = format!(
+            "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[console]\nlisten = \"off\"\n[log]\nlevel = \"debug\"\n\
+             [cluster]\nnode = \"node-1\"\nlisten = \"127.0.0.1:0\"\netcd = \"{}\"\netcd_user = \"purview\"\n\
+             etcd_password_file = \"{}\"\npostgres = \"{}\"\npostgres_password_file = \"{}\"\n\
+             [token]\nsecret_file = \"etcd.password\"\n",
+            self.etcd.url(),
+            etcd.display(),
+            self.postgres.address(),
+            postgres.display()
+        );
+        let file = self.folder.path().join("purview.toml");
+        std::fs::write(&file, text).unwrap();
+        file
+    }
+}
+
+fn purview() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
+    command.env_remove("PURVIEW_CONFIG").stdin(Stdio::null());
+    command
+}
+
+fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
+}
+
+#[test]
+fn a_node_logs_in_with_passwords_from_files_and_says_none_of_them() {
+    let place = Place::new();
+    let files = ["etcd.password", "wrong.password"].map(|name| place.folder.path().join(name));
+    let [right, wrong] = &files;
+    let (log, secrets) = (place.folder.path().join("log"), [ETCD, &place.password(), WRONG]);
+    let silent = |said: &str| {
+        let told = secrets.iter().any(|secret| said.contains(secret));
+        assert!(!told && !said.contains("the password at etcd"), "a password is told: {said}");
+    };
+    let config = place.config(right, &place.postgres.password_file());
+    for command in [&["config", "--file"][..], &["check"], &["check", "--json"]] {
+        let output = purview().args(command).arg(&config).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output));
+        silent(&text(&output));
+    }
+    let out = std::fs::File::create(&log).unwrap();
+    let mut node = purview();
+    node.args(["node", "--config"]).arg(&config).stdout(out.try_clone().unwrap()).stderr(out);
+    let mut node = node.spawn().unwrap();
+    let begin = Instant::now();
+    let said = loop {
+        let said = std::fs::read_to_string(&log).unwrap();
+        let up = said.contains("a region runs here");
+        let over = node.try_wait().unwrap().is_some() || begin.elapsed() > PATIENCE;
+        if up || over {
+            node.kill().unwrap();
+            node.wait().unwrap();
+            assert!(up, "{said}");
+            break said;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    silent(&said);
+    // With a wrong one it is let in by neither, and says which.
+    let own = place.postgres.password_file();
+    for (etcd, postgres, refuses) in [(wrong, &own, "etcd"), (right, wrong, "PostgreSQL")] {
+        let config = place.config(etcd, postgres);
+        let output = purview().args(["node", "--config"]).arg(&config).output().unwrap();
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("error: ") && said.contains("refuses to connect"),
+            "{refuses}: {said}"
+        );
+        silent(&said);
+    }
+}
+
+#[test]
+fn a_password_in_the_configuration_is_refused_and_not_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("purview.toml");
+    for (key, value, names) in [
+        ("postgres", format!("postgres://u:{WRONG}@h:5432/d"), "cluster.postgres_password_file"),
+        ("postgres", format!("host=h user=u password={WRONG}"), "cluster.postgres_password_file"),
+        ("postgres", format!("postgres://u:{WRONG}@h:notaport/d"), "is no address"),
+        ("etcd", format!("http://u:{WRONG}@h:2379"), "cluster.etcd_password_file"),
+        ("etcd_password", WRONG.to_owned(), "cluster.etcd_password_file"),
+    ] {
+        std::fs::write(&file, format!("[cluster]\n{key} = \"{value}\"\n")).unwrap();
+        let set = format!("cluster.{key}={value}");
+        let env = format!("PURVIEW_CLUSTER__{}", key.to_uppercase());
+        let said = [
+            purview().arg("check").arg(&file).output().unwrap(),
+            purview().args(["config", "--file"]).arg(&file).output().unwrap(),
+            purview().args(["config", "--set", &set]).output().unwrap(),
+            purview().arg("config").env(&env, &value).output().unwrap(),
+            purview().args(["node", "--set", &set]).output().unwrap(),
+        ];
+        for output in said {
+            let told = text(&output);
+            assert_eq!(output.status.code(), Some(1), "{told}");
+            assert!(told.contains(names) && !told.contains(WRONG), "{told}");
+        }
+    }
+    for half in ["etcd_user = \"u\"", "etcd_password_file = \"f\""] {
+        std::fs::write(&file, format!("[cluster]\n{half}\n")).unwrap();
+        let told = text(&purview().arg("check").arg(&file).output().unwrap());
+        assert!(told.contains("stand together"), "{told}");
+    }
+}

@@ -1,0 +1,468 @@
+//! Mutual TLS: a whole cluster that says nothing plain, and what becomes of those who do, or who show a
+//! certificate of somebody else's.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use purview::actor::directory::{Directory, Process};
+use purview::scene::{Epoch, Pos, RegionId, Scene, SceneId, SceneSpec};
+use purview::wire::peer::MoveMsg;
+use purview_client::{Client, Event, View, join_at};
+use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
+use purview_server::config::{Config, TlsSettings};
+use purview_server::http;
+use purview_server::launch::PostgresServer;
+use purview_server::node::ClusterSurvey;
+use purview_server::peer::{Identity, Kind, Links, Member};
+use purview_server::storage::checkpoints::postgres::Postgres;
+use purview_server::storage::{CheckpointError, Checkpoints};
+use purview_server::tls::make::{Order, make, make_more};
+use purview_server::tls::{ProcessRole, Tls};
+use tokio::runtime::{Builder, Runtime};
+
+/// Nothing here takes this long, unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < PATIENCE, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+/// An authority's folder, with a certificate for each role.
+struct Authority(tempfile::TempDir);
+
+impl Authority {
+    fn new(names: &[&str]) -> Authority {
+        let place = tempfile::tempdir().unwrap();
+        let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+        make(&place.path().join("certs"), &names, 1).unwrap();
+        Authority(place)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join("certs").join(name)
+    }
+
+    fn settings(&self, role: &str) -> TlsSettings {
+        TlsSettings {
+            certificate: self.file(&format!("{role}.pem")),
+            key: self.file(&format!("{role}.key")),
+            authority: self.file("ca.pem"),
+        }
+    }
+
+    fn tls(&self, role: &str) -> Tls {
+        Tls::load(&self.settings(role)).unwrap()
+    }
+}
+
+const HERE: [&str; 2] = ["localhost", "127.0.0.1"];
+
+fn side(number: u64, runtime: &Runtime, tls: Option<Tls>) -> (Links, SocketAddr) {
+    let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
+    let process = Process { number, clock: Duration::from_secs(60), fence: None, archive: None };
+    let directory = Arc::new(Directory::of_process(vec![Arc::new(scene)], process));
+    // Links know it weakly; it lives as long as the test.
+    std::mem::forget(directory.clone());
+    let identity = Identity::new("purview", number);
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let handle = runtime.handle().clone();
+    runtime.block_on(Links::start(identity, any, directory, handle, tls)).unwrap()
+}
+
+/// Lanes that have a connection.
+fn connected(links: &Links) -> usize {
+    let mut count = 0;
+    links.each_lane(|_, _, _, connected, _| count += usize::from(connected));
+    count
+}
+
+fn node() -> Member {
+    Member { name: "node".into(), regions: true }
+}
+
+fn gateway() -> Member {
+    Member { name: "gateway".into(), regions: false }
+}
+
+/// Each knows of the other from now on, and what the other is.
+fn acquaint(
+    runtime: &Runtime,
+    [(a, at_a, is_a), (b, at_b, is_b)]: [(&Links, SocketAddr, Member); 2],
+) {
+    runtime.block_on(async {
+        a.join_as(b.process(), &at_b.to_string(), is_b);
+        b.join_as(a.process(), &at_a.to_string(), is_a);
+    });
+}
+
+/// Two processes that know of each other, each with its certificate.
+fn pair(runtime: &Runtime, [a, b]: [(Tls, Member); 2]) -> [Links; 2] {
+    let ((tls_a, is_a), (tls_b, is_b)) = (a, b);
+    let ((a, at_a), (b, at_b)) = (side(1, runtime, Some(tls_a)), side(2, runtime, Some(tls_b)));
+    acquaint(runtime, [(&a, at_a, is_a), (&b, at_b, is_b)]);
+    [a, b]
+}
+
+#[test]
+fn peers_with_certificates_of_one_authority_hear_each_other() {
+    let (runtime, ours) = (runtime(), Authority::new(&HERE));
+    let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("gateway"), gateway())]);
+    wait_for("all lanes", || connected(&a) == 2 && connected(&b) == 2);
+    assert_eq!((a.refused(), b.refused()), (0, 0));
+    [a, b].iter().for_each(Links::stop);
+    runtime.shutdown_background();
+}
+
+#[test]
+fn peers_take_up_new_certificates_and_keep_their_connections() {
+    let (runtime, old, new) = (runtime(), Authority::new(&HERE), Authority::new(&HERE));
+    let (a, at_a) = side(1, &runtime, Some(old.tls("node")));
+    let (b, at_b) = side(2, &runtime, Some(old.tls("gateway")));
+    acquaint(&runtime, [(&a, at_a, node()), (&b, at_b, gateway())]);
+    wait_for("all lanes", || connected(&a) == 2 && connected(&b) == 2);
+    for name in ["ca.pem", "node.pem", "node.key", "gateway.pem", "gateway.key"] {
+        std::fs::copy(new.file(name), old.file(name)).unwrap();
+    }
+    // It is let in, and lets in, as soon as both have read their files again.
+    let (c, at_c) = side(3, &runtime, Some(new.tls("node")));
+    for known in [(&a, at_a, node()), (&b, at_b, gateway())] {
+        acquaint(&runtime, [known, (&c, at_c, node())]);
+    }
+    wait_for("a new peer", || [&a, &b, &c].iter().all(|links| connected(links) == 4));
+    for (links, peer) in [(&a, 2), (&b, 1)] {
+        links.each_lane(|process, kind, metrics, _, _| {
+            let connections = metrics.connections.load(std::sync::atomic::Ordering::Relaxed);
+            assert!(process != peer || connections == 1, "{kind:?}: {connections}");
+        });
+    }
+    [a, b, c].iter().for_each(Links::stop);
+    runtime.shutdown_background();
+}
+
+#[test]
+fn a_peer_of_another_authority_or_without_a_certificate_is_heard_by_nobody() {
+    let (runtime, ours, theirs) = (runtime(), Authority::new(&HERE), Authority::new(&HERE));
+    // The last one's certificate is for who answers, not for who calls.
+    for other in [Some(theirs.tls("node")), None, Some(ours.tls("postgres"))] {
+        let (a, at_a) = side(1, &runtime, Some(ours.tls("node")));
+        let (b, at_b) = side(2, &runtime, other);
+        acquaint(&runtime, [(&a, at_a, node()), (&b, at_b, node())]);
+        wait_for("refusals", || a.refused() >= 3);
+        assert_eq!(connected(&b), 0);
+        // It does not keep others from being heard.
+        let (friend, at) = side(3, &runtime, Some(ours.tls("gateway")));
+        acquaint(&runtime, [(&a, at_a, node()), (&friend, at, gateway())]);
+        wait_for("a friend", || connected(&friend) == 2);
+        assert_eq!(connected(&b), 0);
+        [a, b, friend].iter().for_each(Links::stop);
+    }
+    runtime.shutdown_background();
+}
+
+#[test]
+fn a_peer_whose_certificate_names_another_host_is_not_talked_to() {
+    let (runtime, ours) = (runtime(), Authority::new(&HERE));
+    let settings = ours.settings("node");
+    let elsewhere = Authority::new(&["node-9.internal"]);
+    // Each believes the other's authority, and its own.
+    let both = |path: &Path| {
+        let mut text = std::fs::read(ours.file("ca.pem")).unwrap();
+        text.extend(std::fs::read(elsewhere.file("ca.pem")).unwrap());
+        std::fs::write(path, text).unwrap();
+        path.to_owned()
+    };
+    let authority = both(&ours.file("both.pem"));
+    let here = TlsSettings { authority: authority.clone(), ..settings };
+    let there = TlsSettings { authority, ..elsewhere.settings("node") };
+    let tls = [&here, &there].map(|settings| Tls::load(settings).unwrap());
+    let [a, b] = pair(&runtime, tls.map(|tls| (tls, node())));
+    // The one calls and is let in; the other's name is not its own.
+    wait_for("one way", || connected(&b) == 2);
+    wait_for("refusals", || b.refused() >= 3);
+    assert_eq!(connected(&a), 0);
+    [a, b].iter().for_each(Links::stop);
+    runtime.shutdown_background();
+}
+
+#[test]
+fn a_process_is_only_who_its_certificate_says() {
+    let (runtime, ours) = (runtime(), Authority::new(&HERE));
+    let other = Member { name: "node-2".into(), regions: true };
+    // The name of a process that may own regions.
+    let owner = Member { name: "gateway".into(), regions: true };
+    for (shows, claims) in [("node", other), ("gateway", node()), ("gateway", owner)] {
+        let honest = (ours.tls("node"), node());
+        let [a, b] = pair(&runtime, [honest, (ours.tls(shows), claims.clone())]);
+        // Neither lets the other in as who it is said to be: the one hears it call, and does not call it.
+        wait_for("refusals", || a.refused() >= 3);
+        assert_eq!((connected(&a), connected(&b)), (0, 0), "{shows} as {claims:?}");
+        [a, b].iter().for_each(Links::stop);
+    }
+    // A node may hold sessions alone.
+    let only = Member { regions: false, ..node() };
+    let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("node"), only)]);
+    wait_for("all lanes", || connected(&a) == 2 && connected(&b) == 2);
+    [a, b].iter().for_each(Links::stop);
+    // A certificate without a process's name is nobody's, and one of another cluster is a stranger's.
+    let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("etcd"), node())]);
+    wait_for("refusals", || a.refused() >= 3);
+    assert_eq!((connected(&a), connected(&b)), (0, 0));
+    [a, b].iter().for_each(Links::stop);
+    let elsewhere = [(ProcessRole::Node, "elsewhere".to_owned())];
+    let hosts = HERE.map(str::to_owned);
+    let order = Order { cluster: "other", processes: &elsewhere, hosts: &hosts, days: 1 };
+    make_more(&ours.0.path().join("certs"), &order).unwrap();
+    let claims = Member { name: "elsewhere".into(), regions: true };
+    let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("elsewhere"), claims)]);
+    wait_for("refusals", || a.refused() >= 3);
+    assert_eq!((connected(&a), connected(&b)), (0, 0));
+    [a, b].iter().for_each(Links::stop);
+    runtime.shutdown_background();
+}
+
+#[test]
+fn a_gateway_does_not_speak_for_regions() {
+    let (runtime, ours) = (runtime(), Authority::new(&HERE));
+    let [a, b] = pair(&runtime, [(ours.tls("node"), node()), (ours.tls("gateway"), gateway())]);
+    wait_for("all lanes", || connected(&a) == 2 && connected(&b) == 2);
+    let moved = MoveMsg::Moved { region: RegionId(0), epoch: Epoch(7), to: 1 };
+    let late = tokio::time::Instant::now() + PATIENCE;
+    let said = runtime.block_on(b.say(1, Kind::Regions, moved.clone(), late));
+    assert_eq!(said, Ok(()));
+    let forbidden = |links: &Links| {
+        links.switch().metrics().forbidden.load(std::sync::atomic::Ordering::Relaxed)
+    };
+    wait_for("one message that is left out", || forbidden(&a) == 1);
+    assert_eq!(a.switch().elsewhere(RegionId(0)), None);
+    // A node may say the same.
+    assert_eq!(runtime.block_on(a.say(2, Kind::Regions, moved, late)), Ok(()));
+    wait_for("it is heard", || b.switch().elsewhere(RegionId(0)).is_some());
+    assert_eq!(forbidden(&b), 0);
+    [a, b].iter().for_each(Links::stop);
+    runtime.shutdown_background();
+}
+
+#[test]
+fn plain_text_beyond_this_machine_wants_to_be_asked_for() {
+    for (set, key) in [
+        ("cluster.listen=0.0.0.0:0", "cluster.listen"),
+        ("cluster.etcd=http://192.0.2.1:2379", "cluster.etcd"),
+        ("cluster.postgres=postgres://u@192.0.2.1/d", "cluster.postgres"),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let secret = place.path().join("secret");
+        std::fs::write(&secret, "a secret of more than thirty-two bytes").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
+        command.args(["node", "--set", set, "--set"]);
+        command.arg(format!("token.secret_file={}", secret.display()));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(key) && said.contains("cluster.insecure = true"), "{said}");
+    }
+}
+
+#[test]
+fn a_database_that_wants_certificates_has_them_and_lets_nobody_else_in() {
+    let (runtime, ours, theirs) = (runtime(), Authority::new(&HERE), Authority::new(&HERE));
+    let server = PostgresServer::start_secure(None, &ours.settings("postgres")).unwrap();
+    let url = server.url();
+    let asked = runtime.block_on(async {
+        let store = Postgres::connect_with(&url, "c", &ours.tls("gateway")).await.unwrap();
+        store.regions().await
+    });
+    assert_eq!(asked, Ok(Vec::new()));
+    let refused = |tls: Option<Tls>| {
+        let store = runtime.block_on(async {
+            match &tls {
+                Some(tls) => Postgres::connect_with(&url, "c", tls).await.err(),
+                None => Postgres::connect(&url, "c").await.err(),
+            }
+        });
+        store.unwrap_or_else(|| panic!("{tls:?} was let in"))
+    };
+    // Who speaks plain is told that it may not.
+    let plain = refused(None);
+    assert!(matches!(&plain, CheckpointError::Refused { cause, .. } if cause.contains("28000")));
+    // Neither side believes the other.
+    let strange = refused(Some(theirs.tls("node")));
+    assert!(
+        matches!(&strange, CheckpointError::Unreachable { cause, .. }
+        if cause.contains("certificate")),
+        "{strange}"
+    );
+    // Of the same authority, and another user.
+    let other = refused(Some(ours.tls("etcd")));
+    assert!(matches!(&other, CheckpointError::Refused { .. }), "{other}");
+    // A database that speaks plain is not told the password.
+    let bare = PostgresServer::start(None).unwrap();
+    let connected =
+        runtime.block_on(Postgres::connect_with(&bare.url(), "c", &ours.tls("node"))).err();
+    assert!(
+        matches!(&connected, Some(CheckpointError::Unreachable { cause, .. }) if cause.contains("TLS")),
+        "{connected:?}"
+    );
+}
+
+/// Six regions on two nodes; a console each, to be asked.
+fn config() -> Config {
+    let text = "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[console]\nlisten = \"127.0.0.1:0\"\n\
+                [cluster]\nlease = \"3s\"\ncheckpoint = \"500ms\"\n\
+                [[scene]]\nname = \"field\"\nwidth = \"384m\"\ndepth = \"256m\"\nland = \"64m\"\n\
+                region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
+                leave = \"44m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n\
+                rates = { near = \"100ms\", middle = \"100ms\", far = \"100ms\" }\n";
+    Config::parse(text).unwrap()
+}
+
+/// Walks along the whole map, over two borders, and is shown its own place by every region.
+async fn walk(url: String, token: String) {
+    let mut client = Client::connect(&url, &token).await.expect("it is let in");
+    let joined = client.join(join_at("field", Pos::ground(1_000, 6_000))).await.expect("room");
+    let mut view = View::of(&joined);
+    let (mut sender, mut receiver) = client.split();
+    let mut clock = tokio::time::interval(Duration::from_millis(50));
+    let mut x = 1_000;
+    let mut last = purview::scene::Seq(0);
+    while x < 37_000 || view.ack() != last {
+        tokio::select! {
+            _ = clock.tick(), if x < 37_000 => {
+                x += 400;
+                last = sender.send_move(Pos::ground(x, 6_000)).await.unwrap();
+            }
+            event = receiver.next() => match event.unwrap() {
+                Event::Frame(frame) => {
+                    assert!(frame.refused.is_empty(), "{frame:?}");
+                    view.apply(&frame).unwrap();
+                }
+                other => panic!("was told {other:?}"),
+            },
+        }
+    }
+}
+
+/// What a console says of the cluster.
+fn survey(runtime: &Runtime, console: &str) -> ClusterSurvey {
+    let answer = runtime.block_on(http::get(&format!("http://{console}"), "/api/cluster")).unwrap();
+    serde_json::from_slice(&answer.body).unwrap()
+}
+
+#[test]
+fn a_whole_cluster_says_nothing_plain_and_lets_no_stranger_in() {
+    let program = Path::new(env!("CARGO_BIN_EXE_purview"));
+    let parts = Parts { nodes: 2, gateways: 1 };
+    let cluster = LocalCluster::start_secure(program, &config(), parts, &mut |_| {}).unwrap();
+    let (runtime, url) = (runtime(), cluster.url(0).unwrap());
+    let walks = |url: String| {
+        let token = cluster.tokens().mint("walker", Some(Duration::from_secs(3_600))).unwrap();
+        let walked = async { tokio::time::timeout(PATIENCE, walk(url, token)).await };
+        runtime.block_on(walked).expect("it comes to the end of the map");
+    };
+    walks(url.clone());
+
+    // A process with another authority's certificate is let in by none of etcd, PostgreSQL and peers.
+    let theirs = Authority::new(&HERE);
+    let other = |role: &str, authority: &Path| {
+        let TlsSettings { certificate, key, .. } = theirs.settings(role);
+        [("certificate", &*certificate), ("key", &*key), ("authority", authority)]
+            .map(|(name, path)| format!("cluster.tls.{name}={}", path.display()))
+    };
+    let believed = cluster.certificates().unwrap().join("ca.pem");
+    let set = other("node", &believed);
+    let set: Vec<&str> = set.iter().map(String::as_str).collect();
+    let stranger = cluster.try_node("stranger", &set).unwrap();
+    wait_for("the stranger gives up", || stranger.ended().is_some());
+    let code = stranger.ended().and_then(|status| status.code());
+    assert_eq!(code, Some(1), "{}", stranger.said());
+    let said = stranger.said().to_lowercase();
+    assert!(said.contains("certificate") || said.contains("unknownca"), "{said}");
+
+    // A peer that speaks plain, one that speaks nonsense, and one of another authority.
+    let console = cluster.nodes()[0].ready().unwrap().console.unwrap();
+    let before = survey(&runtime, &console);
+    assert!(!before.nodes.iter().any(|node| node.name == "stranger"));
+    let me = before.nodes.iter().find(|node| node.name == before.me).unwrap();
+    for words in [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &[0xff; 64][..]] {
+        let mut plain = TcpStream::connect(&me.address).unwrap();
+        plain.set_read_timeout(Some(PATIENCE)).unwrap();
+        plain.write_all(words).unwrap();
+        let mut answer = Vec::new();
+        // An alert, or a reset connection; nothing that HTTP/2 would say.
+        let _reset = plain.read_to_end(&mut answer).is_err();
+        assert!(answer.len() < 16, "{answer:?}");
+    }
+    let (links, _) = side(999, &runtime, Some(theirs.tls("node")));
+    let known = Member { name: me.name.clone(), regions: true };
+    runtime.block_on(async { links.join_as(me.process, &me.address, known) });
+    wait_for("refusals", || survey(&runtime, &console).refused >= before.refused + 3);
+    assert_eq!(connected(&links), 0);
+    links.stop();
+    wait_for("a line in the log", || cluster.nodes()[0].said().contains("a caller was not let in"));
+
+    // It has harmed nobody: all is where it was, and people walk.
+    let after = survey(&runtime, &console);
+    assert_eq!(after.regions, before.regions);
+    assert!(after.lanes.iter().all(|lane| lane.connected), "{after:?}");
+    walks(url);
+}
+
+#[test]
+fn the_command_makes_certificates_and_does_not_overwrite_them() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("certs");
+    let run = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
+        let output = command.arg("certs").arg(&folder).args(more).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, _, stderr) = run(&["--name", "no host"]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("\"no host\"") && !folder.exists(), "{stderr}");
+    let (code, stdout, stderr) = run(&["--name", "node-1.internal", "--json"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let told: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(told["files"].as_array().unwrap().len(), 10);
+    assert!(told["names"].as_array().unwrap().iter().any(|name| name == "node-1.internal"));
+    let (code, stdout, stderr) = run(&[]);
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert!(stderr.contains("is there already and is not overwritten"), "{stderr}");
+    let (code, _, stderr) = run(&["--days", "0"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    // What it says to write into a configuration is one, and its files fit together.
+    let other = place.path().join("other");
+    let output = Command::new(env!("CARGO_BIN_EXE_purview")).arg("certs").arg(&other).output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    let section = &text[text.find("[cluster.tls]").unwrap()..];
+    let config = format!("[cluster]\netcd = \"https://127.0.0.1:2379\"\n{section}");
+    Tls::load(&Config::parse(&config).unwrap().cluster.tls.unwrap()).unwrap();
+}
+
+#[test]
+fn a_configuration_that_is_half_secure_is_refused() {
+    let errors = |text: &str| Config::parse(text).unwrap_err().to_string();
+    let half = errors("[cluster]\netcd = \"https://h:1\"\n[cluster.tls]\nkey = \"a\"\n");
+    assert!(half.contains("cluster.tls.certificate: is missing"), "{half}");
+    let all = "[cluster.tls]\ncertificate = \"a\"\nkey = \"b\"\nauthority = \"c\"\n";
+    let plain = errors(all);
+    assert!(plain.contains("cluster.etcd") && plain.contains("https://"), "{plain}");
+    let mixed = errors(&format!("[cluster]\netcd = \"https://h:1, http://h:2\"\n{all}"));
+    assert!(mixed.contains("must begin with https://"), "{mixed}");
+    let without = errors("[cluster]\netcd = \"https://h:1\"\n");
+    assert!(without.contains("without [cluster.tls]"), "{without}");
+    let whole = format!("[cluster]\netcd = \"https://h:1\"\n{all}");
+    let config = Config::parse(&whole).unwrap();
+    assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
+}

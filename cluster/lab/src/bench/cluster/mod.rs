@@ -1,0 +1,232 @@
+//! `purview bench cluster`: what players notice when regions move, nodes end, die, fall silent or are cut off, and what
+//! more nodes cost; on a real cluster of processes.
+
+mod cost;
+mod ordeal;
+mod walkers;
+
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+
+use crate::testbed::local_cluster::{LocalCluster, Parts};
+use purview_server::config::Config;
+
+/// `purview bench cluster`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview bench cluster\n  \
+    purview bench cluster --players 200 --moves 50 --drains 50 --kills 50 --silences 0\n  \
+    purview bench cluster --players 200 --moves 0 --drains 0 --kills 0 --silences 0 --partitions 50\n  \
+    purview bench cluster --cost --players 2000 --json\n\n\
+    Starts an etcd, a PostgreSQL, nodes and a gateway as processes of their own, and clients. A pause is the \
+    longest time between two frames of a client around an event, less a tick. Exits with 1 when \
+    anybody was disconnected, or an input was not acknowledged.")]
+pub struct BenchClusterArgs {
+    /// Players, all in one region.
+    #[arg(long, default_value_t = 500)]
+    pub players: usize,
+    /// How often that region moves to another node.
+    #[arg(long, default_value_t = 20)]
+    pub moves: usize,
+    /// How often its node is asked to end, and another one takes its place.
+    #[arg(long, default_value_t = 5)]
+    pub drains: usize,
+    /// How often its node is killed, and another one takes its place.
+    #[arg(long, default_value_t = 5)]
+    pub kills: usize,
+    /// How often its node falls silent for longer than its lease.
+    #[arg(long, default_value_t = 3)]
+    pub silences: usize,
+    /// How often its node is cut off: in turn from everybody, from etcd and PostgreSQL alone, and from its peers
+    /// alone; needs the right to make network namespaces.
+    #[arg(long, default_value_t = 3)]
+    pub partitions: usize,
+    /// For how long everybody walks to and fro over a border between two nodes, seconds.
+    #[arg(long, default_value_t = 20)]
+    pub borders: u64,
+    /// Compare the CPU time of one node with that of four, and nothing else.
+    #[arg(long)]
+    pub cost: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How long somebody was without news, milliseconds beyond a tick.
+#[derive(Debug, Clone, Serialize)]
+struct Pauses {
+    what: &'static str,
+    events: usize,
+    measured: usize,
+    p50_ms: f64,
+    p99_ms: f64,
+    max_ms: f64,
+}
+
+impl Pauses {
+    fn of(what: &'static str, events: usize, mut all: Vec<Duration>) -> Pauses {
+        all.sort_unstable();
+        let at = |q: f64| {
+            let i = ((all.len() as f64 * q).ceil() as usize).clamp(1, all.len().max(1)) - 1;
+            all.get(i).map_or(0.0, |d| d.as_secs_f64() * 1e3)
+        };
+        Pauses {
+            what,
+            events,
+            measured: all.len(),
+            p50_ms: at(0.5),
+            p99_ms: at(0.99),
+            max_ms: at(1.0),
+        }
+    }
+}
+
+/// What regions count while everybody walks over a border between two nodes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+struct AtBorders {
+    /// Neighbours whose ghosts were looked at, summed over ticks; of these, those whose ghosts were older than
+    /// the tick; and by how many ticks at most since the start.
+    border_ticks: u64,
+    stale: u64,
+    stalest_ticks: u64,
+    /// Entities handed over, and those that acted later than in the next tick.
+    handed_over: u64,
+    late: u64,
+}
+
+impl AtBorders {
+    /// Adds what a node's metrics say.
+    fn add(&mut self, metrics: &str) {
+        let values = |name: &str| {
+            let lines = metrics.lines().filter(|line| !line.starts_with('#'));
+            let ours = lines.filter(|line| line.split(['{', ' ']).next() == Some(name));
+            let values = ours.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+            values.map(|value| value as u64).collect::<Vec<_>>()
+        };
+        let sum = |name: &str| values(name).into_iter().sum::<u64>();
+        self.border_ticks += sum("purview_border_ticks_total");
+        self.stale += sum("purview_border_ticks_stale_total");
+        let stalest = values("purview_ghosts_stalest_ticks").into_iter().max();
+        self.stalest_ticks = self.stalest_ticks.max(stalest.unwrap_or(0));
+        self.handed_over += sum("purview_arrivals_total");
+        self.late += sum("purview_arrivals_late_total");
+    }
+
+    fn since(self, before: AtBorders) -> AtBorders {
+        AtBorders {
+            border_ticks: self.border_ticks.saturating_sub(before.border_ticks),
+            stale: self.stale.saturating_sub(before.stale),
+            stalest_ticks: self.stalest_ticks,
+            handed_over: self.handed_over.saturating_sub(before.handed_over),
+            late: self.late.saturating_sub(before.late),
+        }
+    }
+}
+
+/// What became of everybody.
+#[derive(Debug, Clone, Serialize)]
+struct Outcome {
+    pauses: Vec<Pauses>,
+    borders: AtBorders,
+    players: usize,
+    disconnected: usize,
+    inputs_unacknowledged: usize,
+    first_fault: Option<String>,
+}
+
+/// Runs the command; the exit code.
+///
+/// # Errors
+/// The cluster does not come up, or an order is not carried out.
+pub fn run(args: &BenchClusterArgs) -> anyhow::Result<u8> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.context("cannot start a runtime for the players")?;
+    if args.cost {
+        let cost = cost::compare(args, &runtime)?;
+        if args.json {
+            println!("{}", serde_json::to_string(&cost)?);
+        } else {
+            cost.print();
+        }
+        return Ok(0);
+    }
+    let outcome = ordeal::run(args, &runtime)?;
+    if args.json {
+        println!("{}", serde_json::to_string(&outcome)?);
+    } else {
+        println!(
+            "| what | events | pauses | p50 ms | p99 ms | longest ms |\n|---|---|---|---|---|---|"
+        );
+        for p in &outcome.pauses {
+            let (p50, p99, max) = (p.p50_ms, p.p99_ms, p.max_ms);
+            println!(
+                "| {} | {} | {} | {p50:.0} | {p99:.0} | {max:.0} |",
+                p.what, p.events, p.measured
+            );
+        }
+        let AtBorders { border_ticks, stale, stalest_ticks, handed_over, late } = outcome.borders;
+        println!(
+            "\nat the border: {stale} of {border_ticks} times a neighbour's ghosts were older than the tick \
+             (by {stalest_ticks} ticks at most since the start); {late} of {handed_over} handed over acted \
+             later than in the next tick"
+        );
+        println!(
+            "\n{} players: {} disconnected, {} with inputs not acknowledged",
+            outcome.players, outcome.disconnected, outcome.inputs_unacknowledged
+        );
+        outcome.first_fault.iter().for_each(|fault| println!("first: {fault}"));
+    }
+    Ok(u8::from(outcome.disconnected + outcome.inputs_unacknowledged > 0))
+}
+
+/// Regions side by side, 256 m each, with a lease of two seconds.
+fn config(regions: u16) -> anyhow::Result<Config> {
+    Ok(Config::parse(&format!(
+        "[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n[console]\nlisten = \"127.0.0.1:0\"\n\
+         [cluster]\nlease = \"2s\"\ncheckpoint = \"1s\"\n\
+         [[scene]]\nname = \"field\"\nwidth = \"{}m\"\ndepth = \"256m\"\nland = \"128m\"\n\
+         region = [2, 2]\npatch = \"32m\"\nmoves = \"trusted\"\ntop_speed = \"20m/s\"\n",
+        256 * u32::from(regions)
+    ))?)
+}
+
+fn start(parts: Parts, config: &Config) -> anyhow::Result<LocalCluster> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let said = &mut |line: String| eprintln!("bench: {line}");
+    Ok(LocalCluster::start(&program, config, parts, said)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_regions_count_is_read_from_metrics() {
+        let text = "# TYPE purview_border_ticks_total counter\n\
+            purview_border_ticks_total{scene=\"a b\",region=\"R0\"} 10\n\
+            purview_border_ticks_total{scene=\"a b\",region=\"R1\"} 7\n\
+            purview_border_ticks_stale_total{region=\"R1\"} 2\n\
+            purview_ghosts_stalest_ticks{region=\"R0\"} 3\npurview_ghosts_stalest_ticks{region=\"R1\"} 1\n\
+            purview_arrivals_total{region=\"R0\"} 5\npurview_arrivals_late_total{region=\"R0\"} 1\n";
+        let mut sum = AtBorders::default();
+        sum.add(text);
+        let want =
+            AtBorders { border_ticks: 17, stale: 2, stalest_ticks: 3, handed_over: 5, late: 1 };
+        assert_eq!(sum, want);
+        assert_eq!(sum.since(want), AtBorders { stalest_ticks: 3, ..AtBorders::default() });
+    }
+
+    #[test]
+    fn shares_of_pauses_are_those_of_the_sorted_ones() {
+        let all = (1..=200).rev().map(Duration::from_millis).collect();
+        let pauses = Pauses::of("x", 2, all);
+        assert_eq!((pauses.measured, pauses.p50_ms, pauses.p99_ms), (200, 100.0, 198.0));
+        assert_eq!(pauses.max_ms, 200.0);
+        assert_eq!(Pauses::of("nothing", 0, Vec::new()).max_ms, 0.0);
+        assert_eq!(config(2).unwrap().build_scenes().unwrap()[0].map.regions.len(), 2);
+    }
+}

@@ -1,0 +1,352 @@
+//! A region with everybody on it moves, and its node ends, dies, falls silent, and is cut off.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use tokio::runtime::Runtime;
+
+use super::walkers::{Ground, Walkers};
+use super::{AtBorders, BenchClusterArgs, Outcome, Pauses, config, start};
+use crate::testbed::local_cluster::{LocalCluster, Member, Parts};
+use crate::testbed::network_namespace::{Cut, Island};
+use purview_server::admin::orders::{DrainOrder, MoveOrder};
+use purview_server::http;
+use purview_server::node::ClusterSurvey;
+
+/// A tick of the scene.
+const TICK: Duration = Duration::from_millis(100);
+
+/// No order takes this long, unless it is never carried out.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Well inside the first region.
+const INSIDE: Ground = Ground { x: (3_000, 18_000), z: (3_000, 18_000) };
+
+/// Over the border between the two.
+const OVER: Ground = Ground { x: (23_600, 4_000), z: (3_000, 18_000) };
+
+/// The region on which everybody walks.
+const REGION: u32 = 0;
+
+struct Ordeal<'a> {
+    runtime: &'a Runtime,
+    cluster: LocalCluster,
+    walkers: Walkers,
+    nodes: usize,
+    console: String,
+    unacknowledged: usize,
+    at_borders: AtBorders,
+}
+
+/// Runs all of it.
+pub fn run(args: &BenchClusterArgs, runtime: &Runtime) -> anyhow::Result<Outcome> {
+    let cluster = start(Parts { nodes: 3, gateways: 1 }, &config(2)?)?;
+    let mut ordeal = Ordeal::on(cluster, args, runtime)?;
+    let mut pauses = Vec::new();
+    let quiet = ordeal.events("nothing happens", 3, |o| o.lasts(Duration::from_secs(1)))?;
+    pauses.push(quiet);
+    pauses.push(ordeal.borders(args.borders)?);
+    pauses.push(ordeal.events("the region moves", args.moves, Ordeal::relocate)?);
+    pauses.push(ordeal.events("its node is drained", args.drains, Ordeal::drain)?);
+    pauses.push(ordeal.events("its node is killed", args.kills, Ordeal::kill)?);
+    pauses.push(ordeal.events("its node is silent", args.silences, Ordeal::silence)?);
+    let mut outcome = ordeal.outcome(pauses);
+    if args.partitions > 0 {
+        match Island::make() {
+            Ok(island) => partitions(args, runtime, &island, &mut outcome)?,
+            Err(error) => eprintln!("bench: no partitions, no network namespaces here: {error}"),
+        }
+    }
+    Ok(outcome)
+}
+
+/// On a cluster of which one node is in a network of its own.
+fn partitions(
+    args: &BenchClusterArgs,
+    runtime: &Runtime,
+    island: &Island,
+    outcome: &mut Outcome,
+) -> anyhow::Result<()> {
+    let mut config = config(2)?;
+    config.cluster.listen.set_ip(island.peers().into());
+    config.cluster.insecure = true;
+    let cluster = start(Parts { nodes: 2, gateways: 1 }, &config)?;
+    let mut ordeal = Ordeal::on(cluster, args, runtime)?;
+    let mut pauses = Vec::new();
+    for (i, what, cut) in [
+        (2, "its node is cut off from everybody", Cut::Everybody),
+        (1, "its node is cut off from etcd and PostgreSQL", Cut::Stores),
+        (0, "its node is cut off from its peers for 2 s", Cut::Peers),
+    ] {
+        let count = (args.partitions + i) / 3;
+        pauses.push(ordeal.events(what, count, |o| o.partition(island, cut))?);
+    }
+    let more = ordeal.outcome(pauses);
+    outcome.pauses.extend(more.pauses);
+    outcome.disconnected += more.disconnected;
+    outcome.inputs_unacknowledged += more.inputs_unacknowledged;
+    outcome.first_fault = outcome.first_fault.take().or(more.first_fault);
+    Ok(())
+}
+
+fn console(member: &Member) -> anyhow::Result<String> {
+    let console = member.ready().and_then(|ready| ready.console).context("it has no console")?;
+    Ok(format!("http://{console}"))
+}
+
+impl<'a> Ordeal<'a> {
+    /// Lets everybody join and walk.
+    fn on(
+        cluster: LocalCluster,
+        args: &BenchClusterArgs,
+        runtime: &'a Runtime,
+    ) -> anyhow::Result<Ordeal<'a>> {
+        let console = console(&cluster.gateways()[0])?;
+        let walkers =
+            Walkers::start(runtime, (&cluster.url(0)?, cluster.tokens()), args.players, INSIDE)?;
+        let (nodes, unacknowledged) = (cluster.nodes().len(), 0);
+        let at_borders = AtBorders::default();
+        let ordeal =
+            Ordeal { runtime, cluster, walkers, nodes, console, unacknowledged, at_borders };
+        ordeal.pause(Duration::from_secs(3));
+        Ok(ordeal)
+    }
+
+    /// What became of everybody.
+    fn outcome(self, pauses: Vec<Pauses>) -> Outcome {
+        let (disconnected, first_fault) = self.walkers.faults();
+        Outcome {
+            pauses,
+            borders: self.at_borders,
+            players: self.walkers.count(),
+            disconnected,
+            inputs_unacknowledged: self.unacknowledged,
+            first_fault,
+        }
+    }
+
+    fn pause(&self, length: Duration) {
+        std::thread::sleep(length);
+    }
+
+    fn events(
+        &mut self,
+        what: &'static str,
+        count: usize,
+        event: impl Fn(&mut Self) -> anyhow::Result<(Instant, Instant)>,
+    ) -> anyhow::Result<Pauses> {
+        let mut all = Vec::new();
+        for i in 1..=count {
+            eprintln!("bench: {what}, {i} of {count}");
+            self.walkers.forget();
+            self.pause(Duration::from_millis(300));
+            let (from, to) = event(self)?;
+            self.pause(Duration::from_millis(500));
+            all.extend(self.walkers.longest(from, to).into_iter().map(|d| d.saturating_sub(TICK)));
+        }
+        let unacknowledged = self.walkers.rest(Duration::from_secs(10));
+        if unacknowledged > 0 {
+            eprintln!("bench: {unacknowledged} players have inputs that are not acknowledged");
+        }
+        self.unacknowledged += unacknowledged;
+        Ok(Pauses::of(what, count, all))
+    }
+
+    fn lasts(&mut self, length: Duration) -> anyhow::Result<(Instant, Instant)> {
+        let from = Instant::now();
+        self.pause(length);
+        Ok((from, Instant::now()))
+    }
+
+    /// Everybody walks over a border between two nodes.
+    fn borders(&mut self, seconds: u64) -> anyhow::Result<Pauses> {
+        let survey = self.survey()?;
+        let nodes: Vec<&str> = survey.regions.iter().map(|r| r.node.as_str()).collect();
+        if nodes.first() == nodes.get(1) {
+            self.relocate()?;
+        }
+        eprintln!("bench: everybody walks over a border between two nodes");
+        self.walkers.go(OVER);
+        self.pause(Duration::from_secs(2));
+        self.walkers.forget();
+        let before = self.counted()?;
+        let from = Instant::now();
+        self.pause(Duration::from_secs(seconds));
+        self.at_borders = self.counted()?.since(before);
+        let within = TICK * 4;
+        let all: Vec<_> = self.walkers.at_crossings(from, within);
+        self.walkers.go(INSIDE);
+        self.pause(Duration::from_secs(2));
+        self.unacknowledged += self.walkers.rest(Duration::from_secs(10));
+        let events = all.len();
+        let all = all.into_iter().map(|d| d.saturating_sub(TICK)).collect();
+        Ok(Pauses::of("a player is handed over", events, all))
+    }
+
+    /// What regions have counted at their borders so far, on all nodes.
+    fn counted(&self) -> anyhow::Result<AtBorders> {
+        let mut sum = AtBorders::default();
+        for node in self.cluster.nodes().iter().filter(|node| node.ended().is_none()) {
+            let text = self.runtime.block_on(http::get(&console(node)?, "/metrics"))?;
+            sum.add(&String::from_utf8_lossy(&text.body));
+        }
+        Ok(sum)
+    }
+
+    fn survey(&self) -> anyhow::Result<ClusterSurvey> {
+        let answer = self.runtime.block_on(http::get(&self.console, "/api/cluster"))?;
+        Ok(serde_json::from_slice(&answer.body)?)
+    }
+
+    fn owner(&self) -> anyhow::Result<Option<String>> {
+        let survey = self.survey()?;
+        Ok(survey.regions.iter().find(|r| r.region == REGION).map(|r| r.node.clone()))
+    }
+
+    fn order(&self, path: &str, order: &impl serde::Serialize) -> anyhow::Result<()> {
+        let body = serde_json::to_vec(order)?.into();
+        let token = purview_server::admin::token_at(&self.console);
+        let post = http::post_as(&self.console, path, body, token.as_deref());
+        let answer = self.runtime.block_on(post)?;
+        match answer.status {
+            202 => Ok(()),
+            _ => bail!("{path}: {}", String::from_utf8_lossy(&answer.body)),
+        }
+    }
+
+    fn wait_for(
+        &self,
+        what: &str,
+        holds: impl Fn(&Self) -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
+        let begin = Instant::now();
+        while !holds(self)? {
+            if begin.elapsed() > PATIENCE {
+                bail!("in vain: {what}; what was said last:\n{}", self.warnings());
+            }
+            self.pause(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// The last warnings of every node.
+    fn warnings(&self) -> String {
+        let mut all = Vec::new();
+        for node in self.cluster.nodes() {
+            let said = node.said();
+            let warns = said.lines().filter(|line| line.contains("WARN") || line.contains("ERROR"));
+            let last = warns.map(|line| format!("{}: {line}", node.name)).collect::<Vec<_>>();
+            all.extend(last.into_iter().rev().take(5).rev());
+        }
+        all.join("\n")
+    }
+
+    /// The node that owns the region.
+    fn node(&self) -> anyhow::Result<&Member> {
+        let owner = self.owner()?.context("nobody owns the region")?;
+        let all = self.cluster.nodes();
+        all.iter().find(|node| node.name == owner).context("its node is not one of these")
+    }
+
+    fn add_node(&mut self) -> anyhow::Result<()> {
+        self.nodes += 1;
+        self.cluster.add_node(format!("node-{}", self.nodes))?;
+        Ok(())
+    }
+
+    fn relocate(&mut self) -> anyhow::Result<(Instant, Instant)> {
+        let owner = self.owner()?.context("nobody owns the region")?;
+        let survey = self.survey()?;
+        let least = survey.nodes.iter().filter(|n| n.takes_regions && n.name != owner);
+        let to = least.min_by_key(|n| n.owns).context("there is no other node")?.name.clone();
+        self.relocate_to(to)
+    }
+
+    fn relocate_to(&mut self, to: String) -> anyhow::Result<(Instant, Instant)> {
+        let from = Instant::now();
+        self.order("/api/cluster/move", &MoveOrder { region: REGION, node: to.clone() })?;
+        self.wait_for("the move", |o| Ok(o.owner()?.as_ref() == Some(&to)))?;
+        Ok((from, Instant::now() + TICK * 2))
+    }
+
+    fn drain(&mut self) -> anyhow::Result<(Instant, Instant)> {
+        self.add_node()?;
+        // The new one may get a region first.
+        self.pause(Duration::from_secs(2));
+        let node = self.node()?.name.clone();
+        let from = Instant::now();
+        self.order("/api/cluster/drain", &DrainOrder { node: node.clone() })?;
+        self.wait_for("the drain", |o| Ok(o.survey()?.nodes.iter().all(|n| n.name != node)))?;
+        Ok((from, Instant::now() + TICK * 2))
+    }
+
+    fn kill(&mut self) -> anyhow::Result<(Instant, Instant)> {
+        self.add_node()?;
+        self.pause(Duration::from_secs(3));
+        let (old, from) = {
+            let node = self.node()?;
+            let from = Instant::now();
+            node.kill();
+            (node.name.clone(), from)
+        };
+        self.is_taken_over(&old)?;
+        Ok((from, Instant::now() + TICK * 10))
+    }
+
+    fn silence(&mut self) -> anyhow::Result<(Instant, Instant)> {
+        self.add_node()?;
+        self.pause(Duration::from_secs(3));
+        let old = self.node()?.name.clone();
+        let from = Instant::now();
+        self.node()?.pause();
+        self.is_taken_over(&old)?;
+        let to = Instant::now() + TICK * 10;
+        self.pause(Duration::from_secs(2));
+        // It finds that its lease is gone, and ends.
+        let silent = self.cluster.nodes().iter().find(|node| node.name == old);
+        silent.context("it was there")?.resume();
+        Ok((from, to))
+    }
+
+    /// A node in the network that is cut off gets the region, and is cut off until another one has it; where
+    /// it keeps its lease, for two seconds.
+    fn partition(&mut self, island: &Island, cut: Cut) -> anyhow::Result<(Instant, Instant)> {
+        let last = self.cluster.nodes().last().filter(|node| node.name.starts_with("island"));
+        if last.is_none_or(|node| node.ended().is_some()) {
+            self.nodes += 1;
+            let etcd = self.cluster.etcd().url();
+            let set = island.settings(&etcd, &self.cluster.postgres().address())?;
+            let name = format!("island-{}", self.nodes);
+            self.cluster.add_node_within(name, &island.within(), &set)?;
+        }
+        let name = self.cluster.nodes().last().context("it was started")?.name.clone();
+        // It may get the region by itself.
+        self.pause(Duration::from_secs(3));
+        if self.owner()?.as_ref() != Some(&name) {
+            self.relocate_to(name.clone())?;
+            self.pause(Duration::from_secs(1));
+        }
+        let from = Instant::now();
+        island.cut(cut)?;
+        if cut == Cut::Peers {
+            self.pause(Duration::from_secs(2));
+            island.mend(cut)?;
+            return Ok((from, Instant::now() + TICK * 10));
+        }
+        self.is_taken_over(&name)?;
+        let to = Instant::now() + TICK * 10;
+        self.pause(Duration::from_secs(2));
+        island.mend(cut)?;
+        // It finds that its lease is gone, and ends.
+        let ended =
+            |o: &Self| Ok(o.cluster.nodes().iter().all(|n| n.name != name || n.ended().is_some()));
+        self.wait_for("the end of a node without a lease", ended)?;
+        Ok((from, to))
+    }
+
+    fn is_taken_over(&self, old: &str) -> anyhow::Result<()> {
+        self.wait_for("another owner", |o| Ok(o.owner()?.is_some_and(|owner| owner != old)))?;
+        self.pause(Duration::from_secs(1));
+        Ok(())
+    }
+}

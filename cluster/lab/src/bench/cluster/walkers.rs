@@ -1,0 +1,280 @@
+//! The clients: they walk, and note when each frame came.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use futures::{StreamExt, stream};
+use purview::scene::{Pos, Seq};
+use purview_client::{Client, Event, View, join_at};
+use tokio::runtime::Runtime;
+
+use purview_server::gateway::Tokens;
+
+/// Clients that join at the same time.
+const JOINING: usize = 32;
+
+/// Between two moves of a client.
+const STEP: Duration = Duration::from_millis(100);
+
+/// Where everybody walks.
+#[derive(Debug, Clone, Copy)]
+pub struct Ground {
+    /// Centimetres from the west, and how far to and fro.
+    pub x: (i32, i32),
+    /// Centimetres from the north, and how deep.
+    pub z: (i32, i32),
+}
+
+impl Ground {
+    /// Where player `i` of `n` is after so many steps: on rows, to and fro at 5 m/s.
+    fn at(&self, (i, n): (usize, usize), step: usize) -> Pos {
+        let rows = (n as f64).sqrt().ceil().max(1.0) as i32;
+        let (row, place) = (i as i32 / rows, i as i32 % rows);
+        let (width, depth) = (self.x.1.max(1), self.z.1.max(1));
+        let along = (place * width / rows + step as i32 * 50) % (2 * width);
+        let along = if along < width { along } else { 2 * width - along };
+        Pos::ground(self.x.0 + along, self.z.0 + row * depth / rows)
+    }
+}
+
+/// What is known of one client.
+#[derive(Debug, Default)]
+struct Log {
+    frames: Vec<Instant>,
+    /// When it went from one side of the border to the other.
+    crossed: Vec<Instant>,
+    said: Seq,
+    acked: Seq,
+    fault: Option<String>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    ground: Mutex<Ground>,
+    border_cm: i32,
+    walks: AtomicBool,
+    step: AtomicUsize,
+    logs: Vec<Mutex<Log>>,
+}
+
+impl Shared {
+    fn log(&self, i: usize) -> MutexGuard<'_, Log> {
+        self.logs[i].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self, i: usize) -> Pos {
+        let ground = *self.ground.lock().unwrap_or_else(PoisonError::into_inner);
+        ground.at((i, self.logs.len()), self.step.load(Relaxed))
+    }
+}
+
+/// All clients.
+pub struct Walkers(Arc<Shared>);
+
+impl Walkers {
+    /// Lets `n` clients join and walk.
+    pub fn start(
+        runtime: &Runtime,
+        (url, tokens): (&str, &Tokens),
+        n: usize,
+        ground: Ground,
+    ) -> anyhow::Result<Walkers> {
+        let shared = Arc::new(Shared {
+            ground: Mutex::new(ground),
+            border_cm: 25_600,
+            walks: AtomicBool::new(true),
+            step: AtomicUsize::new(0),
+            logs: (0..n).map(|_| Mutex::default()).collect(),
+        });
+        let clock = shared.clone();
+        runtime.spawn(async move {
+            let mut clock_ticks = tokio::time::interval(STEP);
+            loop {
+                clock_ticks.tick().await;
+                if clock.walks.load(Relaxed) {
+                    clock.step.fetch_add(1, Relaxed);
+                }
+            }
+        });
+        let join = |i: usize| {
+            let shared = shared.clone();
+            async move {
+                let token =
+                    tokens.mint(&format!("walker {i}"), Some(Duration::from_secs(24 * 60 * 60)))?;
+                let mut client = Client::connect(url, &token).await?;
+                let joined = client.join(join_at("field", shared.place(i))).await?;
+                let view = View::of(&joined);
+                // It reads from now on, whatever others still do.
+                tokio::spawn(async move {
+                    let fault = walk(&shared, i, client, view).await;
+                    shared.log(i).fault = Some(fault);
+                });
+                anyhow::Ok(i)
+            }
+        };
+        runtime.block_on(async {
+            let mut joining = stream::iter(0..n).map(join).buffer_unordered(JOINING);
+            let mut joined = 0;
+            while let Some(done) = joining.next().await {
+                done.with_context(|| format!("only {joined} of {n} clients have joined"))?;
+                joined += 1;
+                if joined % 500 == 0 {
+                    eprintln!("bench: {joined} clients have joined");
+                }
+            }
+            anyhow::Ok(())
+        })?;
+        Ok(Walkers(shared))
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.0.logs.len()
+    }
+
+    /// Where they walk from now on.
+    pub fn go(&self, ground: Ground) {
+        *self.0.ground.lock().unwrap_or_else(PoisonError::into_inner) = ground;
+    }
+
+    /// Everybody stops, and everything that was said is acknowledged; how many are not after `limit`.
+    pub fn rest(&self, limit: Duration) -> usize {
+        self.0.walks.store(false, Relaxed);
+        // Each says its last place once more.
+        std::thread::sleep(STEP * 3);
+        let begin = Instant::now();
+        let owed = || {
+            (0..self.0.logs.len()).filter(|i| {
+                let log = self.0.log(*i);
+                log.acked != log.said
+            })
+        };
+        while owed().next().is_some() && begin.elapsed() < limit {
+            std::thread::sleep(STEP);
+        }
+        let owed = owed().count();
+        self.0.walks.store(true, Relaxed);
+        owed
+    }
+
+    /// The longest time between two frames of each client that touches the time between the two.
+    pub fn longest(&self, from: Instant, to: Instant) -> Vec<Duration> {
+        (0..self.0.logs.len()).map(|i| longest(&self.0.log(i).frames, from, to)).collect()
+    }
+
+    /// The same for each crossing of the border since `from`, within so long after it.
+    pub fn at_crossings(&self, from: Instant, within: Duration) -> Vec<Duration> {
+        let mut all = Vec::new();
+        for i in 0..self.0.logs.len() {
+            let log = self.0.log(i);
+            let whole = |at: &&Instant| **at >= from && at.elapsed() > within;
+            all.extend(
+                log.crossed.iter().filter(whole).map(|at| longest(&log.frames, *at, *at + within)),
+            );
+        }
+        all
+    }
+
+    /// How many connections have ended, and why the first one did.
+    pub fn faults(&self) -> (usize, Option<String>) {
+        let (mut ended, mut first) = (0, None);
+        for i in 0..self.0.logs.len() {
+            let log = self.0.log(i);
+            ended += usize::from(log.fault.is_some());
+            first = first.or_else(|| log.fault.clone());
+        }
+        (ended, first)
+    }
+
+    /// Forgets what is past.
+    pub fn forget(&self) {
+        for i in 0..self.0.logs.len() {
+            let mut log = self.0.log(i);
+            let last = log.frames.last().copied();
+            log.frames.clear();
+            log.frames.extend(last);
+            log.crossed.clear();
+        }
+    }
+}
+
+fn longest(frames: &[Instant], from: Instant, to: Instant) -> Duration {
+    let touches = |pair: &&[Instant]| pair[1] >= from && pair[0] <= to;
+    let gaps = frames.windows(2).filter(touches).map(|pair| pair[1] - pair[0]);
+    // One that has heard nothing since is still waiting.
+    let last = frames.last().filter(|last| **last < to).map(|last| to - *last);
+    gaps.chain(last).max().unwrap_or(to - from)
+}
+
+/// Walks until the connection ends; says why it did.
+async fn walk(shared: &Shared, i: usize, client: Client, mut view: View) -> String {
+    let (mut sender, mut receiver) = client.split();
+    let mut clock = tokio::time::interval(STEP);
+    let mut was = None;
+    loop {
+        tokio::select! {
+            _ = clock.tick() => {
+                let pos = shared.place(i);
+                if was == Some(pos) {
+                    continue;
+                }
+                let side = |pos: Pos| pos.x < shared.border_cm;
+                let crosses = was.is_some_and(|was| side(was) != side(pos));
+                was = Some(pos);
+                match sender.send_move(pos).await {
+                    Ok(seq) => {
+                        let mut log = shared.log(i);
+                        log.said = seq;
+                        if crosses {
+                            log.crossed.push(Instant::now());
+                        }
+                    }
+                    Err(e) => return e.to_string(),
+                }
+            }
+            event = receiver.next() => match event {
+                Ok(Event::Frame(frame)) => {
+                    let mut log = shared.log(i);
+                    log.frames.push(Instant::now());
+                    if let Err(e) = view.apply(&frame) {
+                        return e.to_string();
+                    }
+                    log.acked = view.ack();
+                }
+                Ok(other) => return format!("was told {other:?}"),
+                Err(e) => return e.to_string(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_time_without_a_frame_is_found_at_either_end() {
+        let zero = Instant::now();
+        let at = |ms: u64| zero + Duration::from_millis(ms);
+        let frames = [at(0), at(100), at(450), at(500)];
+        let ms = |from, to| longest(&frames, at(from), at(to)).as_millis();
+        assert_eq!(ms(120, 130), 350);
+        assert_eq!(ms(460, 480), 50);
+        assert_eq!(ms(0, 90), 100);
+        assert_eq!(ms(460, 900), 400, "it still waits");
+        assert_eq!(longest(&[], at(0), at(70)).as_millis(), 70);
+    }
+
+    #[test]
+    fn everybody_stays_on_the_ground() {
+        let ground = Ground { x: (2_000, 20_000), z: (2_000, 20_000) };
+        for i in 0..500 {
+            for step in (0..1_000).step_by(7) {
+                let pos = ground.at((i, 500), step);
+                assert!((2_000..=22_000).contains(&pos.x) && (2_000..=22_000).contains(&pos.z));
+            }
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! `purview bench scene`: players who all walk, one region on one core, frames to a counting sink.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use clap::Args;
+use purview::scene::effects::{Effect, Input, Order, Spawn};
+use purview::scene::spec::{MoveSpec, Moves, Rates};
+use purview::scene::{
+    EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
+    SessionId, Tick, Visibility,
+};
+use purview::wire::EncodedBatch;
+use serde::Serialize;
+
+use super::cpu_us;
+use super::crowd::Crowd;
+use super::ledger::Ledger;
+use super::squad::Squad;
+use crate::args::positive;
+
+/// `purview bench scene`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    purview bench scene --players 10000 --density 60 --ticks 200\n  \
+    purview bench scene --players 1000 --mode circle --rates full --json\n  \
+    purview bench scene --players 10000 --side 100 --ticks 20\n  \
+    purview bench scene --moves vector --rates full\n\n\
+    Everybody walks, 10 ticks a second. Time is CPU time of the one thread that does all \
+    the work: moves, index, views, frames encoded and assembled. Exits with 1 when what was \
+    delivered is not what was due.")]
+pub struct BenchSceneArgs {
+    /// Players.
+    #[arg(long, default_value_t = 10_000)]
+    pub players: usize,
+    /// How many others are in range of a player, on average.
+    #[arg(long, default_value_t = 60.0)]
+    pub density: f64,
+    /// Side of the square on which all walk, metres, in place of a density.
+    #[arg(long, value_name = "METRES", conflicts_with = "density", value_parser = positive)]
+    pub side: Option<f64>,
+    /// How fast all walk, m/s.
+    #[arg(long, value_name = "M_S", default_value_t = 5.0, value_parser = positive)]
+    pub speed: f64,
+    /// Ticks that are measured, after a tenth as many, and at least 20, to warm up.
+    #[arg(long, default_value_t = 200)]
+    pub ticks: u64,
+    /// Who is in range: `patches` (5 x 5 of 32 m) or `circle` (80 m in, 85 m out).
+    #[arg(long, default_value = "patches", value_parser = ["patches", "circle"])]
+    pub mode: String,
+    /// `default` (NEAR every tick, MIDDLE every second, FAR every fourth) or `full` (all, every tick).
+    #[arg(long, default_value = "default", value_parser = ["default", "full"])]
+    pub rates: String,
+    /// `positions` (trusted, told at every tick) or `vector` (judged: a turn every 2 s, told once).
+    #[arg(long, default_value = "positions", value_parser = ["positions", "vector"])]
+    pub moves: String,
+    /// Most players in a view list.
+    #[arg(long, default_value_t = 60)]
+    pub cap: usize,
+    /// Margin before one in view is replaced, centimetres.
+    #[arg(long, default_value_t = 200)]
+    pub margin_cm: i32,
+    /// Seed of the walk.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Do not check every frame against the rules (the check is outside the measured time).
+    #[arg(long)]
+    pub no_check: bool,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a run measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct SceneBench {
+    /// Players.
+    pub players: usize,
+    /// Ticks measured.
+    pub ticks: u64,
+    /// Mean number of others that a client shows at the end; 0 when not checked.
+    pub visible: f64,
+    /// CPU microseconds per player and tick, all told.
+    pub us_per_player_tick: f64,
+    /// Of these, moves, index and views.
+    pub us_scene: f64,
+    /// Of these, frames encoded and assembled.
+    pub us_frames: f64,
+    /// Enters, leaves and moves delivered per CPU second.
+    pub updates_per_cpu_s: f64,
+    /// Places or courses told per player and second.
+    pub moves_per_player_s: f64,
+    /// Moves that were due by the rates; 0 when not checked.
+    pub expected: u64,
+    /// Moves that were delivered; 0 when not checked.
+    pub delivered: u64,
+    /// Frames that contradicted what a client knew, or the truth.
+    pub faults: u64,
+    /// Bytes of frames per player and second.
+    pub bytes_per_player_s: f64,
+    /// Growth of the process's peak memory by the scene, bytes per player; 0 where unknown.
+    pub peak_bytes_per_player: u64,
+}
+
+fn spec(args: &BenchSceneArgs) -> (SceneSpec, f64) {
+    let visibility = match args.mode.as_str() {
+        "circle" => Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500 },
+        _ => Visibility::Patches,
+    };
+    let of_density = || side_of(args.players as f64, args.density.max(0.1), visibility);
+    let side = args.side.map_or_else(of_density, |metres| metres * 100.0);
+    let lands = (side / 51_200.0).ceil().max(1.0) as i32;
+    // What is too large is refused with the scene.
+    let map_cm = lands.saturating_mul(51_200);
+    let rates = match args.rates.as_str() {
+        "full" => Rates { near: 1, middle: 1, far: 1 },
+        _ => SceneSpec::default().rates,
+    };
+    let spec = SceneSpec {
+        name: "bench".into(),
+        width_cm: map_cm,
+        depth_cm: map_cm,
+        region_lands_x: lands,
+        region_lands_z: lands,
+        visibility,
+        rates,
+        moves: MoveSpec {
+            mode: if args.moves == "vector" { Moves::Judged } else { Moves::Trusted },
+            ..MoveSpec::default()
+        },
+        view_cap: args.cap,
+        view_margin_cm: args.margin_cm,
+        spawn_x_cm: 0,
+        spawn_z_cm: 0,
+        ..SceneSpec::default()
+    };
+    (spec, side)
+}
+
+/// The side of the square, centimetres, on which a player has `density` others in range on average:
+/// those near an edge have fewer, so a small square is a little fuller than a large one.
+fn side_of(players: f64, density: f64, visibility: Visibility) -> f64 {
+    // How much of the square is in range of a place of it, on average, by the square's side.
+    let in_range = |side: f64| match visibility {
+        Visibility::Circle { enter_cm, .. } => {
+            let r = f64::from(enter_cm).min(side);
+            (std::f64::consts::PI * r.powi(2) - 8.0 / 3.0 * r.powi(3) / side
+                + r.powi(4) / 2.0 / side.powi(2))
+            .min(side.powi(2))
+        }
+        _ => {
+            let width = (5.0 * 3_200.0_f64).min(side);
+            (width - width.powi(2) / 4.0 / side).powi(2)
+        }
+    };
+    // The larger the square, the fewer are in range.
+    let (mut least, mut most) = (1.0, 1e9);
+    for _ in 0..100 {
+        let side = (least + most) / 2.0;
+        if players * in_range(side) / (side * side) > density {
+            least = side;
+        } else {
+            most = side;
+        }
+    }
+    least
+}
+
+/// Who walks, and how it is said.
+enum Walk {
+    Positions(Crowd),
+    Vector(Squad),
+}
+
+impl Walk {
+    fn pos(&self, i: usize) -> Pos {
+        match self {
+            Walk::Positions(crowd) => crowd.pos(i),
+            Walk::Vector(squad) => squad.pos(i),
+        }
+    }
+
+    /// Where walker `i` is, and since when its viewers must be told.
+    fn truth(&self, i: usize, now: Tick) -> (Pos, Tick) {
+        match self {
+            Walk::Positions(crowd) => (crowd.pos(i), now),
+            Walk::Vector(squad) => (squad.pos(i), squad.turned(i)),
+        }
+    }
+}
+
+struct Run {
+    region: Region,
+    walk: Walk,
+    players: usize,
+    tick: Tick,
+    /// Each player's inputs so far, and those of the tick under way.
+    seqs: Vec<Seq>,
+    said: Vec<(usize, Order)>,
+    moves: u64,
+    encoded: EncodedBatch,
+    fx: Vec<Effect>,
+    frame: Vec<u8>,
+    ledger: Option<Ledger>,
+    us_scene: f64,
+    us_frames: f64,
+    bytes: u64,
+}
+
+impl Run {
+    fn new(args: &BenchSceneArgs) -> anyhow::Result<Run> {
+        let (spec, side) = spec(args);
+        let rates = spec.rates;
+        let scene = Scene::new(SceneId(0), spec, 100, RegionId(0)).map_err(|errors| {
+            let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            anyhow::anyhow!("no such scene: {}", all.join("; "))
+        })?;
+        let patch_cm = scene.spec.layers[0].patch_cm;
+        let region = Region::new(Arc::new(scene), RegionId(0)).context("the scene has a region")?;
+        let ledger = (!args.no_check).then(|| Ledger::new(args.players, rates, patch_cm));
+        Ok(Run {
+            region,
+            walk: match args.moves.as_str() {
+                "vector" => Walk::Vector(Squad::new(
+                    args.players,
+                    side,
+                    (args.speed * 100.0) as u32,
+                    args.seed,
+                )),
+                _ => Walk::Positions(Crowd::new(args.players, side, args.speed * 10.0, args.seed)),
+            },
+            players: args.players,
+            tick: Tick(0),
+            seqs: vec![Seq(0); args.players],
+            said: Vec::new(),
+            moves: 0,
+            encoded: EncodedBatch::default(),
+            fx: Vec::new(),
+            frame: Vec::new(),
+            ledger,
+            us_scene: 0.0,
+            us_frames: 0.0,
+            bytes: 0,
+        })
+    }
+
+    fn enter(&mut self) {
+        for i in 0..self.players {
+            let spawn = Spawn {
+                id: EntityId(i as u64 + 1),
+                kind: Kind::PLAYER,
+                plane: Plane(0),
+                pos: self.walk.pos(i),
+                range: RangeSet::FULL,
+                look: Bytes::new(),
+                session: Some(SessionId(i as u64 + 1)),
+                bonds: Vec::new(),
+            };
+            self.region.handle(Input::Enter(Box::new(spawn)), &mut self.fx);
+        }
+        self.finish_tick();
+    }
+
+    fn step(&mut self) {
+        let said = &mut self.said;
+        match &mut self.walk {
+            Walk::Positions(crowd) => {
+                crowd.step();
+                said.extend((0..self.players).map(|i| (i, Order::Move(crowd.pos(i)))));
+            }
+            Walk::Vector(squad) => {
+                squad.step(self.tick.next(), |i, word| said.push((i, Order::Walk(word))));
+            }
+        }
+        let t0 = cpu_us();
+        for (i, order) in self.said.drain(..) {
+            self.seqs[i] = self.seqs[i].next();
+            let (id, seq) = (EntityId(i as u64 + 1), self.seqs[i]);
+            self.region.handle(Input::Client { id, seq, order }, &mut self.fx);
+        }
+        self.us_scene += cpu_us() - t0;
+        self.finish_tick();
+    }
+
+    fn finish_tick(&mut self) {
+        let t0 = cpu_us();
+        self.tick = self.tick.next();
+        self.region.tick(self.tick, &mut self.fx);
+        let t1 = cpu_us();
+        self.us_scene += t1 - t0;
+        for effect in self.fx.drain(..) {
+            let Effect::Frames(batch) = effect else { continue };
+            let t0 = cpu_us();
+            let old = self.encoded.replace(batch);
+            for i in 0..self.encoded.batch().sessions.len() {
+                self.frame.clear();
+                self.encoded.write_frame(i, &mut self.frame);
+                self.bytes += self.frame.len() as u64;
+            }
+            self.us_frames += cpu_us() - t0;
+            let told = self.encoded.batch().sessions.iter().map(|s| s.moves + s.courses);
+            self.moves += u64::from(told.sum::<u32>());
+            self.region.recycle(old);
+            if let Some(ledger) = &mut self.ledger {
+                let truth = |id: EntityId| self.walk.truth(id.0 as usize - 1, self.tick);
+                for (i, s) in self.encoded.batch().sessions.iter().enumerate() {
+                    self.frame.clear();
+                    self.encoded.write_frame(i, &mut self.frame);
+                    let ix = s.session.0 as usize - 1;
+                    ledger.book(ix, self.walk.pos(ix), &self.frame, truth);
+                }
+            }
+        }
+    }
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// When the figures asked for make no legal scene.
+pub fn bench_scene(
+    args: &BenchSceneArgs,
+    progress: &mut dyn FnMut(u64, u64),
+) -> anyhow::Result<SceneBench> {
+    if args.players == 0 || args.ticks == 0 {
+        bail!("--players and --ticks must be at least 1");
+    }
+    let memory = crate::load::report::peak_rss_bytes().unwrap_or(0);
+    let mut run = Run::new(args)?;
+    run.enter();
+    // By then entities are in memory as they are on a server that has run for a while.
+    let warm = (args.ticks / 10).max(20);
+    (0..warm).for_each(|_| run.step());
+    let before = run.region.counts().updates;
+    (run.us_scene, run.us_frames, run.bytes, run.moves) = (0.0, 0.0, 0, 0);
+    for i in 0..args.ticks {
+        run.step();
+        progress(i + 1, args.ticks);
+    }
+    let updates = run.region.counts().updates - before;
+    let player_ticks = (args.players as u64 * args.ticks) as f64;
+    let us = run.us_scene + run.us_frames;
+    let grown = crate::load::report::peak_rss_bytes().unwrap_or(0).saturating_sub(memory);
+    let (mut expected, mut delivered, mut faults, mut visible) = (0, 0, 0, 0.0);
+    if let Some(ledger) = &run.ledger {
+        (expected, delivered, faults) = (ledger.expected, ledger.delivered, ledger.faults);
+        visible = ledger.mean_visible();
+    }
+    Ok(SceneBench {
+        players: args.players,
+        ticks: args.ticks,
+        visible,
+        us_per_player_tick: us / player_ticks,
+        us_scene: run.us_scene / player_ticks,
+        us_frames: run.us_frames / player_ticks,
+        moves_per_player_s: run.moves as f64 / args.players as f64 / (args.ticks as f64 / 10.0),
+        updates_per_cpu_s: updates as f64 / (us / 1e6),
+        expected,
+        delivered,
+        faults,
+        bytes_per_player_s: run.bytes as f64 / args.players as f64 / (args.ticks as f64 / 10.0),
+        // The books would count too.
+        peak_bytes_per_player: if args.no_check { grown / args.players as u64 } else { 0 },
+    })
+}
+
+impl SceneBench {
+    /// Whether everything that was due was delivered, and nothing else.
+    pub fn is_exact(&self) -> bool {
+        self.expected == self.delivered && self.faults == 0
+    }
+
+    /// The result for people.
+    ///
+    /// # Errors
+    /// When `out` cannot be written.
+    pub fn print(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        writeln!(out, "players                    {}", self.players)?;
+        writeln!(out, "ticks                      {}", self.ticks)?;
+        writeln!(out, "visible                    {:.1}", self.visible)?;
+        writeln!(out, "us per player and tick     {:.3}", self.us_per_player_tick)?;
+        writeln!(out, "  moves, index, views      {:.3}", self.us_scene)?;
+        writeln!(out, "  frames                   {:.3}", self.us_frames)?;
+        writeln!(out, "updates per CPU second     {:.0}", self.updates_per_cpu_s)?;
+        writeln!(out, "moves per player and s     {:.1}", self.moves_per_player_s)?;
+        writeln!(out, "moves due / delivered      {} / {}", self.expected, self.delivered)?;
+        writeln!(out, "faults                     {}", self.faults)?;
+        writeln!(out, "bytes per player and s     {:.0}", self.bytes_per_player_s)?;
+        writeln!(out, "peak memory per player     {} B", self.peak_bytes_per_player)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use purview::scene::Pos;
+
+    use super::*;
+
+    #[test]
+    fn a_square_of_any_size_has_the_density_that_was_asked_for() {
+        let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500 };
+        for (visibility, players) in [Visibility::Patches, circle].into_iter().zip([1_000, 2_000]) {
+            let side = side_of(players as f64, 60.0, visibility);
+            let crowd = Crowd::new(players, side, 50.0, 3);
+            let in_range = |a: Pos, b: Pos| match visibility {
+                Visibility::Circle { enter_cm, .. } => a.dist2(b) <= (enter_cm as u64).pow(2),
+                _ => {
+                    let ring = |a: i32, b: i32| (a / 3_200 - b / 3_200).abs();
+                    ring(a.x, b.x) <= 2 && ring(a.z, b.z) <= 2
+                }
+            };
+            let places: Vec<Pos> = (0..players).map(|i| crowd.pos(i)).collect();
+            let others = |a: &Pos| places.iter().filter(|b| in_range(*a, **b)).count() - 1;
+            let mean = places.iter().map(others).sum::<usize>() as f64 / players as f64;
+            assert!((mean - 60.0).abs() < 3.0, "{visibility:?}: {mean}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! `purview bots`: load from a process of its own, judged like a replay.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use purview::scene::terrain::Ground;
+use purview::scene::{Plane, Pos};
+use purview::wire::client::{Join, Joined};
+use purview_client::Trust;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::clients::{Order, Progress, Server, gather};
+use super::report::Report;
+use crate::oracle::Options;
+use crate::rng::Rng;
+
+/// Between two moves of a bot.
+const STEP: Duration = Duration::from_millis(100);
+/// Centimetres that a bot walks in a step: 5 m/s.
+const STEP_CM: f64 = 50.0;
+/// As a speed, centimetres per second.
+const SPEED_CM_S: u32 = 500;
+/// Spread of a crowd, centimetres.
+const CROWD_SIGMA_CM: f64 = 2_000.0;
+/// Bots that may be connecting at once.
+const JOINING_MAX: usize = 32;
+
+/// How bots move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Pattern {
+    /// To random places all over the map, at 5 m/s
+    Walk,
+    /// To random places around the map's middle (sigma 20 m), at 5 m/s
+    Crowd,
+    /// To and fro across borders, at 5 m/s
+    Border,
+    /// As walk, with a teleport now and then, some to another plane
+    Jump,
+    /// Not at all as they should: the trial of cheats, with honest bots beside them
+    Cheat,
+}
+
+/// What bots do.
+#[derive(Debug, Clone)]
+pub struct BotsOptions {
+    /// How many.
+    pub count: u32,
+    /// For how long.
+    pub length: Duration,
+    /// How they move.
+    pub pattern: Pattern,
+    /// The same seed makes bots do the same.
+    pub seed: u64,
+    /// Side of the square around the map's middle to keep to, centimetres.
+    pub area_cm: Option<i32>,
+    /// Distance between borders, centimetres.
+    pub border_every_cm: Option<i32>,
+    /// The scene to join.
+    pub scene: String,
+    /// What the oracle tolerates.
+    pub oracle: Options,
+    /// The scene's map, where it is known.
+    pub map: Option<Arc<Ground>>,
+    /// Which authorities they believe of `wss://` and `tls://`.
+    pub trust: Trust,
+}
+
+/// Lets bots loose on a server until their time is over. The report has no tick times:
+/// [`super::admin::tick_ms`] knows them.
+///
+/// # Errors
+/// The system gives no thread for the oracle.
+pub async fn bots(
+    url: &str,
+    token: &str,
+    options: BotsOptions,
+    progress: Progress,
+) -> std::io::Result<Report> {
+    let (map, trust) = (options.map.clone(), options.trust.clone());
+    let server = Server { url: url.into(), token: token.into(), trust, map };
+    let (crowd, judge) = gather(server, options.oracle)?;
+    let until = crowd.start() + options.length;
+    let doors = Arc::new(Semaphore::new(JOINING_MAX));
+    let play = async {
+        let mut tasks = JoinSet::new();
+        for client in 0..options.count {
+            let (crowd, options) = (crowd.clone(), options.clone());
+            // The permit is given back when the bot is in.
+            let Ok(door) = doors.clone().acquire_owned().await else { break };
+            tasks.spawn(async move {
+                let join = Join {
+                    scene: options.scene.clone(),
+                    plane: None,
+                    pos: None,
+                    range: None,
+                    look: Vec::new().into(),
+                };
+                let enter = |joined: &Joined| {
+                    drop(door);
+                    Ok(Bot::new(client, &options, joined, until))
+                };
+                crowd.play(client, join, enter).await;
+            });
+        }
+        tasks.join_all().await;
+    };
+    tokio::select! {
+        () = play => {}
+        () = crowd.show_progress(progress, options.count.into()) => {}
+    }
+    Ok(crowd.report(judge).await)
+}
+
+/// The script of one bot: an order for each step, and an act now and then.
+struct Bot {
+    client: u32,
+    pattern: Pattern,
+    random: Rng,
+    /// The ground to keep to: least and greatest, centimetres.
+    low: [f64; 2],
+    high: [f64; 2],
+    border_every: Option<f64>,
+    at: [f64; 2],
+    goal: [f64; 2],
+    plane: Plane,
+    /// The server judges its moves.
+    judged: bool,
+    /// It was told where to walk since it appeared.
+    walks: bool,
+    next: Instant,
+    until: Instant,
+    orders: u32,
+}
+
+impl Bot {
+    fn new(client: u32, options: &BotsOptions, joined: &Joined, until: Instant) -> Bot {
+        let size = joined.rules.size_cm.map(f64::from);
+        let half = size.map(|s| options.area_cm.map_or(s, |a| f64::from(a).min(s)) / 2.0);
+        let middle = size.map(|s| s / 2.0);
+        let mut bot = Bot {
+            client,
+            pattern: options.pattern,
+            random: Rng::new(options.seed ^ (u64::from(client) << 32)),
+            low: [0, 1].map(|i| middle[i] - half[i]),
+            high: [0, 1].map(|i| (middle[i] + half[i]).min(size[i] - 1.0)),
+            border_every: options.border_every_cm.map(f64::from),
+            at: [f64::from(joined.pos.x), f64::from(joined.pos.z)],
+            goal: [0.0; 2],
+            plane: joined.plane,
+            judged: joined.rules.movement.is_some(),
+            walks: false,
+            next: Instant::now(),
+            until,
+            orders: 0,
+        };
+        bot.next += STEP.mul_f64(bot.random.unit());
+        bot.goal = bot.somewhere();
+        bot
+    }
+
+    /// A place to go to.
+    fn somewhere(&mut self) -> [f64; 2] {
+        let anywhere = [0, 1].map(|i| {
+            let share = self.random.unit();
+            self.low[i] + share * (self.high[i] - self.low[i])
+        });
+        let goal = match self.pattern {
+            Pattern::Walk | Pattern::Jump | Pattern::Cheat => anywhere,
+            Pattern::Crowd => [0, 1].map(|i| {
+                let middle = (self.low[i] + self.high[i]) / 2.0;
+                middle + CROWD_SIGMA_CM * self.random.normal()
+            }),
+            Pattern::Border => self.across(anywhere),
+        };
+        [0, 1].map(|i| goal[i].clamp(self.low[i], self.high[i]))
+    }
+
+    /// A place up to 20 m beyond the border nearest to `place`, on the side where the bot is not.
+    fn across(&mut self, mut place: [f64; 2]) -> [f64; 2] {
+        let axis = usize::from(self.random.one_in(2));
+        let line = match self.border_every {
+            Some(every) => (self.at[axis] / every).round().max(1.0) * every,
+            None => (self.low[axis] + self.high[axis]) / 2.0,
+        };
+        let beyond = 100.0 + 1_900.0 * self.random.unit();
+        place[axis] = if self.at[axis] < line { line + beyond } else { line - beyond };
+        place[1 - axis] = self.at[1 - axis] + 500.0 * self.random.normal();
+        place
+    }
+
+    fn pos(&self) -> Pos {
+        Pos::ground(self.at[0] as i32, self.at[1] as i32)
+    }
+
+    fn step(&mut self) -> Order {
+        let way = [self.goal[0] - self.at[0], self.goal[1] - self.at[1]];
+        let left = way[0].hypot(way[1]);
+        let turns = left <= STEP_CM;
+        if turns {
+            self.at = self.goal;
+            self.goal = self.somewhere();
+        } else {
+            self.at = [0, 1].map(|i| self.at[i] + way[i] / left * STEP_CM);
+        }
+        match self.judged {
+            false => Order::Move(self.pos()),
+            true if turns || !self.walks => self.set_out(),
+            true => Order::Stay,
+        }
+    }
+
+    /// Walks towards its goal, from wherever it is by then.
+    fn set_out(&mut self) -> Order {
+        self.walks = true;
+        Order::Walk(Pos::ground(self.goal[0] as i32, self.goal[1] as i32), SPEED_CM_S)
+    }
+
+    fn order(&mut self) -> Order {
+        self.orders += 1;
+        if self.orders == 1 {
+            // Bots join at the spawn place and begin where their pattern is.
+            self.at = self.goal;
+            self.goal = self.somewhere();
+            self.walks = false;
+            return Order::Jump(None, self.pos());
+        }
+        if self.random.one_in(50) {
+            let name = [self.client.to_be_bytes(), self.orders.to_be_bytes()];
+            return Order::Act(name.concat());
+        }
+        if self.pattern == Pattern::Jump && self.random.one_in(100) {
+            self.at = self.somewhere();
+            self.goal = self.somewhere();
+            let other = Plane(i32::from(self.random.one_in(2)));
+            let plane = self.random.one_in(3).then_some(other).filter(|p| *p != self.plane);
+            self.plane = plane.unwrap_or(self.plane);
+            self.walks = false;
+            return Order::Jump(plane, self.pos());
+        }
+        self.step()
+    }
+}
+
+impl Iterator for Bot {
+    type Item = (Instant, Order);
+
+    fn next(&mut self) -> Option<(Instant, Order)> {
+        let at = self.next;
+        self.next += STEP;
+        (at < self.until).then(|| (at, self.order()))
+    }
+}

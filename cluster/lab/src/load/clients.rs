@@ -1,0 +1,493 @@
+//! Many real clients at once, each judged by the oracle: what `replay` and `bots` share.
+//!
+//! A client's task sends what its script says and hears what the server says, and tells the oracle of
+//! both. The oracle has a thread of its own, fed by a bounded channel: when it falls behind, clients
+//! wait for it, so that nothing goes unjudged.
+
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use purview::scene::movement::Tiles;
+use purview::scene::terrain::Ground;
+use purview::scene::{Plane, Pos, Seq, Tile};
+use purview::wire::client::{Join, Joined};
+use purview_client::{ClientError, Clock, Event as Told, Player, Retry, Trust, Walker};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+use super::report::{self, Report};
+use crate::oracle::{ClientId, Ending, Event, Example, Findings, Options, Oracle, Sent, digest};
+
+/// Events that may wait for the oracle.
+const FEED_MAX: usize = 16_384;
+/// Failures that a report names.
+const FAILURES_MAX: usize = 10;
+/// How a client comes back whose connection breaks: the run does not wait for it for long.
+const RETRY: Retry = Retry {
+    first: Duration::from_millis(100),
+    most: Duration::from_secs(2),
+    attempt: Duration::from_secs(10),
+    patience: Duration::from_secs(10),
+};
+
+/// How long a client waits to be let in, for its last input, and for its leave.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client that has left waits for the server to close.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// What a client does next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    /// Is at a place, where places are trusted.
+    Move(Pos),
+    /// Walks straight to a place at so many centimetres per second, where moves are judged.
+    Walk(Pos, u32),
+    /// Goes on as before.
+    Stay,
+    /// Teleports, `None` on the plane where it is.
+    Jump(Option<Plane>, Pos),
+    /// Acts, with a payload that no other act has.
+    Act(Vec<u8>),
+}
+
+/// Whether to tell people how a run goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Not at all.
+    Quiet,
+    /// On standard error: each second on a terminal, else each ten.
+    Stderr,
+}
+
+/// Where the clients go, and how to say who they are.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// `ws://host:port/` or `tcp://host:port`, or `wss://...` or `tls://...`.
+    pub url: String,
+    /// Which authorities they believe of the latter.
+    pub trust: Trust,
+    /// The token that lets them in.
+    pub token: String,
+    /// The map of the scene that they join, where it is known here: they stop at its walls. Those of other clients
+    /// learn of walls by rulings.
+    pub map: Option<Arc<Ground>>,
+}
+
+/// What clients walk on.
+#[derive(Debug, Clone)]
+struct Land {
+    tile_cm: i32,
+    map: Option<Arc<Ground>>,
+}
+
+impl Tiles for Land {
+    fn tile_cm(&self) -> i32 {
+        self.tile_cm
+    }
+
+    fn is_free(&self, plane: Plane, tile: Tile) -> bool {
+        self.map.as_ref().is_none_or(|map| map.is_free(plane, tile))
+    }
+
+    fn height_cm(&self, tile: Tile) -> Option<i32> {
+        self.map.as_ref().and_then(|map| Tiles::height_cm(&**map, tile))
+    }
+}
+
+/// What scripts say that cannot walk in a scene.
+pub(crate) fn must_trust(joined: &Joined) -> Result<(), ClientError> {
+    match joined.rules.movement {
+        None => Ok(()),
+        Some(_) => Err(ClientError::Unexpected {
+            want: "a scene that trusts places: a recording has no words to be judged (moves = \"trusted\")",
+            got: format!("scene {:?}, which judges moves", joined.scene),
+        }),
+    }
+}
+
+/// The token in a file, without the white space around it; none where no file is named, which a server
+/// in `dev` mode takes.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read_token(file: Option<&std::path::Path>) -> std::io::Result<String> {
+    match file {
+        Some(file) => Ok(std::fs::read_to_string(file)?.trim().to_owned()),
+        None => Ok(String::new()),
+    }
+}
+
+/// A run of clients. Cheap to clone; every clone is the same run.
+#[derive(Debug, Clone)]
+pub struct Crowd {
+    shared: Arc<Shared>,
+    feed: mpsc::Sender<Event>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    server: Server,
+    start: Instant,
+    cpu_s: Option<f64>,
+    tick_ms: AtomicU64,
+    /// How often a client that has nothing to say says that it is there.
+    alive_every_ms: AtomicU64,
+    online: AtomicU64,
+    ended: AtomicU64,
+    bytes: AtomicU64,
+    client_ms: AtomicU64,
+    not_joined: AtomicU64,
+    failures: Mutex<Vec<Example>>,
+}
+
+/// The thread in which the oracle judges a crowd.
+#[derive(Debug)]
+pub struct Judge {
+    thread: std::thread::JoinHandle<Findings>,
+}
+
+/// Starts a run: the crowd to which clients are added, and the judge that ends it.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn gather(server: Server, options: Options) -> std::io::Result<(Crowd, Judge)> {
+    let (feed, mut events) = mpsc::channel(FEED_MAX);
+    let thread = std::thread::Builder::new().name("oracle".into()).spawn(move || {
+        let mut oracle = Oracle::new(options);
+        while let Some(event) = events.blocking_recv() {
+            oracle.event(event);
+        }
+        oracle.finish()
+    })?;
+    let shared = Shared {
+        server,
+        start: Instant::now(),
+        cpu_s: report::cpu_s(),
+        tick_ms: AtomicU64::new(100),
+        alive_every_ms: AtomicU64::new(1_000),
+        online: AtomicU64::new(0),
+        ended: AtomicU64::new(0),
+        bytes: AtomicU64::new(0),
+        client_ms: AtomicU64::new(0),
+        not_joined: AtomicU64::new(0),
+        failures: Mutex::new(Vec::new()),
+    };
+    Ok((Crowd { shared: Arc::new(shared), feed }, Judge { thread }))
+}
+
+impl Crowd {
+    /// When the run began.
+    pub fn start(&self) -> Instant {
+        self.shared.start
+    }
+
+    /// Clients that are in a scene now.
+    pub fn online(&self) -> u64 {
+        self.shared.online.load(Ordering::Relaxed)
+    }
+
+    /// Plays one client from connecting to leaving. `script` is told where the client is and gives
+    /// its orders, each with the time at which to send it; or says that it cannot play there, and the client
+    /// counts as not let in.
+    pub async fn play<I>(
+        &self,
+        client: ClientId,
+        join: Join,
+        script: impl FnOnce(&Joined) -> Result<I, ClientError>,
+    ) where
+        I: Iterator<Item = (Instant, Order)>,
+    {
+        let entered = self.enter(client, join).await;
+        let entered = entered.and_then(|(player, joined)| Ok((script(&joined)?, player, joined)));
+        let (orders, player, joined) = match entered {
+            Ok(entered) => entered,
+            Err(e) => {
+                self.shared.not_joined.fetch_add(1, Ordering::Relaxed);
+                self.failed(client, "not_joined", &e);
+                self.tell(Event::Gone(client, Ending::NotJoined)).await;
+                return;
+            }
+        };
+        let clock = Clock::new();
+        let map = self.shared.server.map.clone();
+        let tile_cm = joined.rules.movement.as_ref().map_or(1, |m| m.tile_cm);
+        let walker = Walker::on(clock.now(), &joined, Land { tile_cm, map });
+        self.tell(Event::Joined(client, Box::new(joined))).await;
+        let since = Instant::now();
+        self.shared.online.fetch_add(1, Ordering::Relaxed);
+        let (ack, sent) = (Seq(0), Seq(0));
+        let mut session = Session {
+            crowd: self,
+            client,
+            player,
+            ack,
+            sent,
+            heard_from: since,
+            clock,
+            walker,
+            goal: None,
+        };
+        let ended = session.run(orders).await;
+        let bytes = session.player.bytes_received();
+        self.shared.online.fetch_sub(1, Ordering::Relaxed);
+        self.shared.ended.fetch_add(1, Ordering::Relaxed);
+        self.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let ms = since.elapsed().as_millis() as u64;
+        self.shared.client_ms.fetch_add(ms, Ordering::Relaxed);
+        if let Err(e) = ended {
+            self.failed(client, "cut_off", &e);
+            self.tell(Event::Gone(client, Ending::Lost)).await;
+        }
+    }
+
+    /// Tells people how it goes, until dropped; `total` clients are to come.
+    pub async fn show_progress(&self, progress: Progress, total: u64) {
+        if progress == Progress::Quiet {
+            return std::future::pending().await;
+        }
+        let tty = std::io::stderr().is_terminal();
+        let mut each = tokio::time::interval(Duration::from_secs(if tty { 1 } else { 10 }));
+        loop {
+            each.tick().await;
+            let s = &self.shared;
+            let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
+            eprintln!(
+                "{:>5.0} s  {} online, {} of {total} done, {} not let in, {} events wait",
+                s.start.elapsed().as_secs_f64(),
+                count(&s.online),
+                count(&s.ended),
+                count(&s.not_joined),
+                FEED_MAX - self.feed.capacity(),
+            );
+        }
+    }
+
+    /// Ends the run: waits for the judge and draws up the report. Every `play` must have returned
+    /// and every clone be dropped, or this waits for them.
+    pub async fn report(self, judge: Judge) -> Report {
+        let Crowd { shared, feed } = self;
+        drop(feed);
+        let findings = tokio::task::spawn_blocking(move || judge.thread.join()).await;
+        let Ok(Ok(findings)) = findings else {
+            let what = "the oracle's thread ended before its time".into();
+            let example = Example { kind: "internal", tick: 0, what };
+            return Report { not_joined: 1, examples: vec![example], ..Report::default() };
+        };
+        let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        let mut report = Report::of(findings, count(&shared.tick_ms) as u32);
+        let client_s = count(&shared.client_ms) as f64 / 1_000.0;
+        if client_s > 0.0 {
+            report.bytes_per_client_s = count(&shared.bytes) as f64 / client_s;
+        }
+        report.cpu_s = report::cpu_s().zip(shared.cpu_s).map(|(now, then)| now - then);
+        report.peak_rss_bytes = report::peak_rss_bytes();
+        report.not_joined = count(&shared.not_joined);
+        report.seconds = shared.start.elapsed().as_secs_f64();
+        report.examples.append(&mut shared.failures());
+        report
+    }
+
+    async fn enter(&self, client: ClientId, join: Join) -> Result<(Player, Joined), ClientError> {
+        let Server { url, token, trust, .. } = &self.shared.server;
+        let late = || ClientError::Io(std::io::ErrorKind::TimedOut.into());
+        let until = Instant::now() + PATIENCE;
+        self.tell(Event::Joining(client)).await;
+        let urls = std::slice::from_ref(url);
+        let joining = Player::join_trusting(trust.clone(), urls, token, join, RETRY);
+        let entered = timeout_at(until, joining).await;
+        let (player, joined) = entered.map_err(|_| late())??;
+        let welcome = player.welcome();
+        self.shared.tick_ms.store(welcome.tick_ms.into(), Ordering::Relaxed);
+        self.shared.alive_every_ms.store((welcome.heartbeat_ms / 3).into(), Ordering::Relaxed);
+        Ok((player, joined))
+    }
+
+    async fn tell(&self, event: Event) {
+        if self.feed.send(event).await.is_err() {
+            tracing::error!("the oracle's thread has ended: what follows is not judged");
+        }
+    }
+
+    fn failed(&self, client: ClientId, kind: &'static str, error: &ClientError) {
+        let mut failures = self.shared.failures();
+        if failures.len() < FAILURES_MAX {
+            failures.push(Example { kind, tick: 0, what: format!("client {client}: {error}") });
+        }
+    }
+}
+
+impl Shared {
+    fn failures(&self) -> MutexGuard<'_, Vec<Example>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Session<'a> {
+    crowd: &'a Crowd,
+    client: ClientId,
+    player: Player,
+    ack: Seq,
+    sent: Seq,
+    /// When the server last heard from the client.
+    heard_from: Instant,
+    clock: Clock,
+    /// Its movement, where moves are judged.
+    walker: Option<Walker<Land>>,
+    /// Where it was told to walk last, and how fast.
+    goal: Option<(Pos, u32)>,
+}
+
+impl Session<'_> {
+    async fn run(
+        &mut self,
+        orders: impl Iterator<Item = (Instant, Order)>,
+    ) -> Result<(), ClientError> {
+        let alive_every = self.crowd.shared.alive_every_ms.load(Ordering::Relaxed);
+        let alive_every = Duration::from_millis(alive_every);
+        for (at, order) in orders {
+            loop {
+                let wake = at.min(self.heard_from + alive_every);
+                match timeout_at(wake, self.player.next()).await {
+                    Err(_) if wake < at => self.keep_alive().await?,
+                    Err(_) => break,
+                    Ok(told) => {
+                        if self.hear(told?).await? {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+            self.send(order).await?;
+            self.walk().await?;
+        }
+        if let Some(walker) = &mut self.walker {
+            walker.stop();
+        }
+        self.walk().await?;
+        // Leave with every input acknowledged, so that none need be given up as unknown.
+        let until = Instant::now() + PATIENCE;
+        while self.ack < self.sent {
+            match timeout_at(until, self.player.next()).await {
+                Err(_) => break,
+                Ok(told) => {
+                    if self.hear(told?).await? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        self.player.leave().await?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let told = timeout_at(until, self.player.next()).await;
+            let told = told.map_err(|_| std::io::Error::from(std::io::ErrorKind::TimedOut))??;
+            if self.hear(told).await? {
+                self.part().await;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Gives the server the time to close in order; what fails here harms nobody.
+    async fn part(&mut self) {
+        let until = Instant::now() + FAREWELL;
+        while let Ok(Ok(told)) = timeout_at(until, self.player.next()).await {
+            if let Told::Closed { .. } = told {
+                break;
+            }
+        }
+        if let Err(e) = self.player.close().await {
+            tracing::debug!(client = self.client, error = %e, "closing after a leave");
+        }
+    }
+
+    /// Who stands still for long says at least that it is there.
+    async fn keep_alive(&mut self) -> Result<(), ClientError> {
+        self.heard_from = Instant::now();
+        self.player.ping(0).await
+    }
+
+    /// Says what its movement has to say.
+    async fn walk(&mut self) -> Result<(), ClientError> {
+        let Some(walker) = &mut self.walker else { return Ok(()) };
+        let now = self.clock.now();
+        while let Some(word) = walker.poll(now, self.player.next_seq()) {
+            let (client, seq, what) = (self.client, self.player.next_seq(), Sent::Walk);
+            self.crowd.tell(Event::Sent { client, seq, what }).await;
+            self.heard_from = Instant::now();
+            self.sent = self.player.send_walk(&word).await?;
+        }
+        Ok(())
+    }
+
+    /// Walks towards its goal from where it is.
+    fn set_out(&mut self) {
+        if let (Some(walker), Some((goal, speed_cm_s))) = (&mut self.walker, self.goal) {
+            walker.walk_to(self.clock.now(), goal, speed_cm_s);
+        }
+    }
+
+    async fn send(&mut self, order: Order) -> Result<(), ClientError> {
+        let (client, seq) = (self.client, self.player.next_seq());
+        let what = match &order {
+            Order::Stay => return Ok(()),
+            Order::Walk(goal, speed_cm_s) => {
+                self.goal = Some((*goal, *speed_cm_s));
+                self.set_out();
+                return Ok(());
+            }
+            Order::Move(pos) => Sent::Move(*pos),
+            Order::Jump(plane, pos) => Sent::Jump { scene: None, plane: *plane, pos: *pos },
+            Order::Act(payload) => Sent::Act(digest(payload)),
+        };
+        // Before it is on its way: the oracle must know of it before anybody is told of it.
+        self.crowd.tell(Event::Sent { client, seq, what }).await;
+        self.heard_from = Instant::now();
+        self.sent = match order {
+            Order::Move(pos) => self.player.send_move(pos).await?,
+            Order::Jump(plane, pos) => self.player.jump(None, plane, pos).await?,
+            Order::Act(payload) => self.player.act(payload, None).await?,
+            Order::Walk(..) | Order::Stay => self.sent,
+        };
+        Ok(())
+    }
+
+    /// Tells the oracle what the server told; whether the client has left.
+    async fn hear(&mut self, told: Told) -> Result<bool, ClientError> {
+        let client = self.client;
+        let event = match told {
+            Told::Frame(frame) => {
+                if let Some(walker) = &mut self.walker {
+                    walker.frame(self.clock.now(), &frame);
+                }
+                self.ack = frame.refused.iter().map(|r| r.seq).fold(frame.ack, Seq::max);
+                Event::Frame(client, frame)
+            }
+            Told::Joined(joined) | Told::Resumed(joined) => {
+                if let Some(walker) = &mut self.walker {
+                    walker.joined(self.clock.now(), &joined);
+                }
+                // What it wished before was meant from elsewhere.
+                self.set_out();
+                Event::Joined(client, joined)
+            }
+            Told::Refused(refused) => match refused.seq {
+                Some(seq) => {
+                    self.ack = self.ack.max(seq);
+                    Event::Refused(client, seq)
+                }
+                None => return Err(ClientError::Refused(refused)),
+            },
+            Told::Left(left) => {
+                self.crowd.tell(Event::Left(client, left.tick)).await;
+                return Ok(true);
+            }
+            Told::Pong(_) => return Ok(false),
+            Told::Closed { code, detail } => return Err(ClientError::Closed { code, detail }),
+        };
+        self.crowd.tell(event).await;
+        Ok(false)
+    }
+}

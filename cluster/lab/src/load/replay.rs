@@ -1,0 +1,100 @@
+//! `purview replay`: everybody of a recording becomes a real client over a real socket.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use purview::scene::Plane;
+use purview::wire::client::Join;
+use purview_client::Trust;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use super::clients::{Crowd, Order, Progress, Server, gather, must_trust};
+use super::report::Report;
+use super::trace::{Agent, Trace};
+use crate::oracle::Options;
+
+/// How to play a recording.
+#[derive(Debug, Clone)]
+pub struct ReplayOptions {
+    /// The scene to join.
+    pub scene: String,
+    /// How much faster than recorded; above 0.
+    pub speed: f64,
+    /// What to multiply coordinates by; above 0.
+    pub scale: f64,
+    /// Play only the first so many agents.
+    pub agents: Option<usize>,
+    /// What the oracle tolerates.
+    pub oracle: Options,
+    /// Which authorities are believed of `wss://` and `tls://`.
+    pub trust: Trust,
+}
+
+/// Plays `trace` against a server. An agent joins at its first sample's place, on the sample's plane
+/// (0 where the trace has none), walks as recorded and leaves after its last sample. The report has
+/// no tick times: [`super::admin::tick_ms`] knows them.
+///
+/// # Errors
+/// The system gives no thread for the oracle.
+pub async fn replay(
+    url: &str,
+    token: &str,
+    trace: Arc<Trace>,
+    options: ReplayOptions,
+    progress: Progress,
+) -> std::io::Result<Report> {
+    let (url, token, trust) = (url.into(), token.into(), options.trust.clone());
+    let server = Server { url, token, trust, map: None };
+    let (crowd, judge) = gather(server, options.oracle)?;
+    let count = options.agents.unwrap_or(usize::MAX).min(trace.agents.len());
+    let play = async {
+        let mut tasks = JoinSet::new();
+        for i in 0..count {
+            let agent = &trace.agents[i];
+            sleep_until(due(&crowd, agent.samples[0].t_s, options.speed)).await;
+            let (crowd, trace, options) = (crowd.clone(), trace.clone(), options.clone());
+            tasks.spawn(async move { walk(&crowd, &trace, i, &options).await });
+            while tasks.try_join_next().is_some() {}
+        }
+        tasks.join_all().await;
+    };
+    tokio::select! {
+        () = play => {}
+        () = crowd.show_progress(progress, count as u64) => {}
+    }
+    Ok(crowd.report(judge).await)
+}
+
+fn due(crowd: &Crowd, t_s: f64, speed: f64) -> Instant {
+    crowd.start() + Duration::from_secs_f64(t_s / speed)
+}
+
+async fn walk(crowd: &Crowd, trace: &Trace, i: usize, options: &ReplayOptions) {
+    let agent = &trace.agents[i];
+    let (first, scale) = (&agent.samples[0], options.scale);
+    let join = Join {
+        scene: options.scene.clone(),
+        plane: Some(first.plane.unwrap_or(Plane(0))),
+        pos: Some(trace.pos(first, scale)),
+        range: None,
+        look: look(agent).into(),
+    };
+    let orders = agent.samples.windows(2).map(|pair| {
+        let (before, now) = (&pair[0], &pair[1]);
+        let pos = trace.pos(now, scale);
+        let order = match now.plane {
+            Some(plane) if now.plane != before.plane => Order::Jump(Some(plane), pos),
+            _ => Order::Move(pos),
+        };
+        (due(crowd, now.t_s, options.speed), order)
+    });
+    crowd.play(i as u32, join, |joined| must_trust(joined).map(|()| orders)).await;
+}
+
+/// What others are shown of an agent: its kind, as far as a look may be long.
+fn look(agent: &Agent) -> Vec<u8> {
+    let mut look = agent.kind.clone().unwrap_or_default().into_bytes();
+    look.truncate(purview::wire::codec::MAX_LOOK);
+    look
+}

@@ -1,0 +1,249 @@
+//! The report of a replay or of bots, for people and for machines.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use purview_server::process::figures::{ServerFigures, TickMs};
+
+use crate::oracle::{Calm, Example, Findings, Updates, Violations};
+
+/// How long it took to be shown somebody who came into range, milliseconds of ticks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct LatencyMs {
+    /// Half of all took no longer.
+    pub p50: u64,
+    /// 99 of 100 took no longer.
+    pub p99: u64,
+}
+
+/// How a run of clients went.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// Clients that joined.
+    pub players: u64,
+    /// Ticks that the oracle judged.
+    pub ticks: u64,
+    /// What it found wrong.
+    pub violations: Violations,
+    /// What had to be told, and what was.
+    pub updates: Updates,
+    /// How often a player came into a view, per player and second.
+    pub churn_per_player_s: f64,
+    /// Of these, how often one who had gone out of that view within the last 2 s.
+    pub flicker_per_player_s: f64,
+    /// How often a player changed its region.
+    pub handoffs: u64,
+    /// How long it took to be shown somebody.
+    pub visibility_latency_ms: LatencyMs,
+    /// The server's ticks; `None` when nobody could say.
+    pub tick_ms: Option<TickMs>,
+    /// How the server kept up; `None` when nobody could say.
+    pub server: Option<ServerFigures>,
+    /// Bytes of messages received per client and second.
+    pub bytes_per_client_s: f64,
+    /// CPU seconds of this process for the run; `None` where the system does not tell.
+    pub cpu_s: Option<f64>,
+    /// The most memory that this process ever held, bytes; `None` where the system does not tell.
+    pub peak_rss_bytes: Option<u64>,
+    /// Frames received.
+    pub frames: u64,
+    /// Ticks of clients without a frame of their own (told in a later one).
+    pub frames_missing: u64,
+    /// Inputs that the server refused.
+    pub refused: u64,
+    /// Clients that could not connect or join.
+    pub not_joined: u64,
+    /// The run's length, seconds.
+    pub seconds: f64,
+    /// The first few violations of each kind, and why clients failed.
+    pub examples: Vec<Example>,
+}
+
+impl Report {
+    /// A report of what the oracle found, with the length of a tick.
+    pub fn of(findings: Findings, tick_ms: u32) -> Report {
+        let ms = |share| findings.latency.quantile(share) * u64::from(tick_ms);
+        let Calm { enters, flickers, player_ticks } = findings.calm;
+        let player_s = (player_ticks * u64::from(tick_ms)).max(1) as f64 / 1_000.0;
+        Report {
+            players: findings.players,
+            ticks: findings.ticks,
+            violations: findings.violations,
+            updates: findings.updates,
+            churn_per_player_s: enters as f64 / player_s,
+            flicker_per_player_s: flickers as f64 / player_s,
+            handoffs: findings.handoffs,
+            visibility_latency_ms: LatencyMs { p50: ms(0.50), p99: ms(0.99) },
+            frames: findings.frames,
+            frames_missing: findings.frames_missing,
+            refused: findings.refused,
+            examples: findings.examples,
+            ..Report::default()
+        }
+    }
+
+    /// Whether nothing was wrong: no violation, everybody let in.
+    pub fn is_clean(&self) -> bool {
+        self.violations.total() == 0 && self.not_joined == 0
+    }
+
+    /// The exit code of a command that ends with this report.
+    pub fn exit_code(&self) -> u8 {
+        u8::from(!self.is_clean())
+    }
+
+    /// The report as one line of JSON.
+    pub fn to_json(&self) -> String {
+        // Numbers, strings and lists only: this cannot fail.
+        serde_json::to_string(self).unwrap_or_else(|e| format!("{{\"error\":\"{e}\"}}"))
+    }
+
+    /// Prints the report on standard output: a table, and with `json` one line of JSON after it.
+    pub fn print(&self, json: bool) {
+        if json {
+            println!("{}", self.to_json());
+        } else {
+            print!("{self}");
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let v = &self.violations;
+        let mut line = |name: &str, value: String| writeln!(f, "{name:<24}{value}");
+        line("players", format!("{} ({} not let in)", self.players, self.not_joined))?;
+        line("ticks", format!("{} in {:.1} s", self.ticks, self.seconds))?;
+        line("missing", v.missing.to_string())?;
+        line("extra", v.extra.to_string())?;
+        line("asymmetric", v.asymmetric.to_string())?;
+        line("stale", v.stale.to_string())?;
+        line("lost", v.lost.to_string())?;
+        line("flicker at handoff", v.flicker_at_handoff.to_string())?;
+        let u = &self.updates;
+        line("updates", format!("{} of {} expected", u.delivered, u.expected))?;
+        line("frames", format!("{} ({} ticks without)", self.frames, self.frames_missing))?;
+        let (churn, flicker) = (self.churn_per_player_s, self.flicker_per_player_s);
+        line("enters/player/s", format!("{churn:.3}, of these {flicker:.3} back within 2 s"))?;
+        line("handoffs", self.handoffs.to_string())?;
+        line("inputs refused", self.refused.to_string())?;
+        let l = &self.visibility_latency_ms;
+        line("visibility latency", format!("p50 {} ms, p99 {} ms", l.p50, l.p99))?;
+        if let Some(t) = &self.tick_ms {
+            let TickMs { mean, p50, p99, max } = t;
+            let ticks = format!("mean {mean:.2} ms, p50 {p50:.2}, p99 {p99:.2}, max {max:.2}");
+            line("tick", ticks)?;
+        }
+        if let Some(s) = &self.server {
+            let late =
+                format!("{} ticks skipped, {} closed early", s.skipped_ticks, s.forced_closes);
+            line("server late", late)?;
+            let lost = format!("{} frames, {} ghost batches", s.frames_lost, s.borders_lost);
+            line("server lost", lost)?;
+        }
+        line("bytes/client/s", format!("{:.0}", self.bytes_per_client_s))?;
+        if let Some(cpu_s) = self.cpu_s {
+            line("cpu", format!("{cpu_s:.1} s"))?;
+        }
+        if let Some(bytes) = self.peak_rss_bytes {
+            line("peak memory", format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)))?;
+        }
+        for e in &self.examples {
+            writeln!(f, "  {} at tick {}: {}", e.kind, e.tick, e.what)?;
+        }
+        Ok(())
+    }
+}
+
+/// CPU seconds that this process has used so far; `None` where the system does not tell.
+pub fn cpu_s() -> Option<f64> {
+    // Clock ticks per second: 100 on every Linux that Rust runs on.
+    const HZ: f64 = 100.0;
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The command's name may hold spaces; what follows its last parenthesis does not.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut next = || fields.next()?.parse::<f64>().ok();
+    Some((next()? + next()?) / HZ)
+}
+
+/// For how long this thread has had a core so far, to some milliseconds; `None` where the system does not tell.
+pub fn thread_cpu() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    stat.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+}
+
+/// The most memory that this process ever held, bytes; `None` where the system does not tell.
+pub fn peak_rss_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1_024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_json_is_one_line_with_every_key_of_the_contract() {
+        let report = Report { tick_ms: Some(TickMs::default()), ..Report::default() };
+        let json = report.to_json();
+        assert!(!json.contains('\n'));
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        for pointer in [
+            "/players",
+            "/ticks",
+            "/violations/missing",
+            "/violations/extra",
+            "/violations/asymmetric",
+            "/violations/stale",
+            "/violations/lost",
+            "/violations/flicker_at_handoff",
+            "/updates/expected",
+            "/updates/delivered",
+            "/churn_per_player_s",
+            "/flicker_per_player_s",
+            "/handoffs",
+            "/visibility_latency_ms/p50",
+            "/visibility_latency_ms/p99",
+            "/tick_ms/mean",
+            "/tick_ms/p50",
+            "/tick_ms/p99",
+            "/tick_ms/max",
+            "/bytes_per_client_s",
+            "/cpu_s",
+            "/peak_rss_bytes",
+        ] {
+            assert!(value.pointer(pointer).is_some(), "no {pointer} in {json}");
+        }
+    }
+
+    #[test]
+    fn churn_and_flicker_are_told_per_player_and_second() {
+        // 20 players for 30 s.
+        let calm = Calm { enters: 1_200, flickers: 300, player_ticks: 20 * 300 };
+        let report = Report::of(Findings { calm, ..Findings::default() }, 100);
+        assert_eq!((report.churn_per_player_s, report.flicker_per_player_s), (2.0, 0.5));
+        let nobody = Report::of(Findings::default(), 100);
+        assert_eq!((nobody.churn_per_player_s, nobody.flicker_per_player_s), (0.0, 0.0));
+    }
+
+    #[test]
+    fn any_violation_makes_the_exit_code_one() {
+        assert_eq!(Report::default().exit_code(), 0);
+        let violations = Violations { stale: 1, ..Violations::default() };
+        assert_eq!(Report { violations, ..Report::default() }.exit_code(), 1);
+        assert_eq!(Report { not_joined: 1, ..Report::default() }.exit_code(), 1);
+    }
+
+    #[test]
+    fn the_process_tells_its_cpu_and_memory() {
+        if cfg!(target_os = "linux") {
+            assert!(cpu_s().is_some_and(|s| s >= 0.0));
+            let had = thread_cpu().unwrap();
+            while thread_cpu().unwrap() == had {}
+            assert!(peak_rss_bytes().is_some_and(|b| b > 1 << 20));
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Recorded movement: CSV, plain or gzip'd, with the header `t_s,id,x_m,z_m` and, where there are
+//! planes or kinds, `plane` and `kind`, in any order.
+//!
+//! Rows are sorted by time. An agent is present from its first row to its last.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use csv::ByteRecord;
+use flate2::bufread::MultiGzDecoder;
+use purview::scene::{Plane, Pos};
+
+/// Where the least x and z of a trace come to lie, centimetres from the map's edges.
+pub const OFFSET_CM: i32 = 100;
+
+/// A moment of an agent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sample {
+    /// Seconds from the trace's start.
+    pub t_s: f64,
+    /// Metres.
+    pub x_m: f64,
+    /// Metres.
+    pub z_m: f64,
+    /// The plane, where the trace has one.
+    pub plane: Option<Plane>,
+}
+
+/// Somebody who was recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agent {
+    /// Its name in the trace.
+    pub id: String,
+    /// Its kind, where the trace has one.
+    pub kind: Option<String>,
+    /// Where it was, by time; never empty.
+    pub samples: Vec<Sample>,
+}
+
+/// A recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trace {
+    /// Everybody, by first appearance.
+    pub agents: Vec<Agent>,
+    /// From the first row to the last, seconds.
+    pub length_s: f64,
+    rows: usize,
+    min_m: [f64; 2],
+    max_m: [f64; 2],
+}
+
+/// Why a file is not a trace.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A line is not CSV.
+    #[error("line {line}: {source}")]
+    Csv {
+        /// The line, from 1.
+        line: u64,
+        /// Why.
+        source: csv::Error,
+    },
+    /// A column is missing.
+    #[error("line 1: no column {column:?}; want the header t_s,id,x_m,z_m, got {found:?}")]
+    Column {
+        /// Which.
+        column: &'static str,
+        /// The header.
+        found: String,
+    },
+    /// A field is not a number, or not a finite one.
+    #[error("line {line}: {column} is {found:?}; want {want}")]
+    Number {
+        /// The line, from 1.
+        line: u64,
+        /// The column.
+        column: &'static str,
+        /// What stands there.
+        found: String,
+        /// What would be right.
+        want: &'static str,
+    },
+    /// Time goes back.
+    #[error("line {line}: t_s is {found} after {before}; rows must be sorted by time")]
+    TimeBack {
+        /// The line, from 1.
+        line: u64,
+        /// What stands there.
+        found: f64,
+        /// The row before.
+        before: f64,
+    },
+    /// There are no rows.
+    #[error("no rows after the header: a trace needs at least one sample")]
+    Empty,
+}
+
+struct Columns {
+    t: usize,
+    id: usize,
+    x: usize,
+    z: usize,
+    plane: Option<usize>,
+    kind: Option<usize>,
+}
+
+impl Columns {
+    fn find(header: &ByteRecord) -> Result<Columns, TraceError> {
+        let at = |name: &str| header.iter().position(|h| h.trim_ascii() == name.as_bytes());
+        let found = || {
+            let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
+            names.join(",")
+        };
+        let need = |column| at(column).ok_or_else(|| TraceError::Column { column, found: found() });
+        Ok(Columns {
+            t: need("t_s")?,
+            id: need("id")?,
+            x: need("x_m")?,
+            z: need("z_m")?,
+            plane: at("plane"),
+            kind: at("kind"),
+        })
+    }
+}
+
+fn text(row: &ByteRecord, at: usize) -> String {
+    String::from_utf8_lossy(row.get(at).unwrap_or_default()).trim().to_owned()
+}
+
+fn number<T: std::str::FromStr>(
+    row: &ByteRecord,
+    (at, line): (usize, u64),
+    column: &'static str,
+    want: &'static str,
+    legal: impl Fn(&T) -> bool,
+) -> Result<T, TraceError> {
+    let field = row.get(at).unwrap_or_default().trim_ascii();
+    let value = std::str::from_utf8(field).ok().and_then(|s| s.parse().ok());
+    value.filter(legal).ok_or_else(|| TraceError::Number {
+        line,
+        column,
+        found: text(row, at),
+        want,
+    })
+}
+
+impl Trace {
+    /// Reads a file; gzip is known by its first bytes.
+    ///
+    /// # Errors
+    /// What is wrong with the file, with the line and what would be right.
+    pub fn open(path: &Path) -> Result<Trace, TraceError> {
+        let io = |source| TraceError::Io { path: path.into(), source };
+        let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(io)?);
+        if file.fill_buf().map_err(io)?.starts_with(&[0x1f, 0x8b]) {
+            Trace::read(MultiGzDecoder::new(file))
+        } else {
+            Trace::read(file)
+        }
+    }
+
+    /// Reads plain CSV.
+    ///
+    /// # Errors
+    /// What is wrong with it, with the line and what would be right.
+    pub fn read(from: impl Read) -> Result<Trace, TraceError> {
+        let mut csv = csv::ReaderBuilder::new().has_headers(false).from_reader(from);
+        let mut row = ByteRecord::new();
+        let mut line = 1;
+        let failed = |line| move |source| TraceError::Csv { line, source };
+        csv.read_byte_record(&mut row).map_err(failed(line))?;
+        let columns = Columns::find(&row)?;
+        let mut trace = Trace {
+            agents: Vec::new(),
+            length_s: 0.0,
+            rows: 0,
+            min_m: [f64::INFINITY; 2],
+            max_m: [f64::NEG_INFINITY; 2],
+        };
+        let mut by_id: HashMap<Vec<u8>, usize> = HashMap::new();
+        let (mut first, mut before) = (None, f64::NEG_INFINITY);
+        while csv.read_byte_record(&mut row).map_err(failed(line + 1))? {
+            line = row.position().map_or(line + 1, csv::Position::line);
+            let mut sample = sample(&row, &columns, line)?;
+            if sample.t_s < before {
+                return Err(TraceError::TimeBack { line, found: sample.t_s, before });
+            }
+            before = sample.t_s;
+            sample.t_s -= *first.get_or_insert(before);
+            trace.length_s = sample.t_s;
+            let id = row.get(columns.id).unwrap_or_default();
+            let agent = match by_id.get(id) {
+                Some(agent) => *agent,
+                None => {
+                    by_id.insert(id.to_vec(), trace.agents.len());
+                    let kind = columns.kind.map(|at| text(&row, at));
+                    trace.agents.push(Agent { id: text(&row, columns.id), kind, samples: vec![] });
+                    trace.agents.len() - 1
+                }
+            };
+            trace.push(agent, sample);
+        }
+        if trace.agents.is_empty() { Err(TraceError::Empty) } else { Ok(trace) }
+    }
+
+    fn push(&mut self, agent: usize, sample: Sample) {
+        for (i, m) in [sample.x_m, sample.z_m].into_iter().enumerate() {
+            self.min_m[i] = self.min_m[i].min(m);
+            self.max_m[i] = self.max_m[i].max(m);
+        }
+        self.rows += 1;
+        self.agents[agent].samples.push(sample);
+    }
+
+    /// How many samples there are.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Where a sample comes to lie on a map: its coordinates times `scale`, shifted so that the
+    /// trace's least x and z lie [`OFFSET_CM`] from the map's edges.
+    pub fn pos(&self, sample: &Sample, scale: f64) -> Pos {
+        let cm = |m: f64, min: f64| ((m - min) * scale * 100.0).round() as i32 + OFFSET_CM;
+        Pos::ground(cm(sample.x_m, self.min_m[0]), cm(sample.z_m, self.min_m[1]))
+    }
+
+    /// The least size of a map, `[width, depth]` in centimetres, that holds the trace at `scale`.
+    pub fn size_cm(&self, scale: f64) -> [i32; 2] {
+        let cm = |i: usize| ((self.max_m[i] - self.min_m[i]) * scale * 100.0).ceil() as i32;
+        [cm(0) + 2 * OFFSET_CM, cm(1) + 2 * OFFSET_CM]
+    }
+}
+
+fn sample(row: &ByteRecord, columns: &Columns, line: u64) -> Result<Sample, TraceError> {
+    let finite = |n: &f64| n.is_finite();
+    // Metres whose centimetres fit well into 32 bits.
+    let near = |n: &f64| n.abs() <= 1e7;
+    Ok(Sample {
+        t_s: number(row, (columns.t, line), "t_s", "seconds, a finite number", finite)?,
+        x_m: number(row, (columns.x, line), "x_m", "metres, a number within 1e7", near)?,
+        z_m: number(row, (columns.z, line), "z_m", "metres, a number within 1e7", near)?,
+        plane: match columns.plane {
+            Some(at) => {
+                let want = "a whole number of 32 bits";
+                Some(Plane(number(row, (at, line), "plane", want, |n| *n != Plane::LIMBO.0)?))
+            }
+            None => None,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Trace, String> {
+        Trace::read(text.as_bytes()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn rows_become_agents_in_centimetres_from_the_corner() {
+        let trace = read("t_s,id,x_m,z_m\n5.0,a,-1.5,2\n5.5,b,0,3\n6,a,1,4.004\n").unwrap();
+        assert_eq!((trace.agents.len(), trace.rows(), trace.length_s), (2, 3, 1.0));
+        let a = &trace.agents[0];
+        assert_eq!((a.id.as_str(), a.samples[1].t_s), ("a", 1.0));
+        assert_eq!(trace.pos(&a.samples[0], 1.0), Pos::ground(100, 100));
+        assert_eq!(trace.pos(&a.samples[1], 1.0), Pos::ground(350, 300));
+        assert_eq!(trace.pos(&a.samples[1], 2.0), Pos::ground(600, 501));
+        assert_eq!(trace.size_cm(2.0), [700, 601]);
+    }
+
+    #[test]
+    fn columns_may_stand_in_any_order_with_plane_and_kind() {
+        let trace = read("kind,z_m,plane,x_m,id,t_s\nnpc,1,3,2,7,0\n").unwrap();
+        let agent = &trace.agents[0];
+        assert_eq!((agent.id.as_str(), agent.kind.as_deref()), ("7", Some("npc")));
+        assert_eq!(agent.samples[0].plane, Some(Plane(3)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let head = "t_s,id,x_m,z_m\n";
+        for (text, want) in [
+            (
+                "t_s,id,x,z_m\n0,1,2,3\n".into(),
+                "line 1: no column \"x_m\"; want the header t_s,id,x_m,z_m, got \"t_s,id,x,z_m\"",
+            ),
+            (
+                format!("{head}0,1,2,3\n1,1,two,3\n"),
+                "line 3: x_m is \"two\"; want metres, a number within 1e7",
+            ),
+            (format!("{head}NaN,1,2,3\n"), "line 2: t_s is \"NaN\"; want seconds, a finite number"),
+            (
+                format!("{head}0,1,2,inf\n"),
+                "line 2: z_m is \"inf\"; want metres, a number within 1e7",
+            ),
+            (
+                format!("{head}1,1,2,3\n0.5,1,2,3\n"),
+                "line 3: t_s is 0.5 after 1; rows must be sorted by time",
+            ),
+            (head.into(), "no rows after the header: a trace needs at least one sample"),
+        ] {
+            assert_eq!(read(&text).unwrap_err(), want);
+        }
+        assert!(read(&format!("{head}0,1,2\n")).unwrap_err().starts_with("line 2: "));
+        let missing = Trace::open(Path::new("/no/such/trace.csv")).unwrap_err();
+        assert!(missing.to_string().starts_with("/no/such/trace.csv: "));
+    }
+
+    #[test]
+    fn gzip_is_read_as_it_is() {
+        use std::io::Write;
+        let path = std::env::temp_dir().join(format!("purview-trace-{}.gz", std::process::id()));
+        let file = File::create(&path).unwrap();
+        let mut gz = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+        gz.write_all(b"t_s,id,x_m,z_m\n0,1,2,3\n").unwrap();
+        gz.finish().unwrap();
+        let trace = Trace::open(&path);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(trace.unwrap().rows(), 1);
+    }
+
+    /// The recording is not part of the project; without it the test says so and does nothing.
+    #[test]
+    fn grand_central_is_read_whole() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../../shared/data/traces/grand_central_12684.csv.gz"
+        );
+        if !Path::new(path).exists() {
+            eprintln!("skipped: no {path}");
+            return;
+        }
+        let trace = Trace::open(Path::new(path)).unwrap();
+        assert_eq!((trace.agents.len(), trace.rows()), (12_684, 456_410));
+        assert_eq!(trace.size_cm(1.0), [7_664, 6_123]);
+    }
+}

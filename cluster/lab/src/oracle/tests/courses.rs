@@ -1,0 +1,118 @@
+//! Where moves are judged: places follow from courses, and a course that is told wrongly, or not at all,
+//! is found.
+
+use purview::scene::movement::{Flags, Vector};
+use purview::scene::{EntityId, Plane, Pos, Seq, Tick, Visibility};
+use purview::wire::client::Joined;
+use purview::wire::{Coursed, Form, Frame, Going, JoinRules, MoveRules, OwnMove};
+
+use super::server::{empty_frame, entered, rules};
+use crate::oracle::{Event, Findings, Options, Oracle, Sent};
+
+const TICK_MS: u64 = 100;
+const START: Pos = Pos { x: 1_000, y: 0, z: 1_000 };
+
+fn judged() -> JoinRules {
+    let movement = MoveRules {
+        tick_ms: TICK_MS as u32,
+        tile_cm: 100,
+        top_speed: 1_000,
+        word_ms: 500,
+        grace_ms: 300,
+        leash_ms: 1_000,
+        climb: None,
+    };
+    JoinRules { movement: Some(movement), ..rules(Visibility::All, 60) }
+}
+
+fn going(start: Pos, tick: u64, vx_mm_s: i32) -> Going {
+    let form = Form::Vector(Vector { vx_mm_s, ..Vector::stand(start) });
+    Going { start_ms: tick * TICK_MS, lasts_ms: None, form }
+}
+
+fn own(course: Going) -> OwnMove {
+    OwnMove { ruling: 0, course, speed: 500, flags: Flags::NONE, grants: vec![] }
+}
+
+fn joined(id: u64, tick: u64) -> Event {
+    let joined = Joined {
+        id: EntityId(id),
+        scene: "test".into(),
+        plane: Plane(0),
+        pos: START,
+        tick: Tick(tick),
+        rules: judged(),
+        own: Some(own(going(START, tick, 0))),
+        ack: Seq(0),
+        ticket: None,
+    };
+    Event::Joined(id as u32, Box::new(joined))
+}
+
+/// Player 1 walks east for 20 ticks and turns back; player 2 stands and sees it. `spoil` may change what player 2
+/// is told.
+fn play(spoil: impl Fn(&mut Frame)) -> Findings {
+    let mut oracle = Oracle::new(Options::default());
+    for client in [1, 2] {
+        oracle.event(Event::Joining(client));
+        oracle.event(joined(client.into(), 10));
+    }
+    // Words are heard in the tick after they were said.
+    let east = going(START, 11, 5_000);
+    let turn = Pos { x: START.x + 1_000, ..START };
+    let west = going(turn, 31, -5_000);
+    for tick in 10..50 {
+        let (mut walker, mut viewer) = (empty_frame(tick, Seq(0)), empty_frame(tick, Seq(0)));
+        if tick == 10 {
+            walker.enters = vec![entered(EntityId(2), START)];
+            let mut me = entered(EntityId(1), START);
+            me.course = Some(going(START, 10, 0));
+            viewer.enters = vec![me];
+        }
+        for (seq, at, course) in [(1, 12, east), (2, 32, west)] {
+            if at == tick {
+                let (seq, what) = (Seq(seq), Sent::Walk);
+                oracle.event(Event::Sent { client: 1, seq, what });
+                walker.own = Some(own(course));
+                viewer.courses = vec![Coursed { id: EntityId(1), course }];
+            }
+        }
+        walker.ack = Seq(u32::from(tick >= 12) + u32::from(tick >= 32));
+        spoil(&mut viewer);
+        oracle.event(Event::Frame(1, Box::new(walker)));
+        oracle.event(Event::Frame(2, Box::new(viewer)));
+    }
+    for client in [1, 2] {
+        oracle.event(Event::Left(client, Tick(50)));
+    }
+    oracle.finish()
+}
+
+#[test]
+fn courses_that_are_told_once_are_where_everybody_is() {
+    let found = play(|_| {});
+    assert_eq!(found.violations.total(), 0, "{:?}", found.examples);
+    // An enter on either side and two turns.
+    assert_eq!((found.updates.delivered, found.updates.expected), (4, 4));
+}
+
+#[test]
+fn a_turn_that_is_not_told_is_found() {
+    let found = play(|frame| frame.courses.retain(|_| frame.tick != Tick(32)));
+    assert_eq!(found.violations.stale, 1, "{:?}", found.examples);
+    assert!(found.updates.delivered < found.updates.expected);
+}
+
+#[test]
+fn a_course_that_differs_is_found() {
+    for wrong in [going(START, 11, 4_900), going(START, 10, 5_000)] {
+        let found = play(|frame| {
+            frame
+                .courses
+                .iter_mut()
+                .filter(|_| frame.tick == Tick(12))
+                .for_each(|c| c.course = wrong);
+        });
+        assert!(found.violations.stale > 0, "{wrong:?}: {:?}", found.examples);
+    }
+}

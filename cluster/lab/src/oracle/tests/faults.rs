@@ -1,0 +1,422 @@
+//! Each kind of violation, one at a time, and the clean run beside it.
+
+use purview::scene::{EntityId, Epoch, Pos, Seq, Tick, Visibility};
+use purview::wire::frame::InputRefused;
+use purview::wire::{ErrorCode, Frame};
+
+use super::server::{Server, acted, empty_frame, entered, rules};
+use crate::oracle::{Calm, Ending, Event, Findings, Options, Oracle, Sent, Violations};
+
+const A: u32 = 1;
+const B: u32 = 2;
+const ID_B: EntityId = EntityId(1_002);
+
+fn at(x: i32) -> Pos {
+    Pos::ground(x, 1_000)
+}
+
+/// Two who stand near each other for ten ticks while B walks and acts, with one thing wrong.
+fn spoilt(spoil: impl FnMut(u64, u32, &mut Frame) -> bool) -> Findings {
+    spoilt_in(Visibility::Patches, 60, spoil)
+}
+
+fn spoilt_in(
+    mode: Visibility,
+    cap: u32,
+    mut spoil: impl FnMut(u64, u32, &mut Frame) -> bool,
+) -> Findings {
+    let mut server = Server::new(rules(mode, cap));
+    let mut oracle = Oracle::new(Options::default());
+    server.join(A, at(1_010));
+    server.join(B, at(1_020));
+    for step in 0..30 {
+        if step > 0 {
+            server.walk(B, at(1_020 + step));
+        }
+        if step == 15 {
+            server.act(B, b"wave");
+        }
+        server.step(&mut spoil);
+        server.events.drain(..).for_each(|e| oracle.event(e));
+    }
+    oracle.finish()
+}
+
+fn only(violations: Violations) -> Violations {
+    violations
+}
+
+#[test]
+fn a_clean_run_has_no_violation_and_every_update() {
+    let findings = spoilt(|_, _, _| true);
+    assert_eq!(findings.violations, Violations::default(), "{:?}", findings.examples);
+    // Two enters, 29 moves of B, one act.
+    assert_eq!((findings.updates.expected, findings.updates.delivered), (32, 32));
+    assert_eq!((findings.players, findings.ticks, findings.frames_missing), (2, 30, 0));
+    assert_eq!((findings.latency.count(), findings.latency.quantile(1.0)), (2, 0));
+}
+
+#[test]
+fn an_enter_that_never_comes_is_missing_and_asymmetric() {
+    let findings = spoilt(|_, client, frame| {
+        if client == A {
+            *frame = empty_frame(frame.tick.0, frame.ack);
+        }
+        true
+    });
+    let want = Violations { missing: 1, asymmetric: 1, ..Violations::default() };
+    assert_eq!(findings.violations, only(want), "{:?}", findings.examples);
+    assert!(findings.updates.delivered < findings.updates.expected);
+}
+
+#[test]
+fn a_pair_hidden_from_both_is_missing_once() {
+    let findings = spoilt(|_, _, frame| {
+        *frame = empty_frame(frame.tick.0, frame.ack);
+        true
+    });
+    let want = Violations { missing: 1, ..Violations::default() };
+    assert_eq!(findings.violations, only(want), "{:?}", findings.examples);
+}
+
+#[test]
+fn an_enter_within_the_slack_is_late_and_no_violation() {
+    let mut kept = Vec::new();
+    let findings = spoilt(|tick, _, frame| {
+        kept.append(&mut frame.enters);
+        if tick < 13 {
+            frame.moves.clear();
+        } else if frame.ack >= Seq(0) {
+            let mine = if frame.ack == Seq(0) { ID_B } else { EntityId(1_001) };
+            frame.moves.retain(|m| m.id != mine || !kept.iter().any(|e| e.id == mine));
+            if let Some(i) = kept.iter().position(|e| e.id == mine) {
+                let mut e = kept.remove(i);
+                if mine == ID_B {
+                    e.x = 1_022;
+                }
+                frame.enters.push(e);
+            }
+        }
+        true
+    });
+    assert_eq!(findings.violations, Violations::default(), "{:?}", findings.examples);
+    assert_eq!(findings.latency.quantile(1.0), 2);
+}
+
+#[test]
+fn a_move_that_never_comes_is_stale() {
+    let findings = spoilt(|_, client, frame| {
+        if client == A {
+            frame.moves.clear();
+        }
+        true
+    });
+    let want = Violations { stale: 1, ..Violations::default() };
+    assert_eq!(findings.violations, only(want), "{:?}", findings.examples);
+    assert!(findings.updates.delivered < findings.updates.expected);
+}
+
+#[test]
+fn a_place_that_nobody_was_at_is_stale() {
+    let findings = spoilt(|tick, _, frame| {
+        if tick == 20 {
+            frame.moves.iter_mut().for_each(|m| m.z += 1);
+        }
+        true
+    });
+    let want = Violations { stale: 1, ..Violations::default() };
+    assert_eq!(findings.violations, only(want), "{:?}", findings.examples);
+}
+
+#[test]
+fn an_act_that_is_dropped_or_comes_twice_is_lost() {
+    let want = Violations { lost: 1, ..Violations::default() };
+    let dropped = spoilt(|_, _, frame| {
+        frame.acts.clear();
+        true
+    });
+    assert_eq!(dropped.violations, only(want), "{:?}", dropped.examples);
+    let twice = spoilt(|tick, client, frame| {
+        if tick == 28 && client == A {
+            frame.acts.push(acted(ID_B, b"wave"));
+        }
+        true
+    });
+    assert_eq!(twice.violations, only(want), "{:?}", twice.examples);
+    let invented = spoilt(|tick, client, frame| {
+        if tick == 28 && client == A {
+            frame.acts.push(acted(ID_B, b"bow"));
+        }
+        true
+    });
+    assert_eq!(invented.violations, only(want), "{:?}", invented.examples);
+}
+
+#[test]
+fn frames_that_contradict_those_before_are_lost() {
+    let unseen = EntityId(77);
+    type Spoil = fn(&mut Frame, EntityId);
+    let cases: [Spoil; 4] = [
+        |f, _| f.enters.push(entered(ID_B, at(1_029))),
+        |f, unseen| f.leaves.push(unseen),
+        |f, unseen| f.moves.push(purview::wire::Moved { id: unseen, x: 0, y: 0, z: 0 }),
+        |f, unseen| f.acts.push(acted(unseen, b"x")),
+    ];
+    for (i, case) in cases.into_iter().enumerate() {
+        let findings = spoilt(|tick, client, frame| {
+            if tick == 20 && client == A {
+                case(frame, unseen);
+            }
+            true
+        });
+        assert_eq!(findings.violations.lost, 1, "case {i}: {:?}", findings.examples);
+    }
+}
+
+#[test]
+fn a_tick_that_goes_back_is_lost() {
+    let findings = spoilt(|tick, client, frame| {
+        if tick == 40 && client == A {
+            frame.tick = Tick(38);
+        }
+        true
+    });
+    assert_eq!(findings.violations.lost, 1, "{:?}", findings.examples);
+}
+
+#[test]
+fn one_who_comes_back_at_once_has_flickered() {
+    let findings = spoilt(|tick, client, frame| {
+        let (other, x) = if client == A { (ID_B, 1_029) } else { (EntityId(1_001), 1_010) };
+        match tick {
+            20 => {
+                frame.leaves.push(other);
+                frame.moves.clear();
+            }
+            21 => {
+                frame.moves.clear();
+                frame.enters.push(entered(other, at(if client == A { x + 1 } else { x })));
+            }
+            _ => {}
+        }
+        true
+    });
+    let want = Violations { flicker_at_handoff: 2, ..Violations::default() };
+    assert_eq!(findings.violations, only(want), "{:?}", findings.examples);
+    assert_eq!(findings.calm, Calm { enters: 4, flickers: 2, player_ticks: 2 * 30 });
+}
+
+#[test]
+fn of_one_who_had_no_frame_it_is_not_known_whether_it_has_flickered() {
+    let findings = |without: u64| {
+        spoilt(|tick, client, frame| {
+            let other = if client == A { ID_B } else { EntityId(1_001) };
+            let x = if client == A { 1_019 + tick as i32 } else { 1_010 };
+            match tick {
+                24 => frame.leaves.push(other),
+                26 => frame.enters.push(entered(other, at(x))),
+                _ => {}
+            }
+            if (24..=26).contains(&tick) {
+                frame.moves.clear();
+            }
+            client != A || tick != without
+        })
+    };
+    for (without, flickers) in [(1_000, 2), (25, 0), (23, 0), (15, 2)] {
+        let findings = findings(without);
+        assert_eq!(findings.violations.flicker_at_handoff, flickers, "{without}: {findings:?}");
+    }
+}
+
+#[test]
+fn a_walk_out_of_range_and_back_is_flicker_within_2_s_and_no_violation() {
+    let circle = Visibility::Circle { enter_cm: 300, leave_cm: 500 };
+    for (away, flickers) in [(20, 2), (21, 0)] {
+        let mut server = Server::new(rules(circle, 60));
+        let mut oracle = Oracle::new(Options::default());
+        server.join(A, at(1_010));
+        server.join(B, at(1_020));
+        for step in 0..40 {
+            if step == 5 {
+                server.walk(B, at(2_000));
+            } else if step == 5 + away {
+                server.walk(B, at(1_020));
+            }
+            server.step(|_, _, _| true);
+            server.events.drain(..).for_each(|e| oracle.event(e));
+        }
+        let findings = oracle.finish();
+        assert_eq!(findings.violations, Violations::default(), "{:?}", findings.examples);
+        assert_eq!(findings.calm, Calm { enters: 4, flickers, player_ticks: 2 * 40 }, "{away}");
+    }
+}
+
+#[test]
+fn a_leave_that_is_delayed_is_extra() {
+    for (mode, far) in
+        [(Visibility::Patches, 2_400), (Visibility::Circle { enter_cm: 300, leave_cm: 500 }, 1_511)]
+    {
+        let mut server = Server::new(rules(mode, 60));
+        let mut oracle = Oracle::new(Options::default());
+        server.join(A, at(1_010));
+        server.join(B, at(1_020));
+        let mut kept: Vec<(u32, EntityId)> = Vec::new();
+        for step in 0..20 {
+            if step == 5 {
+                server.walk(B, at(far));
+            }
+            server.step(|tick, client, frame| {
+                kept.extend(frame.leaves.drain(..).map(|id| (client, id)));
+                if tick == 25 {
+                    frame.leaves.extend(kept.iter().filter(|k| k.0 == client).map(|k| k.1));
+                }
+                true
+            });
+            server.events.drain(..).for_each(|e| oracle.event(e));
+        }
+        let findings = oracle.finish();
+        let want = Violations { extra: 2, ..Violations::default() };
+        let stale = findings.violations.stale;
+        assert_eq!(findings.violations, Violations { stale, ..want }, "{:?}", findings.examples);
+    }
+}
+
+#[test]
+fn one_shown_after_it_left_is_extra() {
+    let mut server = Server::new(rules(Visibility::All, 60));
+    let mut oracle = Oracle::new(Options::default());
+    server.join(A, at(1_010));
+    server.join(B, at(1_020));
+    for step in 0..10 {
+        if step == 3 {
+            server.leave(B);
+        }
+        server.step(|_, _, frame| {
+            frame.leaves.clear();
+            true
+        });
+        server.events.drain(..).for_each(|e| oracle.event(e));
+    }
+    let findings = oracle.finish();
+    let want = Violations { extra: 1, ..Violations::default() };
+    assert_eq!(findings.violations, want, "{:?}", findings.examples);
+}
+
+#[test]
+fn a_list_above_the_cap_is_extra() {
+    let mut server = Server::new(rules(Visibility::All, 3));
+    let mut oracle = Oracle::new(Options::default());
+    (0..4).for_each(|i| server.join(i, at(1_000 + i as i32)));
+    // The clients are told a cap that is one less than the server keeps to.
+    for event in &mut server.events {
+        if let Event::Joined(_, joined) = event {
+            joined.rules.view_cap = 2;
+        }
+    }
+    for _ in 0..5 {
+        server.step(|_, _, _| true);
+        server.events.drain(..).for_each(|e| oracle.event(e));
+    }
+    assert_eq!(oracle.finish().violations, Violations { extra: 4, ..Violations::default() });
+}
+
+#[test]
+fn a_full_list_that_holds_a_worse_one_makes_a_pair_missing() {
+    // Four in a row, cap 1: 1-2 and 3-4 are right; 2-3, the nearest pair, is what is shown wrongly
+    // not to be.
+    let mut server = Server::new(rules(Visibility::All, 1));
+    let mut oracle = Oracle::new(Options::default());
+    for (client, x) in [(1, 1_000), (2, 1_100), (3, 1_110), (4, 1_210)] {
+        server.join(client, at(x));
+    }
+    for step in 0..6 {
+        server.step(|tick, client, frame| {
+            let partner = [(1, 1_002), (2, 1_001), (3, 1_004), (4, 1_003)];
+            let other = partner.iter().find(|p| p.0 == client).map_or(0, |p| p.1);
+            *frame = empty_frame(tick, Seq(0));
+            if step == 0 {
+                let x = [1_000, 1_100, 1_110, 1_210][other as usize - 1_001];
+                frame.enters.push(entered(EntityId(other), at(x)));
+            }
+            true
+        });
+        server.events.drain(..).for_each(|e| oracle.event(e));
+    }
+    let findings = oracle.finish();
+    let want = Violations { missing: 1, ..Violations::default() };
+    assert_eq!(findings.violations, want, "{:?}", findings.examples);
+}
+
+#[test]
+fn an_input_that_is_never_acknowledged_is_lost_and_a_refused_one_is_not() {
+    for (refused, want) in [(false, 1), (true, 0)] {
+        let mut server = Server::new(rules(Visibility::All, 60));
+        let mut oracle = Oracle::new(Options::default());
+        server.join(A, at(1_000));
+        server.events.push(Event::Sent { client: A, seq: Seq(1), what: Sent::Move(at(1)) });
+        for step in 0..30 {
+            server.step(|_, _, frame| {
+                if refused && step == 1 {
+                    let code = ErrorCode::OutOfBounds;
+                    frame.refused.push(InputRefused { seq: Seq(1), code });
+                }
+                true
+            });
+            server.events.drain(..).for_each(|e| oracle.event(e));
+        }
+        let findings = oracle.finish();
+        assert_eq!(findings.violations, Violations { lost: want, ..Violations::default() });
+        assert_eq!(findings.refused, u64::from(refused));
+    }
+}
+
+#[test]
+fn an_input_before_a_leave_in_silence_is_lost() {
+    let mut server = Server::new(rules(Visibility::All, 60));
+    let mut oracle = Oracle::new(Options::default());
+    server.join(A, at(1_000));
+    server.join(B, at(1_000));
+    for step in 0..60 {
+        if step == 10 {
+            server.events.push(Event::Sent { client: A, seq: Seq(1), what: Sent::Move(at(1)) });
+        }
+        if step == 50 {
+            server.leave(A);
+        }
+        server.step(|_, client, _| client != A || step < 5);
+        server.events.drain(..).for_each(|e| oracle.event(e));
+    }
+    let findings = oracle.finish();
+    assert_eq!(findings.violations.lost, 1, "{:?}", findings.examples);
+}
+
+#[test]
+fn a_client_cut_off_or_without_frames_is_lost_and_holds_nobody_up() {
+    let mut server = Server::new(rules(Visibility::All, 60));
+    let mut oracle = Oracle::new(Options::default());
+    (1..4).for_each(|i| server.join(i, at(1_000)));
+    for step in 0..150 {
+        if step == 50 {
+            server.events.push(Event::Gone(3, Ending::Lost));
+        }
+        // The server keeps 3 for its grace period: it is still shown to 1, who is told nothing new.
+        server.step(|_, client, _| client == 1 || step < 10 || (client == 3 && step < 50));
+        server.events.drain(..).for_each(|e| oracle.event(e));
+    }
+    let findings = oracle.finish();
+    assert_eq!(findings.violations, Violations { lost: 2, ..Violations::default() });
+    assert!(findings.frames_missing > 0);
+}
+
+#[test]
+fn handoffs_are_the_growth_of_epochs() {
+    let findings = spoilt(|tick, client, frame| {
+        if client == A && tick > 20 {
+            frame.epoch = Epoch(if tick > 30 { 4 } else { 2 });
+        }
+        true
+    });
+    assert_eq!(findings.handoffs, 3);
+    assert_eq!(findings.violations, Violations::default(), "{:?}", findings.examples);
+}

@@ -1,0 +1,495 @@
+//! The clients of a simulated cluster: the client library as games use it, which walks, acts, jumps, leaves and comes
+//! back, and tells the judge what it is shown.
+
+mod life;
+mod line;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use purview::actor::seldom::Seldom;
+use purview::clock;
+use purview::scene::movement::{ClientMs, ServerMs};
+use purview::scene::{Kind, Plane, Pos, SceneId, Seq};
+use purview::wire::ErrorCode;
+use purview::wire::client::Joined;
+use purview_client::Walker as Feet;
+use purview_client::{ClientError, Event, Player, Retry, View, join_at};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::rng::Rng;
+
+use super::cluster::SCENES;
+use super::journal::What;
+use super::judge::Invariant;
+use super::network::Host;
+use super::process::Ground;
+use super::will::Will;
+use life::{End, Leap, Life, floor_of};
+use line::Line;
+
+/// Between two words of a client.
+pub(super) const STEP: Duration = Duration::from_millis(200);
+
+/// How far it walks in that time, centimetres.
+const STEP_CM: i32 = 240;
+
+/// The same where moves are judged, centimetres per second.
+const SPEED_CM_S: u32 = 1_200;
+
+/// The first host of clients.
+pub const CLIENTS: Host = 1_000;
+
+/// How clients come back: within the time for which players stay.
+const RETRY: Retry = Retry {
+    first: Duration::from_millis(100),
+    most: Duration::from_secs(2),
+    attempt: Duration::from_secs(6),
+    patience: Duration::from_secs(60),
+};
+
+/// Who is to be with others jumps there from farther than this, and walks about nearer, centimetres.
+const CROWD_CM: i32 = 1_200;
+
+/// A client.
+#[derive(Clone)]
+pub struct Walker {
+    /// Its number, from 0.
+    pub number: u32,
+    /// The cluster.
+    pub ground: Ground,
+    /// The hosts of gateways.
+    pub gateways: Vec<Host>,
+    /// How large each scene is, centimetres.
+    pub size: (i32, i32),
+    /// How many scenes there are.
+    pub scenes: u32,
+    /// When it speaks; `None`: at a time of its own.
+    pub beats: Option<Beats>,
+}
+
+/// Times at which clients speak together.
+#[derive(Debug, Clone, Copy)]
+pub struct Beats {
+    first: Instant,
+    each: Duration,
+}
+
+impl Beats {
+    /// From some time of the first interval on, which is the seed's: ticks of regions fall anywhere between two.
+    pub fn new(now: Instant, seed: u64, each: Duration) -> Beats {
+        let each = each.max(Duration::from_millis(1));
+        let first = Duration::from_millis(seed % each.as_millis() as u64);
+        Beats { first: now + first, each }
+    }
+
+    /// The next one that is not before.
+    fn at_or_after(&self, at: Instant) -> Instant {
+        let since = at.saturating_duration_since(self.first).as_nanos();
+        self.first + self.each * since.div_ceil(self.each.as_nanos()) as u32
+    }
+}
+
+impl Walker {
+    /// Plays until the simulation ends.
+    pub async fn play(self, seed: u64, begins: Duration) {
+        let mut rng = Rng::new(seed);
+        sleep(begins).await;
+        loop {
+            while self.will().is_to_stand() || self.will().is_out(self.number) {
+                sleep(STEP).await;
+            }
+            let Some(mut life) = self.begin(&mut rng).await else {
+                sleep(STEP * 5).await;
+                continue;
+            };
+            let end = self.live(&mut life, &mut rng).await;
+            self.end(&life, end);
+            drop(life);
+            if !self.will().is_out(self.number) {
+                sleep(STEP.mul_f64(1.0 + 20.0 * rng.unit())).await;
+            }
+        }
+    }
+
+    fn will(&self) -> &Will {
+        &self.ground.will
+    }
+
+    fn end(&self, life: &Life, end: End) {
+        let id = life.id;
+        let (judge, journal) = (&self.ground.judge, &self.ground.journal);
+        judge.gone(id);
+        let text = match end {
+            End::Left => "it has left".to_owned(),
+            End::Broken => "it is shown what cannot be".to_owned(),
+            // It was heard, and the gateway has died before it said so.
+            End::Lost(ClientError::Refused(refused))
+                if life.leaves && refused.code == ErrorCode::Gone =>
+            {
+                "it has left".to_owned()
+            }
+            End::Lost(error) => match life.unheard().and_then(|since| life.excuse(judge, since)) {
+                Some(excuse) => excuse.to_owned(),
+                None => {
+                    let text = format!("{id} has lost its player: {error}");
+                    judge.violated(Invariant::ClientStays, vec![id], text.clone());
+                    text
+                }
+            },
+        };
+        journal.note(What::Gone(id, text));
+    }
+
+    fn place(&self, rng: &mut Rng) -> Pos {
+        let (width, depth) = self.size;
+        // Every third of them is near a border or a corner of regions.
+        let along = |size: i32, rng: &mut Rng| {
+            let free = (f64::from(size - 200) * rng.unit()) as i32 + 100;
+            let border = (f64::from(size / 12_800 - 1) * rng.unit()).round() as i32 * 12_800;
+            match rng.one_in(3) && border > 0 {
+                true => border + (600.0 * rng.unit()) as i32 - 300,
+                false => free,
+            }
+        };
+        Pos::ground(along(width, rng), along(depth, rng))
+    }
+
+    /// Where it is to go next: anywhere, or where it is to be with others.
+    fn goal(&self, rng: &mut Rng) -> Pos {
+        let Some(at) = self.will().meeting(self.number) else { return self.place(rng) };
+        let near = |at: i32, size: i32, rng: &mut Rng| {
+            let off = (f64::from(CROWD_CM) * (rng.unit() - 0.5)) as i32;
+            (at + off).clamp(100, size - 100)
+        };
+        Pos::ground(near(at.x, self.size.0, rng), near(at.z, self.size.1, rng))
+    }
+
+    /// Some scene; where there is one, that is not drawn.
+    fn scene(&self, rng: &mut Rng) -> SceneId {
+        SceneId(if self.scenes > 1 { (rng.unit() * f64::from(self.scenes)) as u16 } else { 0 })
+    }
+
+    /// Joins; `None` when nobody lets it in now.
+    async fn begin(&self, rng: &mut Rng) -> Option<Life> {
+        let line = Line::new(self.ground.clone(), self.number, rng.seed());
+        let mut urls: Vec<String> =
+            self.gateways.iter().map(|host| format!("sim://{host}")).collect();
+        let first = (rng.unit() * urls.len() as f64) as usize;
+        urls.rotate_left(first);
+        let (pos, name) = (self.place(rng), format!("walker {}", self.number));
+        let join = join_at(SCENES[usize::from(self.scene(rng).0)], pos);
+        let joined = Player::join_by(Arc::new(line), &urls, &name, join, RETRY).await;
+        let (player, joined) = joined.ok()?;
+        let id = joined.id;
+        self.ground.judge.joined(id, (floor_of(&joined), joined.pos), joined.ack);
+        self.ground.journal.note(What::Joined(id, joined.pos));
+        let feet = Feet::new(self.clock(), &joined);
+        let (view, floor, pos) = (View::of(&joined), floor_of(&joined), joined.pos);
+        let now = clock::now();
+        let (acked, heard, joined) = (joined.ack, now, now);
+        Some(Life {
+            player,
+            id,
+            view,
+            feet,
+            floor,
+            pos,
+            goal: pos,
+            acts: 0,
+            moved: Seq(0),
+            jumping: None,
+            away: false,
+            leaves: false,
+            joined,
+            broke: None,
+            acked,
+            heard,
+        })
+    }
+
+    async fn live(&self, life: &mut Life, rng: &mut Rng) -> End {
+        let own = clock::now() + STEP.mul_f64(rng.unit());
+        let first = self.beats.map_or(own, |beats| beats.at_or_after(own));
+        let mut step = Seldom::new(sleep_until(first));
+        loop {
+            life.note_heard();
+            let event = tokio::select! {
+                biased;
+                event = life.player.next() => Some(event),
+                () = &mut step => None,
+            };
+            let done = match event {
+                None => {
+                    let mut step = step.get_mut();
+                    let next = step.deadline() + STEP;
+                    step.as_mut().reset(next);
+                    let said = self.speak(life, rng).await;
+                    if said.is_ok() { self.walk_on(life).await } else { said }
+                }
+                Some(Ok(event)) => self.hear(life, event),
+                Some(Err(error)) => Err(End::Lost(error)),
+            };
+            // It may have come back to be refused before its next step.
+            if !life.away && matches!(done, Err(End::Lost(ClientError::Refused(_)))) {
+                life.broke = Some(clock::now());
+            }
+            let away = life.player.is_coming_back();
+            if std::mem::replace(&mut life.away, away) != away {
+                if away {
+                    life.broke = Some(clock::now());
+                }
+                self.ground.judge.away(life.id, away);
+            }
+            if let Err(end) = done {
+                return end;
+            }
+        }
+    }
+
+    /// Says something, or nothing.
+    async fn speak(&self, life: &mut Life, rng: &mut Rng) -> Result<(), End> {
+        if life.leaves {
+            return Ok(());
+        }
+        if self.will().is_to_stand() {
+            // A sign of life.
+            if rng.one_in(25) {
+                life.player.ping(0).await.map_err(End::Lost)?;
+            }
+            return Ok(());
+        }
+        let goes = rng.one_in(600) || self.will().is_out(self.number);
+        if goes && !life.away {
+            life.leaves = true;
+            self.ground.judge.leaves(life.id);
+            return life.player.leave().await.map_err(End::Lost);
+        }
+        let mut leap = Leap::default();
+        // They meet in the first scene.
+        let far = |at: &Pos| {
+            let dist2 = at.dist2(life.pos);
+            dist2 > u64::from(CROWD_CM.unsigned_abs()).pow(2) || life.floor.scene != SceneId(0)
+        };
+        let called = self.will().meeting(self.number).filter(|_| life.jumping.is_none());
+        let is_called = called.is_some_and(|at| far(&at));
+        let (said, word, leaps) = if is_called || (rng.one_in(150) && life.jumping.is_none()) {
+            let pos = self.goal(rng);
+            // Most are on one plane, so that they meet.
+            let plane = match is_called {
+                true => Some(Plane(0)),
+                false => rng.one_in(3).then(|| Plane(i32::from(rng.one_in(2)))),
+            };
+            let scene = if is_called { SceneId(0) } else { self.scene(rng) };
+            let scene = Some(scene).filter(|scene| *scene != life.floor.scene);
+            leap = Leap { scene, plane: plane.or(scene.map(|_| life.floor.plane)) };
+            let name = scene.map(|scene| SCENES[usize::from(scene.0)].to_owned());
+            let said = life.player.jump(name, leap.plane, pos).await;
+            if said.is_ok() {
+                life.floor = leap.from(life.floor);
+            }
+            (said.map(|seq| (seq, pos)), "jump", true)
+        } else if rng.one_in(6) {
+            let payload = (life.acts + 1).to_be_bytes().to_vec();
+            let said = life.player.act(payload, None).await;
+            life.acts += u64::from(said.is_ok());
+            (said.map(|seq| (seq, life.pos)), "act", false)
+        } else if life.feet.is_some() {
+            return self.set_out(life, rng);
+        } else {
+            let pos = self.walk(life, rng);
+            (life.player.send_move(pos).await.map(|seq| (seq, pos)), "move", false)
+        };
+        match said {
+            Ok((seq, pos)) => {
+                (life.pos, life.goal) = (pos, if leaps { pos } else { life.goal });
+                life.moved = if word == "act" { life.moved } else { seq };
+                life.jumping = if leaps { Some((seq, leap)) } else { life.jumping };
+                self.ground.journal.note(What::Said { id: life.id, seq, word, pos });
+                self.ground.judge.said(life.id, seq, (life.floor, pos), leaps);
+                Ok(())
+            }
+            // It says the rest when it is back.
+            Err(ClientError::Behind(_)) => Ok(()),
+            Err(error) => Err(End::Lost(error)),
+        }
+    }
+
+    /// The next step on its way.
+    fn walk(&self, life: &mut Life, rng: &mut Rng) -> Pos {
+        let (dx, dz) = (life.goal.x - life.pos.x, life.goal.z - life.pos.z);
+        let far = f64::from(dx).hypot(f64::from(dz));
+        if far < f64::from(STEP_CM) {
+            let goal = life.goal;
+            life.goal = self.goal(rng);
+            return goal;
+        }
+        let part = f64::from(STEP_CM) / far;
+        let step = |d: i32| (f64::from(d) * part) as i32;
+        Pos::ground(life.pos.x + step(dx), life.pos.z + step(dz))
+    }
+
+    /// Its own clock.
+    fn clock(&self) -> ClientMs {
+        ClientMs(self.ground.began.elapsed().as_millis() as u64)
+    }
+
+    /// Walks towards its goal, or on to the next one.
+    fn set_out(&self, life: &mut Life, rng: &mut Rng) -> Result<(), End> {
+        let now = self.clock();
+        let Some(feet) = &mut life.feet else { return Ok(()) };
+        if feet.position(now).dist2(life.goal) < u64::from(STEP_CM.unsigned_abs()).pow(2) {
+            life.goal = self.goal(rng);
+        }
+        feet.walk_to(now, life.goal, SPEED_CM_S);
+        Ok(())
+    }
+
+    /// Says what is to be said of how it walks, and what it sees meanwhile, where moves are judged.
+    async fn walk_on(&self, life: &mut Life) -> Result<(), End> {
+        let (id, now, judge) = (life.id, self.clock(), &self.ground.judge);
+        let Some(feet) = &mut life.feet else { return Ok(()) };
+        if self.will().is_to_stand() {
+            feet.stop();
+        }
+        // Who has said that it leaves says nothing more, also when that was lost.
+        while let Some(word) = feet.poll(now, life.player.next_seq()).filter(|_| !life.leaves) {
+            let seq = life.player.send_walk(&word).await.map_err(End::Lost)?;
+            let pos = feet.position(now);
+            self.ground.journal.note(What::Said { id, seq, word: "walk", pos });
+            judge.said(id, seq, (life.floor, pos), false);
+        }
+        if life.jumping.is_none() {
+            life.pos = feet.position(now);
+            judge.placed(id, (life.floor, life.pos));
+        }
+        let at = life.view.tick().map_or(ServerMs(0), |tick| life.view.time_of(tick));
+        let players = life.view.iter().filter(|(_, seen)| seen.kind == Kind::PLAYER);
+        judge.sees(id, players.map(|(other, seen)| (other, seen.position(at))));
+        Ok(())
+    }
+
+    fn hear(&self, life: &mut Life, event: Event) -> Result<(), End> {
+        let (id, judge, journal) = (life.id, &self.ground.judge, &self.ground.journal);
+        match event {
+            Event::Frame(frame) => {
+                if let Err(error) = life.view.apply(&frame) {
+                    judge.violated(Invariant::ViewSound, vec![id], format!("{id}: {error}"));
+                    return Err(End::Broken);
+                }
+                if let Some(feet) = &mut life.feet {
+                    feet.frame(self.clock(), &frame);
+                }
+                // The judge looks at whom players see of each other.
+                let seen = |id| life.view.get(id).filter(|seen| seen.kind == Kind::PLAYER);
+                let at = |id| Some((id, seen(id)?.position(ServerMs(0))));
+                let enters = frame.enters.iter().map(|entered| entered.id);
+                let moves = frame.moves.iter().map(|moved| moved.id);
+                let courses = frame.courses.iter().map(|coursed| coursed.id);
+                judge.shown(id, &frame, enters.chain(moves).chain(courses).filter_map(at));
+                if !frame.enters.is_empty() || !frame.leaves.is_empty() || frame.resync {
+                    journal.note(What::Shown {
+                        id,
+                        tick: frame.tick,
+                        epoch: frame.epoch,
+                        ack: frame.ack,
+                        resync: frame.resync,
+                        enters: frame.enters.iter().map(|entered| entered.id).collect(),
+                        leaves: frame.leaves,
+                    });
+                }
+                Ok(())
+            }
+            Event::Resumed(joined) => self.back(life, &joined),
+            Event::Left(_) => Err(End::Left),
+            Event::Closed { .. } if life.leaves => Err(End::Left),
+            Event::Closed { code, detail } => Err(End::Lost(ClientError::Closed { code, detail })),
+            Event::Joined(joined) => {
+                life.jumping = None;
+                self.lands(life, &joined);
+                Ok(())
+            }
+            Event::Pong(_) => Ok(()),
+            Event::Refused(refused) => {
+                let text = format!("{id} is refused {:?}: {}", refused.code, refused.detail);
+                judge.violated(Invariant::InputOrder, vec![id], text);
+                Err(End::Broken)
+            }
+        }
+    }
+
+    /// It stands where the server says, where moves are judged.
+    fn lands(&self, life: &mut Life, joined: &Joined) {
+        if let Some(feet) = &mut life.feet {
+            feet.joined(self.clock(), joined);
+        }
+    }
+
+    fn back(&self, life: &mut Life, joined: &Joined) -> Result<(), End> {
+        let (id, judge) = (life.id, &self.ground.judge);
+        self.ground.journal.note(What::Back(id));
+        self.lands(life, joined);
+        if joined.id != id {
+            let text = format!("{id} has come back as {}", joined.id);
+            judge.violated(Invariant::ClientStays, vec![id, joined.id], text);
+            return Err(End::Broken);
+        }
+        if joined.ack < life.view.ack() {
+            let (now, before) = (joined.ack, life.view.ack());
+            let text = format!("{id} is back with {now} applied; {before} was acknowledged");
+            judge.violated(Invariant::AckHolds, vec![id], text);
+        }
+        life.jumping = life.jumping.filter(|(jump, _)| *jump > joined.ack);
+        // Its region died while no session knew where it was: it stands where the checkpoint has it, or where what it has
+        // said since takes it from there.
+        let since = life.unheard().unwrap_or(life.heard);
+        let reborn = judge.is_reborn(id, since.elapsed());
+        // A jump that is said again may go to a plane or a scene, or stay on what it has.
+        let here = floor_of(joined);
+        let floor = life.jumping.map_or(here, |(_, leap)| leap.from(here));
+        if life.floor != floor && !reborn {
+            let text = format!("{id} is back on {here:?}, not on {:?}", life.floor);
+            judge.violated(Invariant::AckHolds, vec![id], text);
+        }
+        if reborn {
+            life.floor = floor;
+            life.pos = if life.moved <= joined.ack { joined.pos } else { life.pos };
+            judge.placed(id, (life.floor, life.pos));
+        }
+        Ok(())
+    }
+}
+
+/// Reads what clients' steps are a multiple of, milliseconds.
+///
+/// # Errors
+/// What would be right.
+pub fn beat_of(ms: u64) -> Result<Duration, String> {
+    let fits = ms > 0 && (STEP.as_millis() as u64).is_multiple_of(ms);
+    fits.then_some(Duration::from_millis(ms)).ok_or_else(beat_rule)
+}
+
+/// What a beat may be.
+pub fn beat_rule() -> String {
+    let step = STEP.as_millis();
+    format!("a part of the {step} ms after which clients speak again, such as 50")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_begins_between_two_beats_speaks_at_the_second() {
+        const BEAT: Duration = Duration::from_millis(50);
+        let now = clock::now();
+        let ms = Duration::from_millis;
+        for (seed, at, speaks) in
+            [(0, 0, 0), (0, 1, 50), (7, 0, 7), (7, 7, 7), (7, 8, 57), (57, 108, 157)]
+        {
+            let beats = Beats::new(now, seed, BEAT);
+            assert_eq!(beats.at_or_after(now + ms(at)), now + ms(speaks), "{seed} {at}");
+        }
+        assert_eq!(STEP.as_millis() % BEAT.as_millis(), 0, "it stays on the beat");
+    }
+}

@@ -1,0 +1,52 @@
+//! How a simulated client reaches gateways.
+
+use std::sync::{Mutex, PoisonError};
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, SinkExt, StreamExt};
+use purview_client::{Messages, Network};
+
+use crate::rng::Rng;
+
+use super::CLIENTS;
+use crate::sim::network::{Host, Receiver, Sender, Unheard};
+use crate::sim::process::Ground;
+
+/// A client's way to gateways.
+pub(super) struct Line {
+    ground: Ground,
+    number: u32,
+    rng: Mutex<Rng>,
+}
+
+impl Line {
+    /// The way of the client of this number.
+    pub(super) fn new(ground: Ground, number: u32, seed: u64) -> Line {
+        Line { ground, number, rng: Mutex::new(Rng::new(seed)) }
+    }
+}
+
+impl Network for Line {
+    fn open(&self, url: &str) -> BoxFuture<'static, std::io::Result<Messages>> {
+        let (ground, number) = (self.ground.clone(), self.number);
+        let host = url.strip_prefix("sim://").and_then(|host| host.parse::<Host>().ok());
+        async move {
+            let refused = || std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+            let host = host.ok_or_else(refused)?;
+            let (sender, receiver) =
+                ground.net.visit(CLIENTS + number, host).await.ok_or_else(refused)?;
+            Ok(messages(sender, receiver, ground, number))
+        }
+        .boxed()
+    }
+
+    fn random(&self) -> u32 {
+        (self.rng.lock().unwrap_or_else(PoisonError::into_inner).unit() * 1e6) as u32
+    }
+}
+
+fn messages(sender: Sender, receiver: Receiver, ground: Ground, number: u32) -> Messages {
+    let out = sender.sink_map_err(|Unheard| std::io::ErrorKind::BrokenPipe.into());
+    let come = receiver.inspect(move |message| ground.journal.heard(number, message));
+    Messages { out: Box::pin(out), come: come.boxed() }
+}

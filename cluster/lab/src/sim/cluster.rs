@@ -1,0 +1,390 @@
+//! The processes of a simulated cluster, and who looks after them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use purview::scene::{Epoch, RegionId, Scene};
+use tokio::task::spawn_local;
+use tokio::time::{Instant, sleep};
+
+use crate::rng::Rng;
+use purview_server::config::Config;
+use purview_server::node::Roles;
+use purview_server::node::down::RegionOrder;
+use purview_server::node::layout_change::MapOrder;
+use purview_server::peer::LANE_BYTES;
+use purview_server::storage::RegionKey;
+use purview_server::storage::leases::embedded::Embedded;
+
+use super::Options;
+use super::faults::Fault;
+use super::journal::{Journal, What};
+use super::judge::{Invariant, Judge, Scope};
+use super::network::{Delays, Host, Net};
+use super::process::{Ground, Process, Reach};
+use super::store::Memory;
+
+/// The first host of gateways.
+const GATEWAYS: Host = 100;
+
+/// Near ones must be shown at less than this, and those beyond the other must not, centimetres.
+const NEAR_FAR_CM: (i32, i32) = (3_900, 4_500);
+
+/// The names of scenes, in the order of their numbers.
+pub(super) const SCENES: [&str; 2] = ["field", "moor"];
+
+/// How far apart processes' clocks may be at rest: what an answer over a quiet network may be wrong by.
+const CLOCKS_APART: Duration = Duration::from_millis(20);
+
+/// How many regions a scene has, by its sides.
+const REGIONS: (i32, i32) = (3, 2);
+
+/// Side of a region, centimetres.
+pub(super) const REGION_CM: i32 = 12_800;
+
+/// The scenes and the limits of all processes. Unless moves are judged where somebody is is what its last input said.
+fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErrors> {
+    let (plane_groups, fauna) = (options.plane_groups, if options.fauna { "on" } else { "off" });
+    let (width, depth) = (REGIONS.0 * REGION_CM / 100, REGIONS.1 * REGION_CM / 100);
+    let mut text = format!(
+        "[server]\nfauna = \"{fauna}\"\n[gateway]\ntcp = \"off\"\nlinger = \"30s\"\nrate_limit = 200\nburst = 400\n\
+         [console]\nlisten = \"off\"\n[cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n"
+    );
+    let moves = if options.judged { "judged" } else { "trusted" };
+    let cap = options.view_cap.map(|cap| format!("view_cap = {cap}\n")).unwrap_or_default();
+    for name in SCENES.iter().take(options.scenes as usize) {
+        text += &format!(
+            "[[scene]]\nname = {name:?}\nwidth = \"{width}m\"\ndepth = \"{depth}m\"\nland = \"64m\"\n\
+         region = [2, 2]\npatch = \"16m\"\nvisibility = \"circle\"\nenter = \"40m\"\n\
+         leave = \"44m\"\nmoves = \"{moves}\"\ntop_speed = \"20m/s\"\n\
+         rates = {{ near = \"100ms\", middle = \"100ms\", far = \"100ms\" }}\n\
+         plane_groups = {plane_groups}\n{cap}"
+        );
+    }
+    Config::parse(&text)
+}
+
+/// A cluster.
+pub struct Cluster {
+    ground: Ground,
+    options: Options,
+    rng: RefCell<Rng>,
+    processes: RefCell<BTreeMap<Host, Rc<Process>>>,
+    lives: Cell<u64>,
+}
+
+impl Cluster {
+    /// Starts all processes.
+    ///
+    /// # Errors
+    /// The scene's configuration, which is this module's own.
+    pub fn start(options: &Options) -> Result<Cluster, purview_server::config::ConfigErrors> {
+        let mut rng = Rng::new(options.seed);
+        let journal = Journal::new(options.trace, options.until);
+        let config = config(options)?;
+        let (near_cm, far_cm) = NEAR_FAR_CM;
+        let spec = config.scenes.first().map(|scene| scene.spec.clone()).unwrap_or_default();
+        let (cap, margin_cm) = (spec.view_cap, spec.view_margin_cm);
+        let crowded = (options.players as usize) > cap;
+        let judged = options.judged;
+        let scope = Scope { near_cm, far_cm, cap, margin_cm, crowded, judged };
+        let judge = Arc::new(Judge::new(journal.clone(), scope));
+        let net = Net::new(rng.seed(), Delays::QUIET);
+        spawn_local(net.clone().carry());
+        let ground = Ground {
+            config,
+            net,
+            store: Arc::new(Embedded::new(Epoch(0))),
+            memory: Memory::new(rng.seed()),
+            journal,
+            judge,
+            will: Arc::default(),
+            began: Instant::now(),
+        };
+        let (options, processes, lives) = (options.clone(), RefCell::default(), Cell::new(0));
+        let cluster = Cluster { ground, options, rng: RefCell::new(rng), processes, lives };
+        cluster.all().into_iter().for_each(|host| cluster.begin(host));
+        Ok(cluster)
+    }
+
+    /// What its processes share.
+    pub fn ground(&self) -> &Ground {
+        &self.ground
+    }
+
+    /// The hosts of its nodes.
+    pub fn nodes(&self) -> Vec<Host> {
+        node_hosts(&self.options)
+    }
+
+    /// The hosts of its gateways; where there are none besides the nodes, each node is one, too.
+    pub fn gateways(&self) -> Vec<Host> {
+        gateway_hosts(&self.options)
+    }
+
+    /// The hosts of all its processes.
+    pub fn all(&self) -> Vec<Host> {
+        let gateways = self.gateways().into_iter().filter(|host| *host >= GATEWAYS);
+        self.nodes().into_iter().chain(gateways).collect()
+    }
+
+    /// The scenes as the first process knows them that is up.
+    fn scenes(&self) -> Vec<Arc<Scene>> {
+        self.first_up().map(|reach| reach.orders.scenes()).unwrap_or_default()
+    }
+
+    /// The regions that the scenes are cut into now.
+    pub fn regions(&self) -> Vec<RegionId> {
+        let scenes = self.scenes();
+        let of =
+            |scene: &Arc<Scene>| -> Vec<_> { scene.map.regions.iter().map(|r| r.id).collect() };
+        scenes.iter().flat_map(of).collect()
+    }
+
+    /// Whether all regions are where they were ordered to be, as far as the first process knows that is up.
+    fn orders_are_done(&self) -> Result<(), String> {
+        let outstanding = self.first_up().map(|reach| reach.orders.outstanding());
+        match outstanding.unwrap_or_default().as_slice() {
+            [] => Ok(()),
+            regions => Err(format!("regions {regions:?} are not where they were ordered to be")),
+        }
+    }
+
+    /// Whether all processes that are up have about the same time.
+    fn clocks_agree(&self) -> Result<(), String> {
+        let time = |host| Some((host, self.reach(host)?.clock.now()));
+        let times: Vec<(Host, Duration)> = self.hosts().into_iter().filter_map(time).collect();
+        let all = || times.iter().map(|(_, time)| *time);
+        let apart = all().max().unwrap_or_default().saturating_sub(all().min().unwrap_or_default());
+        match apart <= CLOCKS_APART {
+            true => Ok(()),
+            false => Err(format!("clocks are {apart:?} apart: {times:?}")),
+        }
+    }
+
+    fn first_up(&self) -> Option<Reach> {
+        let processes = self.processes.borrow();
+        let up = processes.values().filter(|process| !process.is_over());
+        up.filter_map(|process| process.reach.borrow().clone()).next()
+    }
+
+    /// How large each scene is, centimetres.
+    pub fn size(&self) -> (i32, i32) {
+        (REGIONS.0 * REGION_CM, REGIONS.1 * REGION_CM)
+    }
+
+    /// How many clients there are.
+    pub fn players(&self) -> u32 {
+        self.options.players
+    }
+
+    /// The process of a host.
+    ///
+    /// # Panics
+    /// There is no such host.
+    pub fn process(&self, host: Host) -> Rc<Process> {
+        self.processes.borrow()[&host].clone()
+    }
+
+    fn hosts(&self) -> Vec<Host> {
+        self.processes.borrow().keys().copied().collect()
+    }
+
+    fn begin(&self, host: Host) {
+        self.lives.set(self.lives.get() + 1);
+        let regions = host < GATEWAYS;
+        let roles = Roles { regions, gateway: !regions || self.options.gateways == 0 };
+        let skewed = self.options.faults.0.contains(&Fault::Skew);
+        let mut rng = self.rng.borrow_mut();
+        let ahead = Duration::from_millis((rng.unit() * 60.0) as u64) * u32::from(skewed);
+        let seed = (rng.seed(), ahead);
+        let process = Process::start(&self.ground, host, self.lives.get(), roles, seed);
+        self.processes.borrow_mut().insert(host, Rc::new(process));
+    }
+
+    /// A process that has ended begins again.
+    pub fn begin_again(&self, host: Host) {
+        if self.process(host).is_over() {
+            self.begin(host);
+        }
+    }
+
+    /// Whatever has ended begins again.
+    pub fn revive(&self) {
+        for host in self.hosts() {
+            self.begin_again(host);
+        }
+    }
+
+    /// Everything that was done is undone, and what has ended begins again.
+    pub fn heal(&self) {
+        self.ground.net.mend();
+        self.ground.net.set_delays(Delays::QUIET);
+        self.ground.memory.set_faults(Default::default());
+        for host in self.hosts() {
+            let process = self.process(host);
+            process.go_on();
+            process.way.mend();
+            process.way.lose_answers(0);
+        }
+        self.revive();
+    }
+
+    fn reach(&self, host: Host) -> Option<Reach> {
+        self.processes.borrow().get(&host)?.reach.borrow().clone()
+    }
+
+    /// Whether every process knows where every region is.
+    pub fn is_whole(&self) -> bool {
+        let whole = |reach: Option<Reach>| reach.is_some_and(|r| r.status.borrow().is_whole());
+        self.hosts().into_iter().all(|host| whole(self.reach(host)))
+    }
+
+    /// Who does not know where every region is.
+    fn who_is_not_whole(&self) -> String {
+        let status = |host| Some((host, self.reach(host)?.status.borrow().clone()));
+        let all = self.hosts().into_iter().filter_map(status);
+        let not: Vec<_> = all.filter(|(_, status)| !status.is_whole()).collect();
+        format!("not every region is known to everybody: {not:?}")
+    }
+
+    /// Gives an order by the first process that is up. A store that does not answer is no fault of the cluster's.
+    async fn order<F: Future<Output = Result<(), purview_server::node::leader::OrderError>>>(
+        &self,
+        order: impl Fn(purview_server::node::leader::Orders) -> F,
+    ) {
+        let Some(reach) = self.first_up() else { return };
+        if let Err(error) = order(reach.orders).await {
+            self.ground.journal.note(What::Fault(format!("an order is not given: {error}")));
+        }
+    }
+
+    /// The regions that a node has, and under which epochs, as far as the first process knows that is up.
+    pub fn owned_by(&self, node: Host) -> Vec<(RegionKey, Epoch)> {
+        let name = format!("host-{node}");
+        self.first_up().map(|reach| reach.orders.owned_by(&name)).unwrap_or_default()
+    }
+
+    /// A region is to move to a node.
+    pub async fn order_move(&self, region: RegionId, to: Host) {
+        self.ground.journal.note(What::Fault(format!("region {region} is to move to {to}")));
+        let name = format!("host-{to}");
+        self.order(|orders| {
+            let name = name.clone();
+            async move { orders.move_region(region, &name).await }
+        })
+        .await;
+    }
+
+    /// The region map is to change, if it can be so.
+    pub async fn order_map(&self, rng: &mut Rng) {
+        let (Some(reach), mut scenes) = (self.first_up(), self.scenes()) else { return };
+        // A single one is not drawn.
+        let one = if scenes.len() > 1 { rng.unit() * scenes.len() as f64 } else { 0.0 };
+        if scenes.is_empty() {
+            return;
+        }
+        let scene = scenes.swap_remove(one as usize);
+        let mut some = || {
+            let all = &scene.map.regions;
+            all[(rng.unit() * all.len() as f64) as usize % all.len()].id.0
+        };
+        let order = match (some(), some(), some() % 3) {
+            (region, _, 0) => MapOrder::Split { region },
+            (region, gone, 1) => MapOrder::Merge { region, gone },
+            (columns, rows, _) => MapOrder::Scale {
+                scene: scene.spec.name.clone(),
+                columns: 1 + columns as i32 % REGIONS.0,
+                rows: 1 + rows as i32 % REGIONS.1,
+            },
+        };
+        self.ground.journal.note(What::Fault(format!("{order:?}")));
+        if let Err(error) = reach.orders.change_map(&order).await {
+            self.ground.journal.note(What::Fault(format!("the map does not change: {error}")));
+        }
+    }
+
+    /// Regions whose checkpoints could not be read are read again, as an operator orders who has mended the store.
+    pub async fn restore_what_is_down(&self) {
+        let down = self.first_up().map(|reach| reach.orders.down()).unwrap_or_default();
+        for region in down {
+            self.ground.journal.note(What::Fault(format!("region {region} is to be restored")));
+            self.order(|orders| async move { orders.decide(region, RegionOrder::Restore).await })
+                .await;
+        }
+    }
+
+    /// A node is to give up everything.
+    pub async fn order_drain(&self, node: Host) {
+        self.ground.journal.note(What::Fault(format!("host {node} is to be drained")));
+        let name = format!("host-{node}");
+        self.order(|orders| {
+            let name = name.clone();
+            async move { orders.drain(&name).await }
+        })
+        .await;
+    }
+
+    /// Whether what waits for peers is within its bound.
+    pub fn look_at_bounds(&self) {
+        let processes = self.processes.borrow();
+        for (host, process) in processes.iter().filter(|(_, process)| !process.is_over()) {
+            let Some(reach) = process.reach.borrow().clone() else { continue };
+            reach.links.each_lane(|peer, kind, _, _, bytes| {
+                if let Err(text) = bounded(bytes) {
+                    let text = format!("{text} from host {host} to process {peer} ({kind:?})");
+                    self.ground.judge.violated(Invariant::Bounded, Vec::new(), text);
+                }
+            });
+        }
+    }
+
+    /// Waits until everything is as it should be, at most so long; what is not.
+    pub async fn settles(
+        &self,
+        most: Duration,
+    ) -> Result<(), (Vec<purview::scene::EntityId>, String)> {
+        let begin = Instant::now();
+        loop {
+            sleep(Duration::from_millis(250)).await;
+            self.restore_what_is_down().await;
+            let wrong = match self.is_whole() {
+                true => self
+                    .ground
+                    .judge
+                    .unsettled(&self.regions())
+                    .or_else(|| self.orders_are_done().err().map(|text| (Vec::new(), text)))
+                    .or_else(|| self.clocks_agree().err().map(|text| (Vec::new(), text))),
+                false => Some((Vec::new(), self.who_is_not_whole())),
+            };
+            match wrong {
+                None => return Ok(()),
+                Some(_) if self.ground.judge.violation().is_some() => return Ok(()),
+                Some(wrong) if begin.elapsed() > most => return Err(wrong),
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+/// The hosts of a cluster's nodes.
+pub(super) fn node_hosts(options: &Options) -> Vec<Host> {
+    (1..=options.nodes).collect()
+}
+
+/// The hosts of a cluster's gateways: its nodes, if it has no others.
+pub(super) fn gateway_hosts(options: &Options) -> Vec<Host> {
+    match options.gateways {
+        0 => node_hosts(options),
+        some => (0..some).map(|i| GATEWAYS + i).collect(),
+    }
+}
+
+/// What a lane may hold: its bound, and one message of any length.
+fn bounded(bytes: usize) -> Result<(), String> {
+    let most = LANE_BYTES + (64 << 20);
+    if bytes <= most { Ok(()) } else { Err(format!("{bytes} bytes wait")) }
+}

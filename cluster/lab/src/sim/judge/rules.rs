@@ -1,0 +1,186 @@
+//! What must hold, each rule by itself: pure, of what was seen before and what is seen now.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use purview::scene::inspect::ActingPlayer;
+use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId, Tick};
+
+use super::{Acting, Authority};
+use crate::sim::network::Host;
+
+/// Which process speaks for a region: a newer epoch than that of whoever spoke before, or the same process.
+pub fn one_authority(
+    before: Option<&Authority>,
+    epoch: Epoch,
+    process: (Host, u64),
+) -> Result<(), String> {
+    let Some(before) = before else { return Ok(()) };
+    match epoch.cmp(&before.epoch) {
+        Ordering::Greater => Ok(()),
+        Ordering::Equal if process == before.process => Ok(()),
+        _ => Err(format!(
+            "{process:?} acts under epoch {epoch}; {:?} has acted under {} in tick {}",
+            before.process, before.epoch, before.tick
+        )),
+    }
+}
+
+/// Who acts for an entity: what goes before by its epoch, then by the region's, or the same one.
+pub fn one_real(before: &Acting, now: &Acting) -> Result<(), String> {
+    let same_region = now.region == before.region;
+    let goes_on = match now.region_epoch.cmp(&before.region_epoch) {
+        Ordering::Greater => same_region,
+        Ordering::Equal => same_region && now.process == before.process,
+        Ordering::Less => false,
+    };
+    let epoch = now.player.epoch.cmp(&before.player.epoch);
+    if epoch == Ordering::Greater || (epoch == Ordering::Equal && goes_on) {
+        return Ok(());
+    }
+    let place = |a: &Acting| {
+        format!(
+            "in region {} of {:?} under {} (region's {}), tick {}",
+            a.region, a.process, a.player.epoch, a.region_epoch, a.tick
+        )
+    };
+    Err(format!("{} acts {}, and acted {}", now.player.id, place(now), place(before)))
+}
+
+/// Inputs are applied in order within a life.
+pub fn input_order(before: &ActingPlayer, now: &ActingPlayer) -> Result<(), String> {
+    let born_anew = before.epoch.is_of_a_life_before(now.epoch);
+    if born_anew || now.last_applied >= before.last_applied {
+        return Ok(());
+    }
+    let (id, back) = (now.id, now.last_applied);
+    Err(format!("{id} has applied input {back} after {}", before.last_applied))
+}
+
+/// How old what a region knows of a neighbour's ghosts is, and may be, ticks, in words.
+pub fn old_ghosts(
+    (region, tick): (RegionId, Tick),
+    (neighbour, age): (RegionId, u64),
+    bound: u64,
+) -> String {
+    format!(
+        "ghosts of region {neighbour} are {age} ticks old in region {region}, tick {tick}, not {bound} at most"
+    )
+}
+
+/// How much of a time from `since` to `until` lies within one of these.
+pub fn overlap(times: &[(Duration, Duration)], (since, until): (Duration, Duration)) -> Duration {
+    let part =
+        |(from, to): &(Duration, Duration)| (*to).min(until).saturating_sub((*from).max(since));
+    times.iter().map(part).sum()
+}
+
+/// A player's acts are shown in the order in which it did them.
+pub fn act_order(before: Option<u64>, now: u64) -> Result<(), String> {
+    match before {
+        Some(before) if now <= before => Err(format!("act {now} is shown after act {before}")),
+        _ => Ok(()),
+    }
+}
+
+/// A plane of a scene: whoever is on another one is not seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Floor {
+    /// The scene.
+    pub scene: SceneId,
+    /// Its plane.
+    pub plane: Plane,
+}
+
+/// Where somebody is.
+pub type Place = (Floor, Pos);
+
+/// Who is to be shown to whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scope {
+    /// Who is nearer must be shown, centimetres.
+    pub near_cm: i32,
+    /// Who is farther must not, centimetres.
+    pub far_cm: i32,
+    /// Most players in a view.
+    pub cap: usize,
+    /// By how much one must be nearer to take another's place, centimetres.
+    pub margin_cm: i32,
+    /// There may be more near than the cap allows: then the best pairs are shown, and not all of them.
+    pub crowded: bool,
+    /// Moves are judged: where somebody is follows from what it said last, and from the time.
+    pub judged: bool,
+}
+
+fn within(cm: i32) -> u64 {
+    u64::from(cm.unsigned_abs()).pow(2)
+}
+
+/// Who is shown to a client is shown where it is, and is near: beyond `far_cm` certainly not. Everybody within
+/// `near_cm` is shown, where there is room for all.
+pub fn shown_are_near(
+    me: (EntityId, Place),
+    shown: &BTreeMap<EntityId, Pos>,
+    all: &BTreeMap<EntityId, Place>,
+    scope: &Scope,
+) -> Result<(), (EntityId, String)> {
+    for (id, place) in all.iter().filter(|(id, _)| **id != me.0) {
+        let (near, far) = (within(scope.near_cm), within(scope.far_cm));
+        let dist2 = me.1.1.dist2(place.1);
+        let apart = me.1.0 != place.0;
+        let wrong = match shown.get(id) {
+            None if !apart && dist2 <= near && !scope.crowded => "is not shown one who is near",
+            Some(_) if apart => "is shown one who is on another plane or in another scene",
+            Some(seen) if *seen != place.1 => "is shown in a wrong place one",
+            Some(_) if dist2 > far => "is shown one who is far",
+            _ => continue,
+        };
+        let (who, seen) = (me.0, shown.get(id));
+        return Err((*id, format!("{who} {wrong}: {id} at {place:?}, shown at {seen:?}")));
+    }
+    match shown.keys().find(|id| !all.contains_key(id)) {
+        Some(id) => Err((*id, format!("{} is shown {id}, who does not live", me.0))),
+        None => Ok(()),
+    }
+}
+
+/// Views at rest: whoever is shown another is shown to that one, and there are no two who would rather see each other
+/// than whom they see, so that the views are stable (`docs/views.md`).
+pub fn views_are_stable(
+    shown: &BTreeMap<EntityId, BTreeMap<EntityId, Pos>>,
+    all: &BTreeMap<EntityId, Place>,
+    scope: &Scope,
+) -> Result<(), (EntityId, EntityId, String)> {
+    let sees = |a: &EntityId, b: &EntityId| shown.get(a).is_some_and(|view| view.contains_key(b));
+    let dist = |a: &Place, b: &Place| (a.1.dist2(b.1) as f64).sqrt() as i64;
+    let would = |a: &EntityId, at: &Place, key: (i64, EntityId, EntityId)| {
+        let Some(view) = shown.get(a) else { return false };
+        let worse = |(other, pos): (&EntityId, &Pos)| {
+            let held = dist(at, &(at.0, *pos)) - i64::from(scope.margin_cm);
+            (held, *a.min(other), *a.max(other)) > key
+        };
+        view.len() < scope.cap || view.iter().any(worse)
+    };
+    for (a, at) in all {
+        for (b, other) in all.range(a..).skip(1) {
+            match (sees(a, b), sees(b, a)) {
+                (true, true) => continue,
+                (true, false) => {
+                    return Err((*a, *b, format!("{a} is shown {b}, who is not shown {a}")));
+                }
+                (false, true) => {
+                    return Err((*b, *a, format!("{b} is shown {a}, who is not shown {b}")));
+                }
+                (false, false) => {}
+            }
+            let near = at.0 == other.0 && at.1.dist2(other.1) <= within(scope.near_cm);
+            let key = (dist(at, other), *a, *b);
+            if near && would(a, at, key) && would(b, other, key) {
+                let text = format!("{a} and {b}, {} cm apart, would rather see each other", key.0);
+                return Err((*a, *b, text));
+            }
+        }
+    }
+    Ok(())
+}

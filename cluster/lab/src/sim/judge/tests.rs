@@ -1,0 +1,349 @@
+//! Each invariant is noticed when it is broken, and lets be what is legal.
+
+use purview::scene::{Plane, Pos, SessionId};
+use purview::wire::Frame;
+use purview::wire::frame::Acted;
+
+use crate::sim::judge::*;
+
+fn player(id: u64, epoch: u64, applied: u32) -> ActingPlayer {
+    ActingPlayer {
+        id: EntityId(id),
+        epoch: Epoch(epoch),
+        plane: Plane(0),
+        pos: Pos::ground(0, 0),
+        last_applied: Seq(applied),
+        session: Some(SessionId(1)),
+    }
+}
+
+fn acting(epoch: u64, region: u32, region_epoch: u64, host: Host) -> Acting {
+    Acting {
+        player: player(1, epoch, 0),
+        scene: SceneId(0),
+        region: RegionId(region),
+        region_epoch: Epoch(region_epoch),
+        process: (host, u64::from(host)),
+        tick: Tick(1),
+        at: Duration::ZERO,
+    }
+}
+
+fn frame(tick: u64) -> Frame {
+    Frame {
+        tick: Tick(tick),
+        ack: Seq(0),
+        epoch: Epoch(1),
+        resync: false,
+        enters: Vec::new(),
+        leaves: Vec::new(),
+        moves: Vec::new(),
+        courses: Vec::new(),
+        acts: Vec::new(),
+        refused: Vec::new(),
+        own: None,
+    }
+}
+
+const SCOPE: Scope =
+    Scope { near_cm: 4_000, far_cm: 4_400, cap: 60, margin_cm: 200, crowded: false, judged: false };
+
+fn ground(x: i32) -> Place {
+    (Floor::default(), Pos::ground(x, 0))
+}
+
+/// A judge of a scene in which two players act near each other and stand.
+fn judge() -> Judge {
+    let judge = Judge::new(Journal::new(false, None), SCOPE);
+    for id in [1, 2] {
+        judge.joined(EntityId(id), ground(0), Seq(0));
+        let now = Acting { player: player(id, 1, 0), ..acting(1, 0, 5, 1) };
+        judge.entity_acted(now);
+        judge.inner().regions.insert(
+            RegionId(0),
+            Authority { epoch: Epoch(5), process: (1, 1), tick: Tick(1), at: Duration::ZERO },
+        );
+    }
+    for (id, other) in [(1, 2), (2, 1)] {
+        judge.shown(EntityId(id), &frame(1), [(EntityId(other), Pos::ground(0, 0))]);
+    }
+    judge
+}
+
+fn found(judge: &Judge) -> Option<Invariant> {
+    judge.violation().map(|violation| violation.invariant)
+}
+
+#[test]
+fn a_second_real_is_noticed_and_a_handoff_or_a_move_is_none() {
+    let before = acting(7, 0, 5, 1);
+    assert_eq!(one_real(&before, &acting(7, 0, 5, 1)), Ok(()));
+    assert_eq!(one_real(&before, &acting(8, 1, 3, 2)), Ok(()), "a handoff");
+    assert_eq!(one_real(&before, &acting(7, 0, 6, 2)), Ok(()), "its region has moved");
+    let second = [acting(7, 1, 9, 1), acting(7, 0, 5, 2), acting(6, 1, 9, 2), acting(7, 0, 4, 1)];
+    for second in second {
+        assert!(one_real(&before, &second).is_err(), "{second:?}");
+    }
+    let judge = judge();
+    judge.entity_acted(acting(1, 3, 9, 2));
+    assert_eq!(found(&judge), Some(Invariant::OneReal));
+}
+
+#[test]
+fn a_second_authority_and_an_older_one_are_noticed() {
+    let before = Authority { epoch: Epoch(5), process: (1, 1), tick: Tick(9), at: Duration::ZERO };
+    let next = |epoch, process| one_authority(Some(&before), Epoch(epoch), process);
+    assert_eq!(one_authority(None, Epoch(5), (1, 1)), Ok(()));
+    assert_eq!([next(5, (1, 1)), next(6, (2, 1))], [Ok(()), Ok(())]);
+    assert!(next(5, (2, 1)).is_err());
+    assert!(next(5, (1, 2)).is_err(), "the host's next life");
+    assert!(next(4, (1, 1)).is_err());
+}
+
+#[test]
+fn inputs_go_back_only_with_a_death() {
+    let before = player(1, 7, 10);
+    assert_eq!(input_order(&before, &player(1, 7, 10)), Ok(()));
+    assert!(input_order(&before, &player(1, 8, 9)).is_err());
+    let reborn = Epoch(7).next_life(Epoch(1)).0;
+    assert_eq!(input_order(&before, &player(1, reborn, 9)), Ok(()));
+    let judge = judge();
+    judge.entity_acted(Acting { player: player(1, 1, 5), ..acting(1, 0, 5, 1) });
+    judge.entity_acted(Acting { player: player(1, 1, 4), ..acting(1, 0, 5, 1) });
+    assert_eq!(found(&judge), Some(Invariant::InputOrder));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_act_that_is_shown_twice_is_noticed_unless_its_owner_has_died() {
+    let acted = |number: u64| {
+        let payload = number.to_be_bytes().to_vec().into();
+        Frame { acts: vec![Acted { id: EntityId(2), payload }], ..frame(60) }
+    };
+    // Of a tick that is as late as the time at which it is shown.
+    let me = EntityId(1);
+    let show = |judge: &Judge, number| judge.shown(me, &acted(number), []);
+    let dead = judge();
+    tokio::time::sleep(LATE * 2).await;
+    show(&dead, 1);
+    show(&dead, 2);
+    assert_eq!(found(&dead), None);
+    let reborn = Epoch(1).next_life(Epoch(1)).0;
+    let at = dead.journal.now();
+    dead.entity_acted(Acting { player: player(2, reborn, 0), at, ..acting(reborn, 0, 6, 2) });
+    show(&dead, 2);
+    assert_eq!(found(&dead), None);
+    // Its region's next owner gives up the region and hands it on at once: it has not acted anew so far.
+    let handed = judge();
+    tokio::time::sleep(LATE * 2).await;
+    show(&handed, 2);
+    let owner = Authority { epoch: Epoch(6), process: (2, 2), tick: Tick(61), at };
+    handed.inner().regions.insert(RegionId(0), owner);
+    show(&handed, 2);
+    assert_eq!(found(&handed), None);
+    let judge = judge();
+    tokio::time::sleep(LATE * 2).await;
+    show(&judge, 2);
+    show(&judge, 2);
+    assert_eq!(found(&judge), Some(Invariant::ActOrder));
+}
+
+#[test]
+fn an_older_place_and_one_that_never_was_are_noticed() {
+    let walks = |judge: &Judge, x| {
+        let mut inner = judge.inner();
+        inner.trails.note(EntityId(2), Epoch(1), Pos::ground(x, 0));
+    };
+    let shown = |judge: &Judge, x| {
+        judge.shown(EntityId(1), &frame(2), [(EntityId(2), Pos::ground(x, 0))]);
+    };
+    let (back, astray) = (judge(), judge());
+    (0..5).for_each(|x| walks(&back, x));
+    [1, 2, 2, 4].into_iter().for_each(|x| shown(&back, x));
+    assert_eq!(found(&back), None);
+    shown(&back, 3);
+    assert_eq!(found(&back), Some(Invariant::PlaceOrder));
+    walks(&astray, 0);
+    shown(&astray, 7);
+    assert_eq!(found(&astray), Some(Invariant::PlaceOrder));
+}
+
+/// Found by simulation: its client came back to a process whose regions the store had granted to others without a word.
+#[test]
+fn an_older_place_that_one_shows_who_is_none_any_more_is_none_of_the_others_doing() {
+    let walked = || {
+        let judge = judge();
+        for x in 0..3 {
+            judge.inner().trails.note(EntityId(2), Epoch(1), Pos::ground(x, 0));
+        }
+        judge.shown(EntityId(1), &frame(2), [(EntityId(2), Pos::ground(2, 0))]);
+        judge.inner().acting.get_mut(&EntityId(1)).unwrap().player.epoch = Epoch(2);
+        judge
+    };
+    let back = |judge: &Judge| {
+        let old = Frame { ack: Seq(9), ..frame(2) };
+        judge.shown(EntityId(1), &old, [(EntityId(2), Pos::ground(0, 0))]);
+        found(judge)
+    };
+    assert_eq!(back(&walked()), Some(Invariant::PlaceOrder));
+    let betrayed = walked();
+    betrayed.betrayed((1, 1));
+    assert_eq!(back(&betrayed), None);
+    assert_eq!(
+        betrayed.inner().clients[&EntityId(1)].acked,
+        Seq(0),
+        "what it acknowledges is lost with it"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_act_that_is_not_shown_is_noticed_unless_a_fault_has_cost_it() {
+    let acted = |number: u64| {
+        let payload = number.to_be_bytes().to_vec().into();
+        Frame { acts: vec![Acted { id: EntityId(2), payload }], ..frame(2) }
+    };
+    let show = |judge: &Judge, number| judge.shown(EntityId(1), &acted(number), []);
+    let (quiet, broken) = (judge(), judge());
+    tokio::time::sleep(LATE).await;
+    [1, 2].into_iter().for_each(|number| show(&quiet, number));
+    assert_eq!(found(&quiet), None);
+    show(&quiet, 4);
+    assert_eq!(found(&quiet), Some(Invariant::ActHeard));
+    show(&broken, 1);
+    broken.excuse(Duration::ZERO);
+    show(&broken, 3);
+    assert_eq!(found(&broken), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stays_near_must_not_be_told_to_be_gone() {
+    let leave = Frame { leaves: vec![EntityId(2)], ..frame(2) };
+    let tell = |judge: &Judge, frame: &Frame| judge.shown(EntityId(1), frame, []);
+    let excused = judge();
+    tell(&excused, &leave);
+    assert_eq!(found(&excused), None, "it has just joined");
+    tokio::time::sleep(EXCUSE * 2).await;
+    tell(&excused, &Frame { resync: true, ..leave.clone() });
+    assert_eq!(found(&excused), None, "everything is told anew");
+    tell(&excused, &leave);
+    assert_eq!(found(&excused), Some(Invariant::ViewContinuity));
+    let far = judge();
+    tokio::time::sleep(EXCUSE * 2).await;
+    far.said(EntityId(2), Seq(1), ground(9_000), false);
+    tell(&far, &leave);
+    assert_eq!(found(&far), None, "it goes away");
+}
+
+#[test]
+fn of_a_time_that_part_counts_in_which_no_checkpoints_were_kept() {
+    let secs = Duration::from_secs;
+    let unkept = [(secs(10), secs(14)), (secs(20), secs(30))];
+    let part = |since, now| overlap(&unkept, (secs(since), secs(now)));
+    assert_eq!([part(0, 10), part(14, 20), part(31, 40)], [Duration::ZERO; 3]);
+    assert_eq!([part(0, 40), part(12, 25), part(21, 22)], [secs(14), secs(7), secs(1)]);
+}
+
+#[test]
+fn at_rest_everybody_is_shown_exactly_to_those_near() {
+    assert_eq!(judge().unsettled(&[RegionId(0)]), None);
+    let shows = |at: &[(u64, i32)]| -> BTreeMap<EntityId, Pos> {
+        at.iter().map(|(id, x)| (EntityId(*id), Pos::ground(*x, 0))).collect()
+    };
+    let me = (EntityId(1), ground(0));
+    let lives =
+        [(1, 0), (2, 3_000), (3, 4_200), (4, 9_000)].map(|(id, x)| (EntityId(id), ground(x)));
+    let mut all = BTreeMap::from(lives);
+    let elsewhere = |scene, plane| Floor { scene: SceneId(scene), plane: Plane(plane) };
+    all.insert(EntityId(6), (elsewhere(0, 1), Pos::ground(0, 0)));
+    all.insert(EntityId(7), (elsewhere(1, 0), Pos::ground(0, 0)));
+    let near = |shown: &[(u64, i32)]| shown_are_near(me, &shows(shown), &all, &SCOPE);
+    assert_eq!([near(&[(2, 3_000)]), near(&[(2, 3_000), (3, 4_200)])], [Ok(()), Ok(())]);
+    assert!(near(&[]).is_err(), "one who is near is not shown");
+    assert!(near(&[(2, 2_999)]).is_err(), "one is shown elsewhere");
+    assert!(near(&[(2, 3_000), (4, 9_000)]).is_err(), "one who is far is shown");
+    assert!(near(&[(2, 3_000), (5, 0)]).is_err(), "one who does not live is shown");
+    assert!(near(&[(2, 3_000), (6, 0)]).is_err(), "one on another plane is shown");
+    assert!(near(&[(2, 3_000), (7, 0)]).is_err(), "one in another scene is shown");
+    let crowded = Scope { crowded: true, ..SCOPE };
+    assert_eq!(shown_are_near(me, &shows(&[]), &all, &crowded), Ok(()), "there was no room");
+}
+
+#[test]
+fn at_rest_views_are_symmetric_and_nobody_would_rather_see_another() {
+    let all: BTreeMap<EntityId, Place> =
+        [(1, 0), (2, 500), (3, 1_000), (4, 1_600)].map(|(id, x)| (EntityId(id), ground(x))).into();
+    let stable = |views: [&[u64]; 4], cap| {
+        let of = |view: &[u64]| -> BTreeMap<EntityId, Pos> {
+            view.iter().map(|id| (EntityId(*id), all[&EntityId(*id)].1)).collect()
+        };
+        let views = views.map(of);
+        let shown = (1..).map(EntityId).zip(views).collect();
+        views_are_stable(&shown, &all, &Scope { cap, crowded: true, ..SCOPE })
+    };
+    assert_eq!(stable([&[2], &[1], &[4], &[3]], 1), Ok(()));
+    assert_eq!(stable([&[], &[3], &[2], &[]], 1).map_err(|(a, b, _)| (a.0, b.0)), Err((1, 4)));
+    assert_eq!(stable([&[4], &[3], &[2], &[1]], 1), Ok(()), "2 sees 3, who is as near as 1");
+    assert!(stable([&[3], &[4], &[1], &[2]], 1).is_err(), "1 and 2 would rather see each other");
+    assert!(stable([&[2], &[], &[], &[]], 4).is_err(), "1 is shown 2, and not the other way round");
+    assert!(stable([&[2, 3, 4], &[1, 3, 4], &[1, 2, 4], &[1, 2]], 3).is_err());
+    assert_eq!(stable([&[2, 3, 4], &[1, 3, 4], &[1, 2, 4], &[1, 2, 3]], 3), Ok(()));
+}
+
+#[test]
+fn who_is_shown_too_many_is_noticed() {
+    let judge = Judge::new(Journal::new(false, None), Scope { cap: 1, ..SCOPE });
+    judge.joined(EntityId(1), ground(0), Seq(0));
+    let shown = |n: u64| (2..2 + n).map(|id| (EntityId(id), Pos::ground(0, 0)));
+    judge.shown(EntityId(1), &frame(1), shown(1));
+    assert_eq!(found(&judge), None);
+    judge.shown(EntityId(1), &frame(2), shown(2));
+    assert_eq!(found(&judge), Some(Invariant::ViewCap));
+}
+
+#[test]
+fn at_rest_what_was_said_is_applied_and_acknowledged() {
+    let judge = judge();
+    judge.said(EntityId(1), Seq(1), ground(0), false);
+    let (who, text) = judge.unsettled(&[RegionId(0)]).unwrap();
+    assert_eq!(who, [EntityId(1)]);
+    assert!(text.contains("has said 1, 0 is applied"), "{text}");
+    judge.acks_hold();
+    assert_eq!(found(&judge), None);
+    let acked = Frame { ack: Seq(1), ..frame(2) };
+    judge.shown(EntityId(1), &acked, []);
+    judge.acks_hold();
+    assert_eq!(found(&judge), Some(Invariant::AckHolds));
+}
+
+#[test]
+fn at_rest_nobody_is_left_over_and_nobody_is_missing() {
+    let left_over = judge();
+    left_over.gone(EntityId(2));
+    assert!(
+        left_over.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("has no client"))
+    );
+    let missing = judge();
+    missing.joined(EntityId(3), ground(0), Seq(0));
+    assert!(
+        missing.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("acts nowhere"))
+    );
+    let beast = judge();
+    beast.inner().beasts.insert(EntityId(9));
+    assert!(
+        beast.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("the beast 9 acts"))
+    );
+    let beast_acts = Acting { player: player(9, 1, 0), ..acting(1, 0, 5, 1) };
+    beast.entity_acted(beast_acts);
+    assert_eq!(beast.unsettled(&[RegionId(0)]), None, "it has no client and is no player");
+    let away = judge();
+    away.away(EntityId(1), true);
+    assert!(away.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("no connection")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_rest_every_region_acts() {
+    let judge = judge();
+    let (_, text) = judge.unsettled(&[RegionId(0), RegionId(7)]).unwrap();
+    assert!(text.contains("region 7 does not act"), "{text}");
+    tokio::time::sleep(FRESH * 2).await;
+    assert!(judge.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("does not act")));
+}

@@ -1,0 +1,363 @@
+//! The network between the processes of a simulated cluster, and to their clients.
+//!
+//! A `Wire` is a connection: what is said on it arrives in order, each message after a delay, as long as there is
+//! a way from one end to the other. Where there is none nothing is lost at first: it waits, as what TCP sends
+//! again does. Who hears nothing of the other end for about 3 s gives the connection up; then all that is under way on it
+//! is lost.
+//!
+//! What a process said before it died still arrives, or is lost with the connection: either happens.
+
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, SinkExt, StreamExt};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
+use tonic::Status;
+
+use crate::rng::Rng;
+use purview_server::simulation::peers::{Call, Dial, DialError, Frames, Heard, Hello, Offer};
+
+use wire::{Post, Wire};
+pub use wire::{Receiver, Sender, Unheard};
+
+/// A machine.
+pub type Host = u32;
+
+/// How long a connection may take to come about: that of the real one.
+const CONNECT: Duration = Duration::from_secs(1);
+
+/// After how long nobody believes in a connection any more of whose other end nothing is heard: a second until it is
+/// asked after, and two for the answer.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// How long messages take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delays {
+    /// At least.
+    pub least: Duration,
+    /// What chance adds to it, at most.
+    pub spread: Duration,
+    /// One of so many messages takes ten times as long; 0: none.
+    pub late_one_in: u64,
+}
+
+impl Delays {
+    /// A quiet network in one building.
+    pub const QUIET: Delays = Delays {
+        least: Duration::from_millis(1),
+        spread: Duration::from_millis(1),
+        late_one_in: 0,
+    };
+
+    /// A busy one.
+    pub const BUSY: Delays = Delays {
+        least: Duration::from_millis(1),
+        spread: Duration::from_millis(30),
+        late_one_in: 50,
+    };
+
+    pub(super) fn draw(&self, rng: &mut Rng) -> Duration {
+        let delay = self.least + self.spread.mul_f64(rng.unit());
+        match self.late_one_in > 0 && rng.one_in(self.late_one_in) {
+            true => delay * 10,
+            false => delay,
+        }
+    }
+}
+
+/// A client that knocks at a gateway.
+pub(super) struct Visit {
+    pub(super) sender: Sender,
+    pub(super) receiver: Receiver,
+}
+
+#[derive(Default)]
+struct HostState {
+    /// Its process does nothing.
+    stopped: bool,
+    peers: Option<UnboundedSender<Offer>>,
+    clients: Option<UnboundedSender<Visit>>,
+}
+
+struct State {
+    hosts: BTreeMap<Host, HostState>,
+    /// From whom nothing passes to whom.
+    cuts: BTreeSet<(Host, Host)>,
+    wires: BTreeMap<u64, Weak<Wire>>,
+    next: u64,
+}
+
+/// The network. Cheap to clone.
+#[derive(Clone)]
+pub struct Net(Arc<Ground>);
+
+struct Ground {
+    began: Instant,
+    state: Mutex<State>,
+    post: Mutex<Post>,
+}
+
+impl std::fmt::Debug for Net {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Net")
+    }
+}
+
+impl State {
+    fn is_cut(&self, from: Host, to: Host) -> bool {
+        self.cuts.contains(&(from, to))
+    }
+
+    fn is_stopped(&self, host: Host) -> bool {
+        self.hosts.get(&host).is_some_and(|host| host.stopped)
+    }
+
+    /// Whether nothing passes from one end of a connection to the other, and back.
+    fn passes_not(&self, [a, b]: [Host; 2]) -> [bool; 2] {
+        [self.is_cut(a, b), self.is_cut(b, a)]
+    }
+
+    /// Whether one end of a connection hears nothing of the other one.
+    fn is_silent(&self, [a, b]: [Host; 2]) -> bool {
+        self.is_cut(a, b) || self.is_cut(b, a) || self.is_stopped(a) || self.is_stopped(b)
+    }
+
+    fn wires(&mut self) -> Vec<Arc<Wire>> {
+        self.wires.retain(|_, wire| wire.strong_count() > 0);
+        self.wires.values().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl Net {
+    /// A network without anybody.
+    pub fn new(seed: u64, delays: Delays) -> Net {
+        let (hosts, cuts, wires) = Default::default();
+        let state = Mutex::new(State { hosts, cuts, wires, next: 0 });
+        let post = Mutex::new(Post::new(seed, delays));
+        Net(Arc::new(Ground { began: Instant::now(), state, post }))
+    }
+
+    fn began(&self) -> Instant {
+        self.0.began
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn post(&self) -> MutexGuard<'_, Post> {
+        self.0.post.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn delay(&self) -> Duration {
+        self.post().delay()
+    }
+
+    /// Messages take so long from now on.
+    pub fn set_delays(&self, delays: Delays) {
+        self.post().delays = delays;
+    }
+
+    /// A process listens on a host: to peers, and to clients.
+    pub(super) fn listen(
+        &self,
+        host: Host,
+        peers: UnboundedSender<Offer>,
+        clients: UnboundedSender<Visit>,
+    ) {
+        let mut state = self.state();
+        let there = state.hosts.entry(host).or_default();
+        (there.peers, there.clients) = (Some(peers), Some(clients));
+    }
+
+    /// A host's process is no more. With `lost` everything that it said and that is under way is lost, too.
+    pub fn silence(&self, host: Host, lost: bool) {
+        let mut state = self.state();
+        state.hosts.insert(host, HostState::default());
+        let wires = state.wires();
+        drop(state);
+        for wire in wires.iter().filter(|wire| lost && wire.ends.contains(&host)) {
+            wire.break_off();
+        }
+    }
+
+    /// A host's process does nothing for a while, or goes on.
+    pub fn stop(&self, host: Host, stopped: bool) {
+        self.state().hosts.entry(host).or_default().stopped = stopped;
+        self.changed();
+    }
+
+    /// Nothing passes from the first to the second of each pair of hosts from now on.
+    pub fn cut(&self, pairs: &[(Host, Host)]) {
+        self.state().cuts.extend(pairs);
+        self.changed();
+    }
+
+    /// Between these everything passes again.
+    pub fn join(&self, pairs: &[(Host, Host)]) {
+        self.state().cuts.retain(|cut| !pairs.contains(cut));
+        self.changed();
+    }
+
+    /// Everything passes again.
+    pub fn mend(&self) {
+        self.state().cuts.clear();
+        self.changed();
+    }
+
+    /// The connections of a host with clients break.
+    pub fn lose_client(&self, host: Host) {
+        let wires = self.state().wires();
+        let lost = |wire: &&Arc<Wire>| !wire.watched && wire.ends.contains(&host);
+        wires.iter().filter(lost).for_each(|wire| wire.break_off());
+    }
+
+    /// Notes which connections are silent now, and gives those up later that still are.
+    fn changed(&self) {
+        let mut any = false;
+        let wires = self.state().wires();
+        for wire in &wires {
+            any |= self.note(wire);
+            wire.set_silent(self.state().passes_not(wire.ends));
+        }
+        if any {
+            self.sweep_later();
+        }
+    }
+
+    /// Whether a connection is silent.
+    fn note(&self, wire: &Wire) -> bool {
+        let silent = wire.watched && self.state().is_silent(wire.ends);
+        wire.note(silent);
+        silent
+    }
+
+    fn sweep_later(&self) {
+        let net = self.clone();
+        let late = self.delay();
+        tokio::spawn(async move {
+            sleep(SILENCE + late).await;
+            let wires = net.state().wires();
+            let lost = |wire: &&Arc<Wire>| wire.silent_for().is_some_and(|time| time >= SILENCE);
+            wires.iter().filter(lost).for_each(|wire| wire.break_off());
+        });
+    }
+
+    /// A message's way from one host to another, if there is one.
+    async fn trip(&self, from: Host, to: Host) -> bool {
+        sleep(self.delay()).await;
+        !self.state().is_cut(from, to)
+    }
+
+    fn wire(&self, from: Host, to: Host, watched: bool) -> [(Sender, Receiver); 2] {
+        let wire = {
+            let mut state = self.state();
+            let wire = Arc::new(Wire::new([from, to], watched, state.passes_not([from, to])));
+            let id = state.next;
+            state.next += 1;
+            state.wires.insert(id, Arc::downgrade(&wire));
+            wire
+        };
+        if self.note(&wire) {
+            self.sweep_later();
+        }
+        let end = |way: usize| {
+            let sender = Sender { net: self.clone(), wire: wire.clone(), way };
+            (sender, Receiver { wire: wire.clone(), way: 1 - way })
+        };
+        [end(0), end(1)]
+    }
+
+    /// Connects a client to the process on a host; `None` when nobody listens there.
+    pub async fn visit(&self, from: Host, to: Host) -> Option<(Sender, Receiver)> {
+        if !self.trip(from, to).await {
+            sleep(CONNECT).await;
+            return None;
+        }
+        let clients = self.state().hosts.get(&to).and_then(|host| host.clients.clone())?;
+        let [(sender, receiver), there] = self.wire(from, to, false);
+        let (visitor, hears) = there;
+        clients.send(Visit { sender: visitor, receiver: hears }).ok()?;
+        self.trip(to, from).await.then_some((sender, receiver))
+    }
+}
+
+/// Where a process calls others from.
+#[derive(Debug)]
+pub struct Port {
+    /// The network.
+    pub net: Net,
+    /// Its host.
+    pub host: Host,
+}
+
+/// The address of a host.
+pub fn address(host: Host) -> std::net::SocketAddr {
+    let [_, b, c, d] = host.to_be_bytes();
+    ([10, b, c, d], 7_790).into()
+}
+
+fn host_at(address: &str) -> Option<Host> {
+    match address.parse().ok()? {
+        std::net::SocketAddr::V4(v4) => {
+            let [_, b, c, d] = v4.ip().octets();
+            Some(u32::from_be_bytes([0, b, c, d]))
+        }
+        std::net::SocketAddr::V6(_) => None,
+    }
+}
+
+/// Frames for the other end.
+fn frames(sender: Sender) -> Frames {
+    Box::pin(sender.sink_map_err(|Unheard| ()))
+}
+
+/// What comes from the other end.
+fn heard(receiver: Receiver) -> Heard {
+    receiver.map(Ok::<_, Status>).boxed()
+}
+
+impl Dial for Port {
+    fn dial(&self, address: String, hello: Hello) -> BoxFuture<'static, Result<Call, DialError>> {
+        let (net, from) = (self.net.clone(), self.host);
+        async move { dial(net, from, &address, hello).await }.boxed()
+    }
+}
+
+async fn dial(net: Net, from: Host, address: &str, hello: Hello) -> Result<Call, DialError> {
+    let unreachable = || DialError::Unreachable(format!("no connection within {CONNECT:?}"));
+    let to = host_at(address).ok_or_else(|| DialError::NoAddress {
+        address: address.to_owned(),
+        cause: "it is none of this network".into(),
+    })?;
+    if !net.trip(from, to).await || !net.trip(to, from).await {
+        sleep(CONNECT).await;
+        return Err(unreachable());
+    }
+    let listener = net.state().hosts.get(&to).and_then(|host| host.peers.clone());
+    let listener = listener.ok_or(DialError::NobodyListens)?;
+    let [(sender, receiver), (back, there)] = net.wire(from, to, true);
+    let wire = sender.wire.clone();
+    let (answer, answered) = oneshot::channel();
+    let (frames_there, acknowledge) = (heard(there), frames(back));
+    let offer = Offer { hello, frames: frames_there, acknowledge, answer };
+    listener.send(offer).map_err(|_| DialError::NobodyListens)?;
+    let answered = async {
+        let answered = answered.await;
+        let passes = net.trip(to, from).await;
+        answered.ok().filter(|_| passes)
+    };
+    let answered = tokio::select! {
+        biased;
+        () = wire.broken() => None,
+        answered = answered => answered,
+    };
+    let welcome = answered.ok_or_else(unreachable)??;
+    Ok(Call { welcome, frames: frames(sender), acknowledgements: heard(receiver) })
+}

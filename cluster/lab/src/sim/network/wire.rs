@@ -1,0 +1,481 @@
+//! Connections, and what is under way on them.
+//!
+//! One carrier brings all messages of all connections: it sleeps until the next ones are due and wakes those that wait
+//! for them. So a message costs one timer with all that are due in the same millisecond, and who waits for it is
+//! woken once.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{Sink, Stream};
+use purview::clock;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use super::{Delays, Host, Net};
+use crate::rng::Rng;
+
+/// Bytes that may be under way on one direction of a connection.
+const WINDOW: usize = 4 << 20;
+
+/// Time since the network began, milliseconds: timers tell no less apart.
+type Ms = u64;
+
+/// Nobody hears it any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unheard;
+
+/// One direction of a connection.
+struct Way {
+    queue: VecDeque<Bytes>,
+    /// How many of these have arrived.
+    arrived: usize,
+    last: Ms,
+    bytes: usize,
+    /// Nothing more is said.
+    ended: bool,
+    /// Nobody listens.
+    deaf: bool,
+    /// Nothing passes.
+    silent: bool,
+    broken: bool,
+    /// Who waits for messages, and for room.
+    hears: Rouse,
+    says: Rouse,
+}
+
+/// Somebody who may wait.
+#[derive(Default)]
+struct Rouse {
+    waker: Option<Waker>,
+    waits: bool,
+}
+
+impl Rouse {
+    fn wait(&mut self, cx: &Context<'_>) {
+        self.waits = true;
+        match &mut self.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.as_ref().filter(|_| std::mem::take(&mut self.waits)) {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+impl Way {
+    fn wake(&mut self) {
+        self.hears.wake();
+        self.says.wake();
+    }
+}
+
+/// A connection.
+pub(super) struct Wire {
+    pub(super) ends: [Host; 2],
+    /// Which way leads away from the first end, and back.
+    ways: [Mutex<Way>; 2],
+    broken: AtomicBool,
+    /// Told when it is broken.
+    breaks: Notify,
+    /// Between processes: silence ends it.
+    pub(super) watched: bool,
+    /// Since when nothing passes on it.
+    silent: Mutex<Option<Instant>>,
+}
+
+impl Wire {
+    /// A connection on which nothing was said; `silent`: whether nothing passes there and back.
+    pub(super) fn new(ends: [Host; 2], watched: bool, silent: [bool; 2]) -> Wire {
+        let way = |silent| {
+            let (queue, hears, says) = Default::default();
+            let (ended, deaf, broken) = (false, false, false);
+            let (arrived, last, bytes) = (0, 0, 0);
+            Mutex::new(Way {
+                queue,
+                arrived,
+                last,
+                bytes,
+                ended,
+                deaf,
+                silent,
+                broken,
+                hears,
+                says,
+            })
+        };
+        Wire {
+            ends,
+            ways: silent.map(way),
+            broken: AtomicBool::new(false),
+            breaks: Notify::new(),
+            watched,
+            silent: Mutex::default(),
+        }
+    }
+
+    fn way(&self, way: usize) -> MutexGuard<'_, Way> {
+        self.ways[way].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nothing passes there and back, from now on.
+    pub(super) fn set_silent(&self, silent: [bool; 2]) {
+        for (way, silent) in silent.into_iter().enumerate() {
+            let mut way = self.way(way);
+            way.silent = silent;
+            way.wake();
+        }
+    }
+
+    /// Whether one end hears nothing of the other one from now on.
+    pub(super) fn note(&self, silent: bool) {
+        let mut since = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        *since = silent.then(|| since.unwrap_or_else(Instant::now));
+    }
+
+    /// For how long one end has heard nothing of the other one, if so.
+    pub(super) fn silent_for(&self) -> Option<Duration> {
+        let since = *self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        since.map(|since| since.elapsed())
+    }
+
+    pub(super) fn break_off(&self) {
+        self.broken.store(true, Relaxed);
+        for way in 0..2 {
+            let mut way = self.way(way);
+            way.broken = true;
+            way.wake();
+        }
+        self.breaks.notify_one();
+    }
+
+    /// Waits until it is broken.
+    pub(super) async fn broken(&self) {
+        while !self.broken.load(Relaxed) {
+            self.breaks.notified().await;
+        }
+    }
+}
+
+/// Says things on a connection.
+pub struct Sender {
+    pub(super) net: Net,
+    pub(super) wire: Arc<Wire>,
+    pub(super) way: usize,
+}
+
+/// Hears what is said on a connection.
+pub struct Receiver {
+    pub(super) wire: Arc<Wire>,
+    pub(super) way: usize,
+}
+
+impl Sender {
+    /// Whether there is room.
+    fn poll_room(&self, cx: &Context<'_>) -> Poll<Result<(), Unheard>> {
+        let mut way = self.wire.way(self.way);
+        match () {
+            () if way.broken || way.deaf => Poll::Ready(Err(Unheard)),
+            () if way.bytes < WINDOW => Poll::Ready(Ok(())),
+            () => {
+                way.says.wait(cx);
+                Poll::Pending
+            }
+        }
+    }
+
+    fn say(&self, message: Bytes) -> Result<(), Unheard> {
+        self.put(self.wire.way(self.way), message)
+    }
+
+    /// Says something if there is room, and gives it back if not.
+    ///
+    /// # Errors
+    /// Nobody will hear it.
+    pub fn say_now(&self, message: Bytes) -> Result<Option<Bytes>, Unheard> {
+        let way = self.wire.way(self.way);
+        if way.bytes >= WINDOW && !way.broken && !way.deaf {
+            return Ok(Some(message));
+        }
+        self.put(way, message).map(|()| None)
+    }
+
+    fn put(&self, mut way: MutexGuard<'_, Way>, message: Bytes) -> Result<(), Unheard> {
+        if way.broken || way.deaf {
+            return Err(Unheard);
+        }
+        let now = clock::since(self.net.began());
+        way.bytes += message.len();
+        way.queue.push_back(message);
+        let mut post = self.net.post();
+        way.last = post.arrival(now).max(way.last);
+        post.bring(way.last, &self.wire, self.way);
+        Ok(())
+    }
+
+    /// Says something, when there is room.
+    ///
+    /// # Errors
+    /// Nobody will hear it.
+    pub async fn send(&self, message: Bytes) -> Result<(), Unheard> {
+        std::future::poll_fn(|cx| self.poll_room(cx)).await?;
+        self.say(message)
+    }
+}
+
+impl Sink<Bytes> for Sender {
+    type Error = Unheard;
+
+    fn poll_ready(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Unheard>> {
+        self.poll_room(cx)
+    }
+
+    fn start_send(self: Pin<&mut Self>, message: Bytes) -> Result<(), Unheard> {
+        self.say(message)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Unheard>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Unheard>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let mut way = self.wire.way(self.way);
+        way.ended = true;
+        way.hears.wake();
+    }
+}
+
+impl Receiver {
+    /// What comes next; `None` when nothing comes any more.
+    pub async fn recv(&mut self) -> Option<Bytes> {
+        std::future::poll_fn(|cx| self.poll_recv(cx)).await
+    }
+
+    fn poll_recv(&mut self, cx: &Context<'_>) -> Poll<Option<Bytes>> {
+        let mut way = self.wire.way(self.way);
+        if way.broken {
+            return Poll::Ready(None);
+        }
+        if !way.silent {
+            if way.arrived > 0
+                && let Some(message) = way.queue.pop_front()
+            {
+                way.arrived -= 1;
+                way.bytes -= message.len();
+                way.says.wake();
+                return Poll::Ready(Some(message));
+            }
+            if way.ended && way.queue.is_empty() {
+                return Poll::Ready(None);
+            }
+        }
+        way.hears.wait(cx);
+        Poll::Pending
+    }
+}
+
+impl Stream for Receiver {
+    type Item = Bytes;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.poll_recv(cx)
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        let mut way = self.wire.way(self.way);
+        way.deaf = true;
+        way.says.wake();
+    }
+}
+
+/// Those on which a message arrives at one time, and in which direction.
+type Arrivals = Vec<(Arc<Wire>, usize)>;
+
+/// What is under way on all connections.
+pub(super) struct Post {
+    rng: Rng,
+    pub(super) delays: Delays,
+    due: BTreeMap<Ms, Arrivals>,
+    /// Kept for their memory.
+    spare: Vec<Arrivals>,
+    /// Until when the carrier sleeps.
+    until: Ms,
+    carrier: Rouse,
+}
+
+impl Post {
+    pub(super) fn new(seed: u64, delays: Delays) -> Post {
+        let (due, spare, carrier) = Default::default();
+        Post { rng: Rng::new(seed), delays, due, spare, until: 0, carrier }
+    }
+
+    /// How long a message takes.
+    pub(super) fn delay(&mut self) -> Duration {
+        self.delays.draw(&mut self.rng)
+    }
+
+    /// When something arrives that is said now.
+    fn arrival(&mut self, now: Duration) -> Ms {
+        let at = now + self.delay();
+        at.as_secs() * 1_000 + u64::from(at.subsec_nanos().div_ceil(1_000_000))
+    }
+
+    /// A message that was said arrives then.
+    fn bring(&mut self, at: Ms, wire: &Arc<Wire>, way: usize) {
+        let spare = &mut self.spare;
+        let arrivals = self.due.entry(at).or_insert_with(|| spare.pop().unwrap_or_default());
+        arrivals.push((wire.clone(), way));
+        if at < self.until {
+            self.carrier.wake();
+        }
+    }
+
+    /// When the next ones are due.
+    fn next(&self) -> Option<Ms> {
+        self.due.first_key_value().map(|(at, _)| *at)
+    }
+
+    /// Those that are due.
+    fn take(&mut self, now: Ms) -> Option<Arrivals> {
+        self.due.first_entry().filter(|first| *first.key() <= now).map(|first| first.remove())
+    }
+}
+
+impl Net {
+    fn now(&self) -> Ms {
+        clock::since(self.began()).as_millis() as Ms
+    }
+
+    /// Brings everything that is said to where it is to be, for as long as there is a network.
+    pub(in crate::sim) async fn carry(self) {
+        let mut sleep = pin!(sleep_until(self.began()));
+        loop {
+            std::future::poll_fn(|cx| {
+                let mut post = self.post();
+                post.carrier.wait(cx);
+                let Some(next) = post.next() else {
+                    post.until = Ms::MAX;
+                    return Poll::Pending;
+                };
+                if post.until != next {
+                    post.until = next;
+                    sleep.as_mut().reset(self.began() + Duration::from_millis(next));
+                }
+                drop(post);
+                sleep.as_mut().poll(cx)
+            })
+            .await;
+            let now = self.now();
+            let due = || self.post().take(now);
+            while let Some(mut arrivals) = due() {
+                for (wire, way) in arrivals.drain(..) {
+                    let mut way = wire.way(way);
+                    way.arrived += 1;
+                    way.hears.wake();
+                }
+                self.post().spare.push(arrivals);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt, StreamExt};
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::sim::network::Delays;
+
+    /// A network, and both ends of a connection on it.
+    fn connected(delays: Delays) -> (Net, [(Sender, Receiver); 2]) {
+        let net = Net::new(7, delays);
+        tokio::spawn(net.clone().carry());
+        let ends = net.wire(1, 2, true);
+        (net, ends)
+    }
+
+    fn number(n: u32) -> Bytes {
+        Bytes::copy_from_slice(&n.to_be_bytes())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_said_arrives_in_order_and_takes_its_time() {
+        let (_net, [(says, _), (_, mut hears)]) = connected(Delays::BUSY);
+        let began = Instant::now();
+        for n in 0..200 {
+            says.send(number(n)).await.unwrap();
+            sleep(Duration::from_millis(u64::from(n % 3))).await;
+        }
+        drop(says);
+        for n in 0..200 {
+            assert_eq!(hears.next().await, Some(number(n)));
+        }
+        assert_eq!(hears.next().await, None, "nothing more is said");
+        assert!(began.elapsed() > Duration::from_millis(200), "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_takes_as_long_as_the_network_does() {
+        let (_net, [(says, _), (_, mut hears)]) = connected(Delays::QUIET);
+        let began = Instant::now();
+        says.send(number(1)).await.unwrap();
+        assert_eq!(hears.recv().now_or_never(), None);
+        hears.recv().await.unwrap();
+        let took = began.elapsed();
+        assert!(took > Duration::ZERO && took <= Duration::from_millis(3), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_said_over_a_cut_waits_for_its_mending() {
+        let (net, [(says, mut heard_back), (says_back, mut hears)]) = connected(Delays::QUIET);
+        net.cut(&[(1, 2)]);
+        says.send(number(1)).await.unwrap();
+        says_back.send(number(2)).await.unwrap();
+        assert_eq!(heard_back.recv().await, Some(number(2)), "the other way is open");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(hears.recv().now_or_never(), None);
+        net.mend();
+        assert_eq!(hears.recv().now_or_never(), Some(Some(number(1))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_hears_nothing_for_long_gives_the_connection_up() {
+        let (net, [(says, mut heard_back), _other]) = connected(Delays::QUIET);
+        net.cut(&[(2, 1)]);
+        let began = Instant::now();
+        assert_eq!(heard_back.recv().await, None);
+        assert!(began.elapsed() >= Duration::from_secs(3), "{:?}", began.elapsed());
+        assert_eq!(says.send(number(1)).await, Err(Unheard));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_says_much_waits_until_it_is_heard() {
+        let (_net, [(says, _), (_, mut hears)]) = connected(Delays::QUIET);
+        let half = Bytes::from(vec![0; WINDOW / 2]);
+        says.send(half.clone()).await.unwrap();
+        says.send(half.clone()).await.unwrap();
+        assert_eq!(says.send(half.clone()).now_or_never(), None, "there is no room");
+        assert!(hears.recv().await.is_some());
+        assert_eq!(says.send(half).now_or_never(), Some(Ok(())));
+        drop(hears);
+        assert_eq!(says.send(number(1)).await, Err(Unheard), "nobody listens");
+    }
+}

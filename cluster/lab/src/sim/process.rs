@@ -1,0 +1,361 @@
+//! One process of a simulated cluster: a node or a gateway as it is, in a task set of its own that can be stopped,
+//! and ended without a word.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use purview::actor::cluster_clock::ClusterClock;
+use purview::actor::player::{Login, Pass, Passes, Planes, TokenCheck};
+use purview::scene::EntityId;
+use purview::wire::CloseCode;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::{Notify, watch};
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::{Instant, sleep};
+
+use crate::testbed::demo_npcs::DemoNpcs;
+use purview_server::config::Config;
+use purview_server::executor::Home;
+use purview_server::node::leader::Orders;
+use purview_server::node::{Node, Roles, Status};
+use purview_server::peer::Links;
+use purview_server::simulation::Simulated;
+use purview_server::simulation::clients::{Broken, Doors, Heard, Inbound, Outbound};
+use purview_server::storage::Leases;
+use purview_server::storage::leases::embedded::Embedded;
+
+use super::journal::{Journal, What};
+use super::judge::{Eye, Judge};
+use super::network::{Host, Net, Port, Receiver, Sender, Unheard, Visit, address};
+use super::store::{LeaseWay, Memory};
+use super::will::Will;
+
+/// What all processes share.
+#[derive(Clone)]
+pub struct Ground {
+    /// The configuration of all of them.
+    pub config: Config,
+    /// The network.
+    pub net: Net,
+    /// The store of leases.
+    pub store: Arc<Embedded>,
+    /// Where checkpoints are kept.
+    pub memory: Memory,
+    /// What happens.
+    pub journal: Journal,
+    /// Who judges.
+    pub judge: Arc<Judge>,
+    /// What clients are told to do together.
+    pub will: Arc<Will>,
+    /// When the simulation began.
+    pub began: Instant,
+}
+
+/// What becomes of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Runs,
+    Stopped,
+    Over,
+}
+
+/// How a process is told what becomes of it.
+struct Control {
+    fate: Mutex<(Fate, Option<Waker>)>,
+    /// It is asked to end.
+    asked: Notify,
+}
+
+impl Control {
+    fn lock(&self) -> MutexGuard<'_, (Fate, Option<Waker>)> {
+        self.fate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, fate: Fate) {
+        let mut lock = self.lock();
+        if lock.0 != Fate::Over {
+            lock.0 = fate;
+        }
+        if let Some(waker) = lock.1.take() {
+            waker.wake();
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.lock().0 == Fate::Over
+    }
+}
+
+/// Runs the tasks of a process as its fate wants it.
+struct Gate {
+    tasks: Option<Pin<Box<LocalSet>>>,
+    control: Arc<Control>,
+}
+
+impl Future for Gate {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let fate = {
+            let mut lock = self.control.lock();
+            match &mut lock.1 {
+                Some(waker) => waker.clone_from(cx.waker()),
+                none => *none = Some(cx.waker().clone()),
+            }
+            lock.0
+        };
+        let me = &mut *self;
+        match (fate, &mut me.tasks) {
+            (Fate::Over, tasks) => {
+                // All of it ends here, between two of its steps.
+                *tasks = None;
+                Poll::Ready(())
+            }
+            (Fate::Runs, Some(tasks)) => tasks.as_mut().poll(cx),
+            _ => Poll::Pending,
+        }
+    }
+}
+
+/// What is known of a process that is up.
+#[derive(Clone)]
+pub struct Reach {
+    /// What may be ordered there.
+    pub orders: Orders,
+    /// What it knows of the cluster.
+    pub status: watch::Receiver<Status>,
+    /// Its links.
+    pub links: Links,
+    /// Its clock.
+    pub clock: Arc<ClusterClock>,
+}
+
+/// A process.
+pub struct Process {
+    /// Where it runs.
+    pub host: Host,
+    /// Which life of its host it is.
+    pub life: u64,
+    /// Its way to the store of leases.
+    pub way: Arc<LeaseWay>,
+    /// What is known of it since it is up.
+    pub reach: watch::Receiver<Option<Reach>>,
+    control: Arc<Control>,
+    eye: Arc<Eye>,
+    ground: Ground,
+}
+
+impl Process {
+    /// Starts one. `ahead`: its clock is so much ahead of the others'.
+    pub fn start(
+        ground: &Ground,
+        host: Host,
+        life: u64,
+        roles: Roles,
+        (seed, ahead): (u64, Duration),
+    ) -> Process {
+        let (tell_peers, peers) = unbounded_channel();
+        let (tell_clients, clients) = unbounded_channel();
+        ground.net.listen(host, tell_peers, tell_clients);
+        ground.journal.note(What::Begins(host, life));
+        let way = Arc::new(LeaseWay::to(&ground.store, seed));
+        let control =
+            Arc::new(Control { fate: Mutex::new((Fate::Runs, None)), asked: Notify::new() });
+        let closed = AtomicBool::new(false);
+        let eye = Arc::new(Eye { judge: ground.judge.clone(), process: (host, life), closed });
+        let time_of_day = Duration::from_secs(1_800_000_000) + ahead;
+        let simulated = Simulated {
+            home: Home::Simulated { at: ground.began, time_of_day },
+            address: address(host),
+            links: (Arc::new(Port { net: ground.net.clone(), host }), peers),
+            tokens: tokens(),
+            passes: Arc::new(PlainPasses),
+            witness: eye.clone(),
+            population: Some(Arc::new(DemoNpcs)),
+        };
+        let (tell, reach) = watch::channel(None);
+        let tasks = LocalSet::new();
+        let (own, ended) = (ground.clone(), control.clone());
+        let leases: Arc<dyn Leases> = way.clone();
+        let memory = ground.memory.clone();
+        tasks.spawn_local(async move {
+            let mut config = own.config.clone();
+            config.cluster.node = format!("host-{host}");
+            let node =
+                Node::simulate(&config, roles, leases, Some(Arc::new(memory)), simulated).await;
+            let why = match node {
+                Ok((node, doors)) => live(node, doors, clients, tell, &ended).await,
+                Err(_) => {
+                    // As whoever looks after processes does it: once more, a little later.
+                    sleep(Duration::from_millis(500)).await;
+                    "cannot join"
+                }
+            };
+            own.journal.note(What::Ends(host, why));
+            ended.set(Fate::Over);
+        });
+        let gate = Gate { tasks: Some(Box::pin(tasks)), control: control.clone() };
+        let (net, over) = (ground.net.clone(), eye.clone());
+        spawn_local(async move {
+            gate.await;
+            if !over.closed.swap(true, Relaxed) {
+                net.silence(host, false);
+            }
+        });
+        Process { host, life, way, reach, control, eye, ground: ground.clone() }
+    }
+
+    /// Whether it is no more.
+    pub fn is_over(&self) -> bool {
+        self.control.is_over()
+    }
+
+    /// Whether it does nothing now.
+    pub fn is_stopped(&self) -> bool {
+        self.control.lock().0 == Fate::Stopped
+    }
+
+    /// It dies at once. With `lost`, what it said and what is under way is lost, too.
+    pub fn kill(&self, lost: bool) {
+        if self.is_over() {
+            return;
+        }
+        self.ground.journal.note(What::Ends(self.host, "killed"));
+        self.eye.closed.store(true, Relaxed);
+        self.ground.net.silence(self.host, lost);
+        self.control.set(Fate::Over);
+    }
+
+    /// It does nothing any more, until it goes on.
+    pub fn stop(&self) {
+        self.way.cut();
+        self.ground.net.stop(self.host, true);
+        self.control.set(Fate::Stopped);
+    }
+
+    /// It goes on.
+    pub fn go_on(&self) {
+        if self.is_over() {
+            return;
+        }
+        self.ground.net.stop(self.host, false);
+        self.way.mend();
+        self.control.set(Fate::Runs);
+    }
+
+    /// It is asked to end in order.
+    pub fn ask_to_end(&self) {
+        self.control.asked.notify_one();
+    }
+}
+
+/// What a process does until it ends; why it does.
+async fn live(
+    node: Node,
+    doors: Option<Doors>,
+    mut clients: UnboundedReceiver<Visit>,
+    tell: watch::Sender<Option<Reach>>,
+    control: &Control,
+) -> &'static str {
+    let reach = Reach {
+        orders: node.orders().clone(),
+        status: node.status(),
+        links: node.links().clone(),
+        clock: node.directory().clock().clone(),
+    };
+    tell.send_replace(Some(reach));
+    if let Some(mut doors) = doors {
+        spawn_local(async move {
+            loop {
+                let visit = tokio::select! {
+                    biased;
+                    () = doors.stopped() => return,
+                    visit = clients.recv() => visit,
+                };
+                let Some(Visit { sender, receiver }) = visit else { return };
+                let doors = doors.clone();
+                spawn_local(async move {
+                    let (mut hears, mut says) = (Hears(receiver), Says(sender));
+                    doors.serve(&mut hears, &mut says).await;
+                });
+            }
+        });
+    }
+    let why = tokio::select! {
+        biased;
+        _ = node.lost() => {
+            // Others who wait for this hear of it in an order that is not the seed's.
+            sleep(Duration::from_millis(1)).await;
+            return "its lease is gone";
+        }
+        () = control.asked.notified() => "asked to end",
+        () = node.drained() => "drained",
+    };
+    node.stop().await;
+    why
+}
+
+struct Hears(Receiver);
+
+impl Inbound for Hears {
+    async fn hear(&mut self) -> Heard {
+        self.0.recv().await.map_or(Heard::End, Heard::Message)
+    }
+}
+
+struct Says(Sender);
+
+impl Outbound for Says {
+    fn put_now(&mut self, message: Bytes) -> Result<Option<Bytes>, Broken> {
+        self.0.say_now(message).map_err(|Unheard| Broken)
+    }
+
+    async fn put(&mut self, message: Bytes) -> Result<(), Broken> {
+        self.0.send(message).await.map_err(|Unheard| Broken)
+    }
+
+    async fn flush(&mut self) -> Result<(), Broken> {
+        Ok(())
+    }
+
+    async fn goodbye(&mut self, _: CloseCode, _: &str) -> Result<(), Broken> {
+        Ok(())
+    }
+}
+
+/// What stands before the parts of a token by which a client comes back.
+const PASS: &str = "pass|";
+
+/// Everybody is let in by its name, and may go to every plane.
+fn tokens() -> TokenCheck {
+    Arc::new(|token| match read(token) {
+        Some(_) => Err("a resume ticket is no login".into()),
+        None => Ok(Login { subject: token.into(), expires_s: None, planes: Planes::Any }),
+    })
+}
+
+/// Tokens that nobody forges here.
+#[derive(Debug)]
+struct PlainPasses;
+
+fn read(token: &str) -> Option<Pass> {
+    let mut parts = token.strip_prefix(PASS)?.split('|');
+    let (subject, entity, scene) = (parts.next()?, parts.next()?, parts.next()?);
+    let entity = EntityId(entity.parse().ok()?);
+    Some(Pass { subject: subject.into(), entity, scene: scene.into() })
+}
+
+impl Passes for PlainPasses {
+    fn write(&self, pass: &Pass, _: &Login, _: Duration) -> Option<String> {
+        Some(format!("{PASS}{}|{}|{}", pass.subject, pass.entity, pass.scene))
+    }
+
+    fn read(&self, token: &str) -> Result<Pass, String> {
+        read(token).ok_or_else(|| format!("{token:?} is none"))
+    }
+}

@@ -1,0 +1,339 @@
+//! What outlives processes, in a simulated cluster: the store of leases, as each process reaches it, and the place
+//! where checkpoints are kept. Both answer late, or not at all, and what is kept may be lost or old.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use purview::scene::{Epoch, Tick};
+use tokio::sync::{mpsc, watch};
+use tokio::time::sleep;
+
+use crate::rng::Rng;
+use purview_server::simulation::checkpoints::{
+    check_places, check_player, check_state, newest_of_each,
+};
+use purview_server::simulation::leases::{
+    FOLLOWER_QUEUE, Follower, Held, Listing, Store, Swap, Swapped, Told,
+};
+use purview_server::storage::leases::embedded::Embedded;
+use purview_server::storage::{
+    CheckpointError, Checkpoints, Kept, KeptLayout, LeaseError, PlayerPlace, PlayersSaved,
+    RegionKey, Saved, Snapshot,
+};
+
+use super::network::Delays;
+
+/// After how long a request is given up that nobody answers.
+const REQUEST_LIMIT: Duration = Duration::from_millis(1_500);
+
+/// How long the store takes, there or back.
+const TRIP: Delays =
+    Delays { least: Duration::from_millis(1), spread: Duration::from_millis(3), late_one_in: 100 };
+
+/// Chance, that may be shared.
+#[derive(Clone)]
+pub struct Chance(Arc<Mutex<Rng>>);
+
+impl Chance {
+    /// By a seed.
+    pub fn new(seed: u64) -> Chance {
+        Chance(Arc::new(Mutex::new(Rng::new(seed))))
+    }
+
+    fn rng(&self) -> MutexGuard<'_, Rng> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn trip(&self) -> Duration {
+        TRIP.draw(&mut self.rng())
+    }
+
+    fn one_in(&self, n: u64) -> bool {
+        n > 0 && self.rng().one_in(n)
+    }
+}
+
+/// A process's way to the store of leases.
+pub struct LeaseWay {
+    store: Embedded,
+    chance: Chance,
+    /// Of so many requests one is done and its answer lost; 0: none.
+    answers_lost: Arc<Mutex<u64>>,
+    /// What followers are told up to, by revision.
+    told_up_to: watch::Sender<u64>,
+}
+
+impl LeaseWay {
+    /// Another way to a store.
+    pub fn to(store: &Embedded, seed: u64) -> LeaseWay {
+        let (answers_lost, told_up_to) = (Arc::default(), watch::Sender::new(u64::MAX));
+        LeaseWay { store: store.another(), chance: Chance::new(seed), answers_lost, told_up_to }
+    }
+
+    /// Nothing asked is answered, and leases are not renewed, until it is mended.
+    pub fn cut(&self) {
+        self.store.cut();
+    }
+
+    /// The store breaks its word: what was granted by this way is over for all others, and whoever holds it is told, as of all
+    /// else, once it is mended.
+    pub fn betray(&self) {
+        self.store.betray();
+    }
+
+    /// It is asked and answers again.
+    pub fn mend(&self) {
+        self.store.mend();
+    }
+
+    /// From now on one answer of so many is lost; 0: none.
+    pub fn lose_answers(&self, one_in: u64) {
+        *self.answers_lost.lock().unwrap_or_else(PoisonError::into_inner) = one_in;
+    }
+
+    /// Followers hear of what comes after this revision when they may, by a higher one; what is asked is answered all the same.
+    pub fn tell_up_to(&self, revision: u64) {
+        self.told_up_to.send_replace(revision);
+    }
+
+    async fn ask<T>(
+        &self,
+        asked: &'static str,
+        request: impl Future<Output = Result<T, LeaseError>> + Send,
+    ) -> Result<T, LeaseError> {
+        sleep(self.chance.trip()).await;
+        let done = request.await;
+        let lost = *self.answers_lost.lock().unwrap_or_else(PoisonError::into_inner);
+        if done.is_err() || self.chance.one_in(lost) {
+            sleep(REQUEST_LIMIT).await;
+        } else {
+            sleep(self.chance.trip()).await;
+            return done;
+        }
+        let (store, cause) = ("the simulated store".into(), "no answer".into());
+        Err(LeaseError::Unreachable { store, asked, cause })
+    }
+}
+
+impl Store for LeaseWay {
+    fn epochs_above(&self) -> u64 {
+        self.store.epochs_above()
+    }
+
+    async fn lease(&self, ttl: Duration) -> Result<Held, LeaseError> {
+        self.ask("grant a lease", self.store.lease(ttl)).await
+    }
+
+    async fn revoke(&self, lease: i64) -> Result<bool, LeaseError> {
+        self.ask("end a lease", self.store.revoke(lease)).await
+    }
+
+    async fn swap(&self, swap: Swap) -> Result<Swapped, LeaseError> {
+        self.ask(swap.asked, self.store.swap(swap)).await
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Listing, LeaseError> {
+        self.ask("list keys", self.store.list(prefix)).await
+    }
+
+    fn follow(&self, prefix: &str) -> Follower {
+        // Its own chance: in which order followers hear that a way is mended is not the seed's.
+        let chance = Chance::new(self.chance.rng().seed());
+        let mut told = self.store.follow(prefix);
+        let mut up_to = self.told_up_to.subscribe();
+        let (tell, late) = mpsc::channel(FOLLOWER_QUEUE);
+        tokio::spawn(async move {
+            while let Some(news) = told.recv().await {
+                sleep(chance.trip()).await;
+                let revision = news.as_ref().map_or(0, Told::revision);
+                let is_late = revision > *up_to.borrow();
+                if is_late && up_to.wait_for(|up_to| revision <= *up_to).await.is_err() {
+                    return;
+                }
+                if tell.send(news).await.is_err() {
+                    return;
+                }
+            }
+        });
+        late
+    }
+}
+
+/// How checkpoints fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ShelfFaults {
+    /// It is away.
+    pub away: bool,
+    /// Of so many snapshots that are read none is there; 0: none.
+    pub lost_one_in: u64,
+    /// Of so many the one before is there instead; 0: none.
+    pub old_one_in: u64,
+    /// Of so many only the first half is there; 0: none.
+    pub torn_one_in: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Keeping {
+    faults: ShelfFaults,
+    pub(super) regions: BTreeMap<RegionKey, Kept>,
+    pub(super) players: BTreeMap<String, PlayerPlace>,
+    pub(super) layouts: BTreeMap<String, KeptLayout>,
+}
+
+/// Where checkpoints are kept: memory that outlives processes.
+#[derive(Clone)]
+pub struct Memory {
+    keeping: Arc<Mutex<Keeping>>,
+    chance: Chance,
+}
+
+impl Memory {
+    /// Nothing is kept yet.
+    pub fn new(seed: u64) -> Memory {
+        Memory { keeping: Arc::default(), chance: Chance::new(seed) }
+    }
+
+    fn keeping(&self) -> MutexGuard<'_, Keeping> {
+        self.keeping.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It fails like this from now on.
+    pub fn set_faults(&self, faults: ShelfFaults) {
+        self.keeping().faults = faults;
+    }
+
+    /// Does something there, if it is there.
+    pub(super) async fn ask<T>(
+        &self,
+        asked: &'static str,
+        f: impl FnOnce(&mut Keeping) -> T,
+    ) -> Result<T, CheckpointError> {
+        sleep(self.chance.trip()).await;
+        if self.keeping().faults.away {
+            sleep(REQUEST_LIMIT).await;
+            let (store, cause) = ("the simulated shelf".into(), "no answer".into());
+            return Err(CheckpointError::Unreachable { store, asked, cause });
+        }
+        let done = f(&mut self.keeping());
+        sleep(self.chance.trip()).await;
+        Ok(done)
+    }
+
+    /// What is read of what is kept, by the faults.
+    fn worn(&self, kept: Kept) -> Kept {
+        let faults = self.keeping().faults;
+        if self.chance.one_in(faults.lost_one_in) {
+            return Kept::default();
+        }
+        if self.chance.one_in(faults.old_one_in) {
+            return Kept { newest: kept.previous, previous: None };
+        }
+        let mut kept = kept;
+        if self.chance.one_in(faults.torn_one_in)
+            && let Some(newest) = &mut kept.newest
+        {
+            newest.state.truncate(newest.state.len() / 2);
+        }
+        kept
+    }
+}
+
+impl Checkpoints for Memory {
+    fn save<'a>(
+        &'a self,
+        key: &'a RegionKey,
+        epoch: Epoch,
+        tick: Tick,
+        state: Bytes,
+    ) -> BoxFuture<'a, Result<Saved, CheckpointError>> {
+        async move {
+            check_state(key, epoch, tick, &state)?;
+            self.ask("keep a snapshot", |keeping| {
+                let kept = keeping.regions.entry(key.clone()).or_default();
+                let newest = kept.newest.as_ref().map(|newest| (newest.epoch, newest.tick));
+                match newest {
+                    Some(newest) if newest > (epoch, tick) => {
+                        Saved::Fenced { by: newest.0, tick: newest.1 }
+                    }
+                    Some(newest) if newest == (epoch, tick) => Saved::Ok,
+                    _ => {
+                        kept.previous = kept.newest.replace(Snapshot { epoch, tick, state });
+                        Saved::Ok
+                    }
+                }
+            })
+            .await
+        }
+        .boxed()
+    }
+
+    fn load<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
+        async move {
+            let kept = |keeping: &mut Keeping| keeping.regions.get(key).cloned();
+            let kept = self.ask("read a snapshot", kept).await?;
+            Ok(self.worn(kept.unwrap_or_default()))
+        }
+        .boxed()
+    }
+
+    fn set_aside<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<u64, CheckpointError>> {
+        let moved = |keeping: &mut Keeping| {
+            let kept = keeping.regions.remove(key).unwrap_or_default();
+            kept.newest.iter().chain(&kept.previous).count() as u64
+        };
+        self.ask("set snapshots aside", moved).boxed()
+    }
+
+    fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>> {
+        self.ask("list snapshots", |keeping| keeping.regions.keys().cloned().collect()).boxed()
+    }
+
+    fn save_players(
+        &self,
+        places: Vec<PlayerPlace>,
+    ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
+        async move {
+            check_places(&places)?;
+            self.ask("keep places", |keeping| {
+                let mut saved = PlayersSaved::default();
+                for place in newest_of_each(places) {
+                    match keeping.players.get_mut(&place.name) {
+                        Some(known) if known.age() > place.age() => {
+                            saved.fenced += 1;
+                            continue;
+                        }
+                        Some(known) => *known = place,
+                        None => _ = keeping.players.insert(place.name.clone(), place),
+                    }
+                    saved.kept += 1;
+                }
+                saved
+            })
+            .await
+        }
+        .boxed()
+    }
+
+    fn load_player<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<PlayerPlace>, CheckpointError>> {
+        async move {
+            check_player(name)?;
+            self.ask("read a place", |keeping| keeping.players.get(name).cloned()).await
+        }
+        .boxed()
+    }
+
+    fn highest_epoch(&self) -> BoxFuture<'_, Result<Epoch, CheckpointError>> {
+        self.ask("tell the highest epoch", |keeping| {
+            let epochs = keeping.regions.values().filter_map(|kept| kept.newest.as_ref());
+            epochs.map(|newest| newest.epoch).max().unwrap_or_default()
+        })
+        .boxed()
+    }
+}

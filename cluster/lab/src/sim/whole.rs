@@ -1,0 +1,60 @@
+//! Layouts, and everything that the simulated store of checkpoints keeps.
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::store::Memory;
+use purview_server::simulation::checkpoints::check_layout;
+use purview_server::storage::checkpoints::whole::{KeptLayout, PAGE_MAX, Whole};
+use purview_server::storage::{CheckpointError, PlayerPlace};
+
+impl Whole for Memory {
+    fn save_layout(&self, layout: KeptLayout) -> BoxFuture<'_, Result<bool, CheckpointError>> {
+        async move {
+            check_layout(&layout)?;
+            self.ask("keep a layout", |keeping| {
+                let now = keeping.layouts.get(&layout.scene).map(|now| now.change);
+                let is_newer = now.is_none_or(|now| now <= layout.change);
+                if is_newer {
+                    keeping.layouts.insert(layout.scene.clone(), layout);
+                }
+                is_newer
+            })
+            .await
+        }
+        .boxed()
+    }
+
+    fn layouts(&self) -> BoxFuture<'_, Result<Vec<KeptLayout>, CheckpointError>> {
+        self.ask("list layouts", |keeping| keeping.layouts.values().cloned().collect()).boxed()
+    }
+
+    fn players<'a>(
+        &'a self,
+        after: &'a str,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<PlayerPlace>, CheckpointError>> {
+        self.ask("list places", move |keeping| {
+            let all = keeping.players.values().filter(|place| *place.name > *after);
+            all.take(most.min(PAGE_MAX)).cloned().collect()
+        })
+        .boxed()
+    }
+
+    fn processes(&self) -> BoxFuture<'_, Result<u64, CheckpointError>> {
+        std::future::ready(Ok(0)).boxed()
+    }
+
+    fn processes_are(&self, _: u64) -> BoxFuture<'_, Result<(), CheckpointError>> {
+        std::future::ready(Ok(())).boxed()
+    }
+
+    fn erase(&self) -> BoxFuture<'_, Result<(), CheckpointError>> {
+        self.ask("erase everything", |keeping| {
+            keeping.regions.clear();
+            keeping.players.clear();
+            keeping.layouts.clear();
+        })
+        .boxed()
+    }
+}

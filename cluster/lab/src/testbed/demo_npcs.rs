@@ -1,0 +1,245 @@
+//! Beasts and things to try a server out with: entities that no client steers, moved by server logic as a game would
+//! move its own.
+//!
+//! Where one walks is a function of its id and the server's clock. So every process moves those that live in its own
+//! regions, whoever made them and wherever they were before; two that both move one for a moment, as it is handed
+//! over, say the same; and after a restart all go on as if there had been none.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use purview::actor::directory::Directory;
+use purview::actor::messages::ToRegion;
+use purview::scene::effects::{Input, Motion, Order, Spawn};
+use purview::scene::movement::Vector;
+use purview::scene::{EntityId, Kind, Plane, Pos, Scene, SceneId};
+
+use crate::rng::Rng;
+use futures::future::BoxFuture;
+use purview_server::node::hosted::Hosted;
+use purview_server::node::inspect;
+use purview_server::node::population::Population;
+
+/// How many of each kind, per scene.
+const OF_EACH_KIND: usize = 12;
+
+/// Of the kinds of the default scene npc and monster walk, mechanism and drop do not.
+const WALKERS: std::ops::RangeInclusive<u8> = 1..=2;
+
+/// How fast one walks, millimetres per second.
+const PACE_MM_S: f64 = 1_500.0;
+
+/// Time between two steps.
+const STEP: Duration = Duration::from_millis(100);
+
+/// Steps between two looks at who lives here.
+const STEPS_PER_LOOK: u32 = 5;
+
+/// One comes back from the edge of the map this far from it, millimetres.
+const EDGE_MM: i64 = 10;
+
+/// Whose each of them is, by scene and kind.
+type Residents = BTreeMap<(SceneId, Kind), Vec<EntityId>>;
+
+/// How one walks: straight on, and back where the map ends, for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Walk {
+    from_mm: [i64; 2],
+    way_mm_s: [i64; 2],
+    side_mm: [i64; 2],
+}
+
+impl Walk {
+    fn of(scene: &Scene, id: EntityId) -> Walk {
+        let mut rng = Rng::new(id.0);
+        let mut along = |side_cm: i32| {
+            let side = (i64::from(side_cm) * 10 - EDGE_MM).max(1);
+            ((side as f64 * rng.unit()) as i64, side)
+        };
+        let ((x, width), (z, depth)) = (along(scene.spec.width_cm), along(scene.spec.depth_cm));
+        let angle = rng.unit() * std::f64::consts::TAU;
+        let way = [angle.cos(), angle.sin()].map(|part| (part * PACE_MM_S) as i64);
+        Walk { from_mm: [x, z], way_mm_s: way, side_mm: [width, depth] }
+    }
+
+    /// Where it is at a time, and how it walks there: east and south, millimetres per second.
+    fn at(&self, ms: u64) -> (Pos, [i32; 2]) {
+        let mut place = [(0, 0); 2];
+        for (i, place) in place.iter_mut().enumerate() {
+            let (side, way) = (self.side_mm[i], self.way_mm_s[i]);
+            let straight = i128::from(self.from_mm[i]) + i128::from(way) * i128::from(ms) / 1_000;
+            let round = straight.rem_euclid(i128::from(side) * 2) as i64;
+            *place = if round < side { (round, way) } else { (2 * side - round, -way) };
+        }
+        let pos = Pos::ground((place[0].0 / 10) as i32, (place[1].0 / 10) as i32);
+        (pos, place.map(|(_, way)| way as i32))
+    }
+}
+
+/// Makes as many of each kind in every scene as are missing beside `there`.
+async fn appear(directory: &Directory, there: &Residents) {
+    for scene in directory.scenes() {
+        for kind in (1..scene.spec.kinds.len() as u8).map(Kind) {
+            let has = there.get(&(scene.id, kind)).map_or(0, Vec::len);
+            for _ in has..OF_EACH_KIND {
+                let id = directory.new_entity();
+                // Things that do not walk lie about the whole map.
+                let (pos, _) = Walk::of(&scene, id).at(now_ms(directory));
+                let spawn = Spawn {
+                    id,
+                    kind,
+                    plane: Plane(0),
+                    pos,
+                    range: scene.spec.default_range,
+                    look: Bytes::new(),
+                    session: None,
+                    bonds: Vec::new(),
+                };
+                while !tell(directory, &scene, pos, Input::Enter(Box::new(spawn.clone()))) {
+                    tokio::time::sleep(STEP).await;
+                }
+            }
+        }
+    }
+}
+
+/// Makes the fauna of a server that is a single process, beside those that go on from its checkpoints, and moves them.
+pub async fn roam(directory: Arc<Directory>, hosted: Hosted) {
+    let there = loop {
+        // A region that goes on from a checkpoint has to hear first what others know better.
+        let survey = inspect::ask(hosted.now().iter(), None).await;
+        let begun = survey.regions.iter().all(|region| {
+            let tick_ms = directory.scene(region.scene).map_or(100, |scene| scene.tick_ms);
+            region.tick.0 + 2 >= directory.tick_now(tick_ms).0
+        });
+        if survey.late.is_empty() && begun {
+            break residents(&survey);
+        }
+        tokio::time::sleep(STEP).await;
+    };
+    appear(&directory, &there).await;
+    herd(directory, hosted).await;
+}
+
+/// The demo entities as a process of a cluster brings them along.
+#[derive(Debug, Clone, Copy)]
+pub struct DemoNpcs;
+
+impl Population for DemoNpcs {
+    fn create(&self, directory: Arc<Directory>) -> BoxFuture<'static, ()> {
+        Box::pin(async move { appear(&directory, &Residents::new()).await })
+    }
+
+    fn drive(&self, directory: Arc<Directory>, regions: Hosted) -> BoxFuture<'static, ()> {
+        Box::pin(herd(directory, regions))
+    }
+}
+
+/// Moves those that live in this process's regions, until the task is dropped.
+async fn herd(directory: Arc<Directory>, hosted: Hosted) {
+    let mut walkers: BTreeMap<EntityId, Walker> = BTreeMap::new();
+    let mut clock = tokio::time::interval(STEP);
+    clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    for step in 0_u32.. {
+        clock.tick().await;
+        if step % STEPS_PER_LOOK == 0 {
+            let survey = inspect::ask(hosted.now().iter(), None).await;
+            let all = residents(&survey);
+            let walking = all.into_iter().filter(|((_, kind), _)| WALKERS.contains(&kind.0));
+            let mut before = std::mem::take(&mut walkers);
+            for (scene, id) in
+                walking.flat_map(|((s, _), ids)| ids.into_iter().map(move |id| (s, id)))
+            {
+                let Some(scene) = directory.scene(scene) else { continue };
+                let known = before.remove(&id).map_or([0, 0], |known| known.told);
+                walkers.insert(id, Walker { walk: Walk::of(&scene, id), scene, told: known });
+            }
+        }
+        let now = now_ms(&directory);
+        walkers.iter_mut().for_each(|(id, walker)| walker.step(&directory, *id, now));
+    }
+}
+
+/// One that walks.
+#[derive(Debug)]
+struct Walker {
+    scene: Arc<Scene>,
+    walk: Walk,
+    /// How it walks, as it was told last.
+    told: [i32; 2],
+}
+
+impl Walker {
+    fn step(&mut self, directory: &Directory, id: EntityId, now_ms: u64) {
+        let (pos, way) = self.walk.at(now_ms);
+        let judged = self.scene.judged.is_some();
+        let turns = way != self.told;
+        if judged && !turns {
+            // Its region knows how it walks.
+            return;
+        }
+        let mut heard =
+            tell(directory, &self.scene, pos, Input::Logic { id, order: Order::Move(pos) });
+        if judged && heard {
+            let [vx_mm_s, vz_mm_s] = way;
+            let walk = Vector { start: pos, vx_mm_s, vz_mm_s, lasts_ms: None };
+            let motion = Motion::Walk(walk.into());
+            heard = tell(directory, &self.scene, pos, Input::Motion { id, motion });
+        }
+        if heard {
+            self.told = way;
+        }
+    }
+}
+
+fn now_ms(directory: &Directory) -> u64 {
+    directory.tick_now(1).0
+}
+
+/// Those that live in the regions that answered.
+fn residents(survey: &inspect::Survey) -> Residents {
+    let mut all = Residents::new();
+    for region in &survey.regions {
+        for entity in region.entities.iter().filter(|e| !e.ghost && e.kind != Kind::PLAYER) {
+            all.entry((region.scene, entity.kind)).or_default().push(entity.id);
+        }
+    }
+    all
+}
+
+/// Tells the region at `pos`, where the entity lives or of which it is a ghost: the region follows it. False where it
+/// is too busy; a step that it does not take is made good by the next one.
+fn tell(directory: &Directory, scene: &Scene, pos: Pos, input: Input) -> bool {
+    let region = scene.map.at(Plane(0), pos).and_then(|entry| directory.region(entry.id));
+    region.is_some_and(|r| r.try_send(ToRegion { input, client: None }).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use purview::scene::{RegionId, SceneSpec};
+
+    use super::*;
+
+    #[test]
+    fn one_walks_on_at_its_pace_and_never_leaves_the_map() {
+        let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
+        for id in (0..50).map(EntityId) {
+            let walk = Walk::of(&scene, id);
+            let (mut last, mut turns) = (walk.at(0), 0);
+            for ms in (1_000..3_600_000).step_by(1_000) {
+                let now = walk.at(ms);
+                assert!(scene.map.at(Plane(0), now.0).is_some(), "{id} is at {:?}", now.0);
+                let gone = f64::from(now.0.x - last.0.x).hypot(f64::from(now.0.z - last.0.z));
+                assert!(gone <= 152.0, "{id} goes {gone} cm in a second");
+                turns += u32::from(now.1 != last.1);
+                last = now;
+            }
+            assert!((1..200).contains(&turns), "{id} turns {turns} times in an hour");
+            let years = walk.at(u64::MAX / 4);
+            assert!(scene.map.at(Plane(0), years.0).is_some());
+        }
+        assert_ne!(Walk::of(&scene, EntityId(1)), Walk::of(&scene, EntityId(2)));
+    }
+}

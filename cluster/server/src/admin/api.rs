@@ -1,0 +1,484 @@
+//! The HTTP side: routes, arguments, errors. Every error is JSON that says what was wrong
+//! (`error`) and what would be right (`expected`).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get, post};
+use axum::{Json, Router, middleware};
+use futures::future::{join, join_all};
+use purview::scene::inspect::Resident;
+use purview::scene::terrain::Terrain;
+use purview::scene::{EntityId, Plane, Scene};
+use purview::wire::enquiry::Question;
+use serde::Serialize;
+
+use super::access::Access;
+use super::audit::{Audit, Outcome};
+use super::hosts::Hosts;
+use super::page::{ASSETS, Asset, CONTENT_SECURITY_POLICY, PAGE};
+use super::sampler::{SILENCE_LIMIT, Sampler};
+use super::whole;
+use super::{
+    ConsoleState, guard, kick, metrics, openapi, orders, people, process, shapes, terrain, why,
+};
+use crate::node::inspect;
+use crate::node::inspect::Surveys;
+
+/// What all requests share.
+pub struct Shared {
+    /// What the console looks at.
+    pub state: ConsoleState,
+    surveys: Surveys,
+    sampler: Mutex<Sampler>,
+    /// Whole clusters are asked by one at a time.
+    asking: tokio::sync::Mutex<()>,
+}
+
+impl Shared {
+    /// Nothing looked at yet.
+    pub fn new(state: ConsoleState) -> Shared {
+        let (surveys, sampler, asking) = Default::default();
+        Shared { state, surveys, sampler, asking }
+    }
+
+    /// The figures over time.
+    pub fn sampler(&self) -> MutexGuard<'_, Sampler> {
+        self.sampler.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Console = State<Arc<Shared>>;
+type Args = Result<Query<Vec<(String, String)>>, QueryRejection>;
+type Id = Result<Path<String>, PathRejection>;
+
+/// An answer that is not what was asked for.
+#[derive(Debug, Serialize)]
+pub struct ApiError {
+    #[serde(skip)]
+    status: StatusCode,
+    error: String,
+    expected: String,
+}
+
+impl ApiError {
+    pub(super) fn new(
+        status: StatusCode,
+        error: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> ApiError {
+        ApiError { status, error: error.into(), expected: expected.into() }
+    }
+
+    fn bad(error: impl Into<String>, expected: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, error, expected)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let outcome = Outcome(self.error.clone());
+        let mut response = (self.status, Json(self)).into_response();
+        response.extensions_mut().insert(outcome);
+        response
+    }
+}
+
+type Route = (&'static str, MethodRouter<Arc<Shared>>);
+
+/// What anybody may ask.
+fn open_routes() -> Vec<Route> {
+    vec![
+        ("/", get(async || asset(&PAGE))),
+        ("/assets/{name}", get(asset_named)),
+        ("/metrics", get(metrics_text)),
+        ("/alive", get(async || Json(serde_json::json!({ "alive": true })))),
+        ("/ready", get(ready)),
+    ]
+}
+
+/// What is asked for with the token, where there is one.
+fn api_routes() -> Vec<Route> {
+    vec![
+        ("/api/scenes", get(scenes)),
+        ("/api/entities", get(entities)),
+        ("/api/player/{id}", get(player)),
+        ("/api/why", get(why_seen)),
+        ("/api/terrain", get(terrain_figures)),
+        ("/api/terrain.png", get(terrain_piece)),
+        ("/api/stats", get(stats)),
+        ("/api/cluster", get(cluster)),
+        ("/api/cluster/move", post(orders::move_region)),
+        ("/api/cluster/drain", post(orders::drain)),
+        ("/api/cluster/region", post(orders::decide)),
+        ("/api/cluster/map", post(orders::change_map)),
+        ("/api/kick", post(kick::kick)),
+        ("/api/players", get(players)),
+        ("/api/entity/{id}", get(entity)),
+        ("/api/openapi.json", get(document)),
+    ]
+}
+
+/// Every path that is served.
+pub fn paths() -> Vec<&'static str> {
+    open_routes().into_iter().chain(api_routes()).map(|(path, _)| path).collect()
+}
+
+/// The routes, each behind what it needs.
+pub fn router(shared: Arc<Shared>, access: Access, hosts: Hosts) -> Router {
+    let add = |router: Router<Arc<Shared>>, (path, method): Route| router.route(path, method);
+    let api = api_routes().into_iter().fold(Router::new(), add);
+    let tokens = (access, Audit::default());
+    let api = api.route_layer(middleware::from_fn_with_state(tokens, guard::by_token));
+    open_routes()
+        .into_iter()
+        .fold(api, add)
+        .fallback(async |uri: Uri| {
+            let expected = format!("one of {}; /api/openapi.json says more", paths().join(", "));
+            ApiError::new(StatusCode::NOT_FOUND, format!("there is no {}", uri.path()), expected)
+        })
+        .method_not_allowed_fallback(async || {
+            ApiError::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this method is not allowed here",
+                "one of the methods in the header Allow",
+            )
+        })
+        .layer(middleware::from_fn_with_state(hosts, guard::by_name))
+        .layer(middleware::map_response(harden))
+        .with_state(shared)
+}
+
+async fn document() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], openapi::DOCUMENT).into_response()
+}
+
+/// Headers that every answer carries.
+async fn harden(mut response: Response) -> Response {
+    let all: [(HeaderName, &'static str); 4] = [
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    for (name, value) in all {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn asset(asset: &Asset) -> Response {
+    ([(header::CONTENT_TYPE, asset.media_type)], asset.text).into_response()
+}
+
+async fn asset_named(name: Id) -> Result<Response, ApiError> {
+    let Path(name) = name.map_err(|e| ApiError::bad(e.body_text(), "the name of an asset"))?;
+    let found = ASSETS.iter().find(|a| a.name == name).map(asset);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = ASSETS.iter().map(|a| a.name).collect();
+        let expected = format!("one of {}", names.join(", "));
+        ApiError::new(StatusCode::NOT_FOUND, format!("there is no asset {name:?}"), expected)
+    })
+}
+
+async fn scenes(State(shared): Console) -> Json<shapes::Scenes> {
+    let ConsoleState { directory, regions, node, .. } = &shared.state;
+    let surveys = &shared.surveys;
+    let regions = &regions.now();
+    let surveys = directory.scenes().map(|s| async move {
+        let survey = surveys.look(regions, s.id, None).await;
+        (s, survey)
+    });
+    let scenes = join_all(surveys).await;
+    let scenes = scenes.iter().map(|(s, survey)| shapes::scene(s, node, survey)).collect();
+    Json(shapes::Scenes { node: node.clone(), version: env!("CARGO_PKG_VERSION"), scenes })
+}
+
+async fn entities(State(shared): Console, args: Args) -> Result<Json<shapes::Entities>, ApiError> {
+    let args = known_args(args, &["scene", "plane", "ghosts"])?;
+    let scene = scene_arg(&shared.state, &args)?;
+    let plane = match args.get("plane").map(|p| (p, whole::parse(p))) {
+        None => Plane(0),
+        Some((_, Some(n))) => Plane(n),
+        Some((p, None)) => {
+            let expected = "a whole number from -2147483648 to 2147483647, for example plane=0";
+            return Err(ApiError::bad(format!("plane is {p:?}"), expected));
+        }
+    };
+    let ghosts = match args.get("ghosts").map(|g| (g, whole::parse(g))) {
+        None | Some((_, Some(0))) => false,
+        Some((_, Some(1))) => true,
+        Some((g, _)) => {
+            return Err(ApiError::bad(format!("ghosts is {g:?}"), "ghosts=1 with them, 0 without"));
+        }
+    };
+    let survey = shared.surveys.look(&shared.state.regions.now(), scene.id, Some(plane)).await;
+    Ok(Json(shapes::entities(&scene, plane, ghosts, &survey)))
+}
+
+/// The arguments, all of which must be among `known`.
+fn known_args(args: Args, known: &[&str]) -> Result<HashMap<String, String>, ApiError> {
+    let expected = || format!("only {}", known.join(", "));
+    let Query(args) = args.map_err(|e| ApiError::bad(e.body_text(), expected()))?;
+    let mut read = HashMap::new();
+    for (name, value) in args {
+        if !known.contains(&name.as_str()) {
+            return Err(ApiError::bad(format!("there is no argument {name:?}"), expected()));
+        }
+        if read.insert(name.clone(), value).is_some() {
+            return Err(ApiError::bad(format!("{name} stands twice"), "each argument once"));
+        }
+    }
+    Ok(read)
+}
+
+fn scene_arg(state: &ConsoleState, args: &HashMap<String, String>) -> Result<Arc<Scene>, ApiError> {
+    let expected = || {
+        let names: Vec<String> =
+            state.directory.scenes().map(|s| format!("{:?}", s.spec.name)).collect();
+        format!("one of {}", names.join(", "))
+    };
+    let Some(name) = args.get("scene") else {
+        return Err(ApiError::bad("scene is missing", expected()));
+    };
+    state.directory.scene_named(name).ok_or_else(|| {
+        ApiError::new(StatusCode::NOT_FOUND, format!("there is no scene {name:?}"), expected())
+    })
+}
+
+/// The id in a path.
+fn id_arg(id: Id, expected: &str) -> Result<EntityId, ApiError> {
+    let Path(id) = id.map_err(|e| ApiError::bad(e.body_text(), expected))?;
+    let bad = || ApiError::bad(format!("the id is {id:?}"), expected);
+    whole::parse(&id).map(EntityId).ok_or_else(bad)
+}
+
+async fn player(State(shared): Console, id: Id) -> Result<Json<shapes::Player>, ApiError> {
+    let id = id_arg(id, "a whole number, as in /api/player/17")?;
+    match find(&shared.state, id).await? {
+        (scene, Resident::Player(p)) => Ok(Json(shapes::player(&scene, *p))),
+        (scene, Resident::Other(e)) => Err(ApiError::new(
+            StatusCode::NOT_FOUND,
+            format!("entity {id} is of kind {:?}", shapes::kind_name(&scene, e.kind)),
+            "the id of a player; /api/entities lists them",
+        )),
+    }
+}
+
+/// The entity, with its scene.
+async fn find(state: &ConsoleState, id: EntityId) -> Result<(Arc<Scene>, Resident), ApiError> {
+    let (found, late) = inspect::entity(&state.regions.now(), id).await;
+    let scene = |id| state.directory.scene(id);
+    match found.and_then(|(scene_id, e)| Some((scene(scene_id)?, e))) {
+        Some(found) => Ok(found),
+        None if late.is_empty() => Err(ApiError::new(
+            StatusCode::NOT_FOUND,
+            format!("no region has an entity {id}"),
+            "the id of an entity; /api/entities lists them",
+        )),
+        None => {
+            let late: Vec<String> = late.into_iter().map(shapes::region_name).collect();
+            Err(ApiError::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("no region that answered has an entity {id}; {} did not", late.join(", ")),
+                "try again",
+            ))
+        }
+    }
+}
+
+async fn why_seen(State(shared): Console, args: Args) -> Result<Json<why::Answer>, ApiError> {
+    let args = known_args(args, &["a", "b"])?;
+    let id = |name: &str| {
+        let expected = "a whole number, the id of an entity, as in /api/why?a=17&b=42";
+        let Some(text) = args.get(name) else {
+            return Err(ApiError::bad(format!("{name} is missing"), expected));
+        };
+        let bad = || ApiError::bad(format!("{name} is {text:?}"), expected);
+        whole::parse(text).map(EntityId).ok_or_else(bad)
+    };
+    let (a, b) = (id("a")?, id("b")?);
+    let (a, b) = join(find(&shared.state, a), find(&shared.state, b)).await;
+    let ((scene_of_a, a), (scene_of_b, b)) = (a?, b?);
+    Ok(Json(why::answer([&scene_of_a, &scene_of_b], &a, &b)))
+}
+
+/// The terrain of the scene that the arguments name.
+fn terrain_arg(
+    state: &ConsoleState,
+    args: &HashMap<String, String>,
+) -> Result<(String, Arc<Terrain>), ApiError> {
+    let scene = scene_arg(state, args)?;
+    let name = scene.spec.name.clone();
+    match &scene.terrain {
+        Some(terrain) => Ok((name, terrain.clone())),
+        None => {
+            let with = state.directory.scenes().filter(|s| s.terrain.is_some());
+            let names: Vec<String> = with.map(|s| format!("{:?}", s.spec.name)).collect();
+            let expected = match names.is_empty() {
+                true => "a scene with a map; no scene of this server has one".into(),
+                false => format!("a scene with a map: one of {}", names.join(", ")),
+            };
+            let error = format!("scene {name:?} has no map");
+            Err(ApiError::new(StatusCode::NOT_FOUND, error, expected))
+        }
+    }
+}
+
+/// Whether the client has what bears this tag already.
+fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|v| v.to_str().ok());
+    known.is_some_and(|all| all.split(',').any(|t| t.trim().trim_matches('"') == tag))
+}
+
+/// An answer that a client may keep as long as its tag is the same.
+fn tagged(tag: &str, mut response: Response) -> Response {
+    if let Ok(value) = HeaderValue::from_str(&format!("\"{tag}\"")) {
+        response.headers_mut().insert(header::ETAG, value);
+    }
+    response
+}
+
+async fn terrain_figures(
+    State(shared): Console,
+    headers: HeaderMap,
+    args: Args,
+) -> Result<Response, ApiError> {
+    let args = known_args(args, &["scene"])?;
+    let (scene, terrain) = terrain_arg(&shared.state, &args)?;
+    let tag = terrain::version(&terrain);
+    Ok(tagged(
+        &tag,
+        match is_known(&headers, &tag) {
+            true => StatusCode::NOT_MODIFIED.into_response(),
+            false => Json(terrain::shape(&scene, &terrain)).into_response(),
+        },
+    ))
+}
+
+/// A whole number from 0 among the arguments; 0 if it is not there.
+fn number_arg(args: &HashMap<String, String>, name: &str) -> Result<u32, ApiError> {
+    let Some(text) = args.get(name) else { return Ok(0) };
+    whole::parse(text).ok_or_else(|| {
+        let expected = format!("a whole number from 0 to {}, for example {name}=0", u32::MAX);
+        ApiError::bad(format!("{name} is {text:?}"), expected)
+    })
+}
+
+async fn terrain_piece(
+    State(shared): Console,
+    headers: HeaderMap,
+    args: Args,
+) -> Result<Response, ApiError> {
+    let args = known_args(args, &["scene", "level", "x", "z"])?;
+    let (_, map) = terrain_arg(&shared.state, &args)?;
+    let [level, x, z] = ["level", "x", "z"].map(|name| number_arg(&args, name));
+    let (level, x, z) = (level?, x?, z?);
+    let tag = format!("{}-{level}-{x}-{z}", terrain::version(&map));
+    if is_known(&headers, &tag) {
+        return Ok(tagged(&tag, StatusCode::NOT_MODIFIED.into_response()));
+    }
+    let drawn = map.clone();
+    // A large map takes some milliseconds, which nobody else waits for.
+    let png = tokio::task::spawn_blocking(move || terrain::piece(&drawn, level, x, z)).await;
+    let Some(png) = png.ok().flatten() else {
+        let most = |tiles: i32| (tiles - 1) / (terrain::PIECE << level.min(15));
+        let levels = terrain::levels(&map);
+        let expected = match level < levels {
+            true => format!("x from 0 to {}, z from 0 to {}", most(map.width()), most(map.depth())),
+            false => format!("level from 0 to {}", levels - 1),
+        };
+        let error = format!("there is no piece ({x}, {z}) of level {level}");
+        return Err(ApiError::new(StatusCode::NOT_FOUND, error, expected));
+    };
+    Ok(tagged(&tag, ([(header::CONTENT_TYPE, "image/png")], png).into_response()))
+}
+
+async fn stats(State(shared): Console) -> Json<metrics::Stats> {
+    let ConsoleState { directory, regions, node, .. } = &shared.state;
+    let regions = regions.now();
+    let recent = shared.sampler().recent(Instant::now(), super::figures(&regions));
+    let regions = regions.iter().map(|r| (r.scene, r.region, &*r.metrics));
+    Json(metrics::stats(node, regions, process::usage(), directory.uptime(), recent))
+}
+
+async fn cluster(State(shared): Console) -> Result<Json<serde_json::Value>, ApiError> {
+    match &shared.state.cluster {
+        Some(view) => Ok(Json(view())),
+        None => {
+            let expected = "a process of a cluster: purview node or purview gateway";
+            Err(ApiError::new(StatusCode::NOT_FOUND, "this server is alone", expected))
+        }
+    }
+}
+
+async fn players(State(shared): Console) -> Json<people::People> {
+    let _turn = shared.asking.lock().await;
+    Json(people::everybody(&shared.state, Question::Players).await)
+}
+
+async fn entity(State(shared): Console, id: Id) -> Result<Json<people::Whereabouts>, ApiError> {
+    let id = id_arg(id, "a whole number, as in /api/entity/17")?;
+    let _turn = shared.asking.lock().await;
+    let mut found = people::everybody(&shared.state, Question::Entity(id)).await;
+    if let Some(there) = found.players.pop() {
+        return Ok(Json(there));
+    }
+    let late = found.late.into_iter().map(shapes::region_name);
+    let silent: Vec<String> = found.silent.into_iter().chain(late).collect();
+    Err(match silent.is_empty() {
+        true => ApiError::new(
+            StatusCode::NOT_FOUND,
+            format!("nobody has an entity {id}"),
+            "the id of an entity; /api/players lists players",
+        ),
+        false => ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("nobody who answered has an entity {id}; {} did not", silent.join(", ")),
+            "try again",
+        ),
+    })
+}
+
+async fn metrics_text(State(shared): Console) -> Response {
+    let ConsoleState { directory, regions, extra_metrics, .. } = &shared.state;
+    let regions = regions.now();
+    let scenes: Vec<_> = directory.scenes().collect();
+    let name = |id: purview::scene::SceneId| {
+        scenes.get(usize::from(id.0)).map_or("", |scene| scene.spec.name.as_str())
+    };
+    let regions: Vec<_> = regions.iter().map(|r| (name(r.scene), r.region, &*r.metrics)).collect();
+    let mut text = metrics::text(&regions, process::usage(), directory.uptime());
+    extra_metrics.iter().for_each(|extra| extra(&mut text));
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}
+
+async fn ready(State(shared): Console) -> Response {
+    let regions = shared.state.regions.now();
+    let silent = shared.sampler().silent(Instant::now(), super::figures(&regions));
+    let mut lacks = match &shared.state.readiness {
+        Some(lacks) => lacks(),
+        None if regions.is_empty() => vec!["there is no region".to_owned()],
+        None => Vec::new(),
+    };
+    lacks.extend(silent.into_iter().map(|(id, ago)| match ago {
+        None => format!("{} has not ticked yet", shapes::region_name(id)),
+        Some(ago) => {
+            format!("{} last ticked {:.1} s ago", shapes::region_name(id), ago.as_secs_f64())
+        }
+    }));
+    if lacks.is_empty() {
+        return Json(serde_json::json!({ "ready": true })).into_response();
+    }
+    let expected = format!(
+        "a process that does not end, whose regions tick at least every {} s, and, if it holds sessions, reaches \
+         every region",
+        SILENCE_LIMIT.as_secs()
+    );
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, lacks.join("; "), expected).into_response()
+}

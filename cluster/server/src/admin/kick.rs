@@ -1,0 +1,56 @@
+//! The order of an operator that ends the sessions of a subject. Of a server that is a single process, too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::http::StatusCode;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::api::{ApiError, Shared};
+use super::orders::{Answer, Ordered, answer, read};
+use super::whole::whole;
+use crate::node::leader::OrderError;
+use crate::node::logins::is_subject;
+
+/// The sessions of a subject are to end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KickOrder {
+    /// The subject that their tokens name.
+    pub subject: String,
+    /// For how long none may begin, milliseconds; 0: one may at once; absent: an earlier bar stays as it is.
+    #[serde(default, deserialize_with = "whole_or_null", skip_serializing_if = "Option::is_none")]
+    pub for_ms: Option<u64>,
+}
+
+fn whole_or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    #[derive(Deserialize)]
+    struct Whole(#[serde(deserialize_with = "whole")] u64);
+    Ok(Option::<Whole>::deserialize(from)?.map(|Whole(ms)| ms))
+}
+
+/// `POST /api/kick`.
+pub async fn kick(
+    State(shared): State<Arc<Shared>>,
+    body: Result<Json<KickOrder>, JsonRejection>,
+) -> Answer {
+    let order = read(body, r#"JSON such as {"subject": "ada", "for_ms": 3600000}"#)?;
+    let bar = order.for_ms.map(Duration::from_millis);
+    if let Some(orders) = &shared.state.orders {
+        return answer(orders.kick(&order.subject, bar).await);
+    }
+    if !is_subject(&order.subject) {
+        return answer(Err(OrderError::NoSubject(order.subject.len())));
+    }
+    let Some(logins) = shared.state.directory.logins() else {
+        let expected = "a server that takes clients with tokens";
+        let error = "this server knows no subjects";
+        return Err(ApiError::new(StatusCode::NOT_FOUND, error, expected));
+    };
+    let ended = logins.kick(&order.subject, bar);
+    tracing::info!(subject = order.subject, ?bar, ended, "sessions were ended by an order");
+    Ok((StatusCode::ACCEPTED, Json(Ordered { ordered: true })))
+}

@@ -1,0 +1,149 @@
+//! What an operator may order of the cluster: the only requests that change something. They are JSON, which
+//! a page of another host cannot send here unasked.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::http::StatusCode;
+use purview::scene::RegionId;
+use serde::{Deserialize, Serialize};
+
+use super::api::{ApiError, Shared};
+use super::whole::whole;
+use crate::node::down::RegionOrder;
+use crate::node::layout_change::{MapError, MapOrder};
+use crate::node::leader::{OrderError, Orders};
+
+/// A region is to move to a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MoveOrder {
+    /// Its number, as `/api/cluster` has it.
+    #[serde(deserialize_with = "whole")]
+    pub region: u32,
+    /// The node's name.
+    pub node: String,
+}
+
+/// A node is to give its regions to others, and to end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrainOrder {
+    /// The node's name.
+    pub node: String,
+}
+
+/// What becomes of a region that is down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DownOrder {
+    /// Its number, as `/api/cluster` has it.
+    #[serde(deserialize_with = "whole")]
+    pub region: u32,
+    /// Whether its checkpoint is to be read again, or set aside.
+    pub order: RegionOrder,
+}
+
+/// The order stands; `/api/cluster` tells when it is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ordered {
+    /// True.
+    pub ordered: bool,
+}
+
+/// A scene's region map is to change; it has when `/api/cluster` tells of this version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapOrdered {
+    /// The scene.
+    pub scene: String,
+    /// The version that its map will have.
+    pub version: u64,
+}
+
+type Console = State<Arc<Shared>>;
+pub(super) type Answer = Result<(StatusCode, Json<Ordered>), ApiError>;
+
+fn orders(shared: &Shared) -> Result<&Orders, ApiError> {
+    shared.state.orders.as_ref().ok_or_else(|| {
+        let expected = "a process of a cluster: purview node or purview gateway";
+        ApiError::new(StatusCode::NOT_FOUND, "this server is alone", expected)
+    })
+}
+
+pub(super) fn read<T>(body: Result<Json<T>, JsonRejection>, expected: &str) -> Result<T, ApiError> {
+    match body {
+        Ok(Json(order)) => Ok(order),
+        Err(rejection) => {
+            Err(ApiError::new(rejection.status(), rejection.body_text(), expected.to_owned()))
+        }
+    }
+}
+
+pub(super) fn answer(done: Result<(), OrderError>) -> Answer {
+    let status = match &done {
+        Ok(()) => return Ok((StatusCode::ACCEPTED, Json(Ordered { ordered: true }))),
+        Err(OrderError::Store(_)) => StatusCode::SERVICE_UNAVAILABLE,
+        Err(OrderError::NoNode(..) | OrderError::NoRegion(_) | OrderError::NoSubject(_)) => {
+            StatusCode::NOT_FOUND
+        }
+        Err(OrderError::OnlyNode(_) | OrderError::NotDown(_) | OrderError::TooManyKicks(_)) => {
+            StatusCode::CONFLICT
+        }
+    };
+    let error = done.err().map(|error| error.to_string()).unwrap_or_default();
+    Err(ApiError::new(
+        status,
+        error,
+        "an order that can be carried out; GET /api/cluster tells who is there",
+    ))
+}
+
+/// `POST /api/cluster/move`.
+pub async fn move_region(
+    State(shared): Console,
+    body: Result<Json<MoveOrder>, JsonRejection>,
+) -> Answer {
+    let order = read(body, r#"JSON such as {"region": 4, "node": "node-2"}"#)?;
+    answer(orders(&shared)?.move_region(RegionId(order.region), &order.node).await)
+}
+
+/// `POST /api/cluster/drain`.
+pub async fn drain(
+    State(shared): Console,
+    body: Result<Json<DrainOrder>, JsonRejection>,
+) -> Answer {
+    let order = read(body, r#"JSON such as {"node": "node-2"}"#)?;
+    answer(orders(&shared)?.drain(&order.node).await)
+}
+
+/// `POST /api/cluster/region`.
+pub async fn decide(
+    State(shared): Console,
+    body: Result<Json<DownOrder>, JsonRejection>,
+) -> Answer {
+    let order = read(body, r#"JSON such as {"region": 4, "order": "restore"}, or "empty""#)?;
+    answer(orders(&shared)?.decide(RegionId(order.region), order.order).await)
+}
+
+/// `POST /api/cluster/map`.
+pub async fn change_map(
+    State(shared): Console,
+    body: Result<Json<MapOrder>, JsonRejection>,
+) -> Result<(StatusCode, Json<MapOrdered>), ApiError> {
+    let expected = r#"JSON such as {"op": "split", "region": 4}, {"op": "merge", "region": 4, "gone": 5} or {"op": "scale", "scene": "meadow", "columns": 4, "rows": 4}"#;
+    let order = read(body, expected)?;
+    match orders(&shared)?.change_map(&order).await {
+        Ok((scene, version)) => Ok((StatusCode::ACCEPTED, Json(MapOrdered { scene, version }))),
+        Err(error) => {
+            let status = match &error {
+                MapError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+                MapError::NoScene(..) | MapError::NoRegion(_) => StatusCode::NOT_FOUND,
+                MapError::Busy(_) | MapError::Layout(_) => StatusCode::CONFLICT,
+            };
+            let expected = "a map that the scene can have; GET /api/cluster tells how it is now";
+            Err(ApiError::new(status, error.to_string(), expected))
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The configuration: one TOML file, with units in its values; the environment and flags override
+//! it.
+//!
+//! ```
+//! use purview_server::config::Config;
+//!
+//! let config = Config::parse("[gateway]\nheartbeat = \"45s\"\n").unwrap();
+//! assert_eq!(config.gateway.heartbeat.as_secs(), 45);
+//! assert_eq!(config.scenes.len(), 1);
+//! ```
+//!
+//! What counts, the last word first: `--set gateway.ws=127.0.0.1:0`, then the environment
+//! (`PURVIEW_GATEWAY__WS`, two underscores for each dot; `PURVIEW_SCENE__0__VIEW_CAP` for entries of
+//! a list), then the file, then the defaults. An unknown key is an error wherever it stands.
+
+mod error;
+mod keys;
+mod limits;
+mod map;
+mod password;
+mod print;
+mod read;
+mod scene;
+mod settings;
+mod tree;
+pub mod units;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use purview::scene::spec::{MoveSpec, Moves, SpecError};
+use purview::scene::{RegionId, Scene, SceneId, SceneSpec};
+
+use crate::maps::{self, MapSpec};
+use crate::shutdown;
+
+pub use error::{ConfigError, ConfigErrors};
+pub use limits::AddressLimits;
+pub use password::{Password, PasswordError};
+pub use settings::{
+    CertificateSettings, ClusterSettings, ConsoleSettings, GatewaySettings, LogFormat, LogSettings,
+    ServerSettings, TlsSettings, TokenSettings,
+};
+pub use tree::{Origin, Override, OverrideError};
+
+use read::Section;
+use tree::Node;
+use units::Quantity;
+
+/// Everything that a server can be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Milliseconds between two ticks, 10 to 10,000.
+    pub tick_ms: u32,
+    /// The process.
+    pub server: ServerSettings,
+    /// Where clients connect.
+    pub gateway: GatewaySettings,
+    /// Console, metrics and health.
+    pub console: ConsoleSettings,
+    /// This process among the others of a cluster.
+    pub cluster: ClusterSettings,
+    /// How clients prove who they are.
+    pub token: TokenSettings,
+    /// Logs.
+    pub log: LogSettings,
+    /// The scenes, at least one; each obeys the rules of [`Scene::new`].
+    pub scenes: Vec<SceneSettings>,
+}
+
+/// A scene and where its map comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SceneSettings {
+    /// The scene.
+    pub spec: SceneSpec,
+    /// Its map; `None`: one can walk everywhere.
+    pub map: Option<MapSpec>,
+}
+
+/// The scene of a configuration that says nothing: the server decides where everybody is.
+fn default_scene() -> SceneSpec {
+    let moves = MoveSpec { mode: Moves::Judged, ..MoveSpec::default() };
+    SceneSpec { moves, ..SceneSpec::default() }
+}
+
+impl Default for SceneSettings {
+    fn default() -> Self {
+        default_scene().into()
+    }
+}
+
+impl From<SceneSpec> for SceneSettings {
+    fn from(spec: SceneSpec) -> Self {
+        SceneSettings { spec, map: None }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            tick_ms: 100,
+            server: ServerSettings::default(),
+            gateway: GatewaySettings::default(),
+            console: ConsoleSettings::default(),
+            cluster: ClusterSettings::default(),
+            token: TokenSettings::default(),
+            log: LogSettings::default(),
+            scenes: vec![SceneSettings::default()],
+        }
+    }
+}
+
+impl Config {
+    /// The configuration of a text alone: no file, environment or flag.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, not only the first.
+    pub fn parse(text: &str) -> Result<Config, ConfigErrors> {
+        Config::resolve(Some((Path::new("config"), text)), [], &[])
+    }
+
+    /// The configuration in force: `file` if there is one, overridden by `env` (pairs of name and
+    /// value, such as [`std::env::vars`]; names that are not settings are passed over), overridden
+    /// by `set`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, not only the first; or that the file cannot be read.
+    pub fn load(
+        file: Option<&Path>,
+        env: impl IntoIterator<Item = (String, String)>,
+        set: &[Override],
+    ) -> Result<Config, ConfigErrors> {
+        let Some(path) = file else { return Config::resolve(None, env, set) };
+        match std::fs::read_to_string(path) {
+            Ok(text) => Config::resolve(Some((path, &text)), env, set),
+            Err(e) => Err(ConfigErrors(vec![ConfigError {
+                key: String::new(),
+                found: None,
+                rule: format!("cannot be read: {e}"),
+                origin: Origin::File(path.into(), 0),
+            }])),
+        }
+    }
+
+    /// A configuration put together by hand, overridden by `env` and by `set` as a file is.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn load_onto(
+        base: &Config,
+        env: impl IntoIterator<Item = (String, String)>,
+        set: &[Override],
+    ) -> Result<Config, ConfigErrors> {
+        Config::resolve(Some((Path::new("built-in"), &base.to_toml())), env, set)
+    }
+
+    fn resolve(
+        file: Option<(&Path, &str)>,
+        env: impl IntoIterator<Item = (String, String)>,
+        set: &[Override],
+    ) -> Result<Config, ConfigErrors> {
+        let mut root = match file {
+            Some((path, text)) => Node::parse(text, path).map_err(ConfigErrors)?,
+            None => Node::table(Origin::Default),
+        };
+        let mut problems = Vec::new();
+        let mut env: Vec<_> = env.into_iter().collect();
+        env.sort();
+        for (name, value) in env {
+            if let Some(path) = tree::path_of_env(&name) {
+                problems.extend(root.set(&path, &value, &Origin::Env(name)).err());
+            }
+        }
+        for Override { path, value } in set {
+            let origin = Origin::Flag(format!("{path}={value}"));
+            problems.extend(root.set(path, value, &origin).err());
+        }
+        let folder = file.and_then(|(path, _)| path.parent());
+        let (config, more) = read_all(&root, folder.unwrap_or(Path::new("")));
+        problems.extend(more);
+        if problems.is_empty() {
+            return Ok(config);
+        }
+        problems.sort_by(|a, b| (&a.origin, &a.key).cmp(&(&b.origin, &b.key)));
+        Err(ConfigErrors(problems))
+    }
+
+    /// The scenes, laid out: ids by their place, regions counted through all of them; maps are read.
+    ///
+    /// # Errors
+    /// What is wrong with a map; the rules that a scene breaks; a configuration that was loaded breaks
+    /// none save those about its map, one put together by hand may.
+    pub fn build_scenes(&self) -> Result<Vec<Arc<Scene>>, ConfigErrors> {
+        let mut first = RegionId(0);
+        let mut scenes = Vec::new();
+        for (i, settings) in self.scenes.iter().enumerate() {
+            let broken = |errors: Vec<SpecError>| {
+                let tell = |e: SpecError| ConfigError {
+                    key: format!("scene.{i}.{}", e.key),
+                    found: Some(e.found),
+                    rule: e.rule,
+                    origin: Origin::Default,
+                };
+                ConfigErrors(errors.into_iter().map(tell).collect())
+            };
+            let scene = Scene::new(SceneId(i as u16), settings.spec.clone(), self.tick_ms, first);
+            let mut scene = scene.map_err(broken)?;
+            if let Some(map) = &settings.map {
+                let terrain = maps::load(map, &settings.spec)
+                    .map_err(|e| ConfigErrors(vec![map::wrong(i, map, &e)]))?;
+                scene = scene.with_terrain(Arc::new(terrain)).map_err(broken)?;
+            }
+            first = RegionId(first.0 + scene.map.regions.len() as u32);
+            scenes.push(Arc::new(scene));
+        }
+        Ok(scenes)
+    }
+
+    /// The whole configuration as TOML, each key with what it may say; [`Config::parse`] of it is
+    /// this configuration again.
+    pub fn to_toml(&self) -> String {
+        print::print(self)
+    }
+}
+
+fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
+    let d = Config::default();
+    let mut s = Section::new("", Some(root));
+    let tick_ms = s.quantity(&keys::TICK, d.tick_ms.into()) as u32;
+    let server = settings::server(&mut s, folder, tick_ms);
+    let gateway = settings::gateway(&mut s, folder);
+    let console = settings::console(&mut s, folder);
+    let cluster = settings::cluster(&mut s, folder, tick_ms);
+    let token = settings::token(&mut s, folder);
+    let log = settings::log(&mut s);
+    let scenes = scenes(&mut s, tick_ms, folder).unwrap_or(d.scenes);
+    let config = Config { tick_ms, server, gateway, console, cluster, token, log, scenes };
+    grace(&mut s, &config);
+    (config, s.finish())
+}
+
+/// A process must end before it is killed.
+fn grace(s: &mut Section<'_>, config: &Config) {
+    let (grace, total) = (config.server.grace, shutdown::total(config));
+    if grace < total {
+        let rule = format!(
+            "must be at least {:?}, which a process may take to end: {}; give it more, or shorten cluster.drain",
+            Quantity::Time.text(total.as_millis() as i64),
+            shutdown::text(config)
+        );
+        let found = Some(format!("{:?}", Quantity::Time.text(grace.as_millis() as i64)));
+        let (key, origin) = ("server.grace".to_owned(), s.origin_of("server"));
+        s.problems.push(ConfigError { key, found, rule, origin });
+    }
+}
+
+/// The scenes of the file; `None` if it names none, which leaves the default one.
+fn scenes(s: &mut Section<'_>, tick_ms: u32, folder: &Path) -> Option<Vec<SceneSettings>> {
+    let list = s.list("scene")?;
+    let mut scenes: Vec<SceneSettings> = Vec::new();
+    for mut section in list {
+        let spec = scene::read(&mut section, tick_ms);
+        if scenes.iter().any(|other| other.spec.name == spec.name) {
+            let problem = ConfigError {
+                key: section.path_of("name"),
+                found: Some(format!("{:?}", spec.name)),
+                rule: "stands twice; names of scenes are unique".into(),
+                origin: section.origin_of("name"),
+            };
+            section.problems.push(problem);
+        }
+        let map = map::read(&mut section, &spec, folder);
+        scenes.push(SceneSettings { spec, map });
+        s.close(section);
+    }
+    (!scenes.is_empty()).then_some(scenes)
+}

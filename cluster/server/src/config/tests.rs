@@ -1,0 +1,538 @@
+use std::path::Path;
+use std::time::Duration;
+
+use purview::scene::movement::Climb;
+use purview::scene::spec::{BondSpec, MoveSpec, Moves};
+use purview::scene::{RangeSet, SceneSpec, Visibility};
+
+use crate::config::*;
+use crate::gateway::Tokens;
+use crate::gateway::token::Rules;
+use crate::logins::Duplicate;
+
+/// The whole message of what is wrong with a text, a line each.
+fn wrong(text: &str) -> String {
+    Config::parse(text).unwrap_err().to_string()
+}
+
+fn set(overrides: &[&str]) -> Result<Config, ConfigErrors> {
+    let overrides: Vec<Override> = overrides.iter().map(|o| o.parse().unwrap()).collect();
+    Config::load(None, [], &overrides)
+}
+
+fn scene(keys: &str) -> SceneSpec {
+    Config::parse(&format!("[[scene]]\n{keys}")).unwrap().scenes.remove(0).spec
+}
+
+#[test]
+fn an_empty_file_says_the_defaults() {
+    assert_eq!(Config::parse("").unwrap(), Config::default());
+    assert_eq!(Config::parse("[[scene]]").unwrap(), Config::default());
+}
+
+#[test]
+fn the_printed_defaults_read_back_as_the_defaults() {
+    let text = Config::default().to_toml();
+    assert_eq!(Config::parse(&text).unwrap(), Config::default(), "{text}");
+}
+
+#[test]
+fn a_scene_of_every_key_is_read_and_printed_back() {
+    let text = r#"
+        tick = "50ms"
+        [server]
+        arbiters = 3
+        data_dir = "/var/lib/purview"
+        checkpoint = "2s"
+        [gateway]
+        tcp = "off"
+        heartbeat = "2m"
+        [console]
+        listen = "off"
+        [token]
+        secret_file = "/run/secrets/purview"
+        [log]
+        level = "warn,purview=debug"
+        format = "json"
+        [[scene]]
+        name = "a \"quoted\" name"
+        width = "1.024km"
+        depth = "512m"
+        land = "128m"
+        region = [1, 2]
+        layer = [{ name = "people", patch = "16m" }, { name = "beasts", patch = "32m" }]
+        kind = [{ name = "player", speed = "6m/s" }, { name = "dragon", layer = "beasts" }]
+        moves = "judged"
+        jumps = "logic"
+        movement = { tile = "50cm", word = "400ms", grace = "200ms", leash = "800ms", allowance = "900ms", climb_up = "60cm", climb_down = "2m" }
+        range = ["near", "far"]
+        view_cap = 7
+        view_margin = "150cm"
+        rates = { near = "50ms", middle = "500ms", far = "1s" }
+        bonds = { kinds = ["raid", "fight"], cap = 5, enter = "100m", leave = "110m", fight = "3s" }
+        frame_budget = "1KiB"
+        handoff_margin = "3m"
+        top_speed = "7m/s"
+        band = "120m"
+        lines = 2
+        line_capacity = 30
+        spawn = ["10m", "20m"]
+        [[scene]]
+        name = "arena"
+        width = "512m"
+        depth = "512m"
+        region = [1, 1]
+        visibility = "circle"
+        enter = "80m"
+        leave = "90m"
+    "#;
+    let config = Config::parse(text).unwrap();
+    let scene = &config.scenes[0].spec;
+    assert_eq!((scene.width_cm, scene.depth_cm), (102_400, 51_200));
+    assert_eq!(scene.kinds[1].layer, 1);
+    assert_eq!((scene.kinds[0].speed_cm_s, scene.kinds[1].speed_cm_s), (Some(600), None));
+    let moves = MoveSpec {
+        mode: Moves::Judged,
+        tile_cm: 50,
+        word_ms: 400,
+        grace_ms: 200,
+        leash_ms: 800,
+        allowance_ms: 900,
+        climb: Some(Climb { up_cm: 60, down_cm: 200 }),
+    };
+    assert_eq!(scene.moves, moves);
+    assert!(!scene.client_jumps && config.scenes[1].spec.client_jumps);
+    assert_eq!(scene.default_range, RangeSet::NEAR.or(RangeSet::FAR));
+    let bonds = BondSpec {
+        kinds: vec!["raid".into(), "fight".into()],
+        cap: 5,
+        enter_cm: 10_000,
+        leave_cm: 11_000,
+        fight_ms: 3_000,
+    };
+    assert_eq!(scene.bonds, bonds);
+    assert_eq!((scene.rates.near, scene.rates.middle, scene.rates.far), (1, 10, 20));
+    assert_eq!((scene.spawn_x_cm, scene.spawn_z_cm), (1_000, 2_000));
+    assert_eq!(config.gateway.heartbeat, Duration::from_secs(120));
+    let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 9_000 };
+    assert_eq!(config.scenes[1].spec.visibility, circle);
+    assert_eq!(Config::parse(&config.to_toml()).unwrap(), config, "{}", config.to_toml());
+}
+
+#[test]
+fn unknown_keys_name_the_line_and_the_nearest_known_key() {
+    assert_eq!(
+        wrong("tick = \"50ms\"\n[gatway]\n"),
+        "config:2: gatway: unknown key; did you mean \"gateway\"?"
+    );
+    assert_eq!(
+        wrong("[gateway]\nhart_beat = \"3s\""),
+        "config:2: gateway.hart_beat: unknown key; did you mean \"heartbeat\"?"
+    );
+    assert_eq!(
+        wrong("[console]\nelephant = 1"),
+        "config:2: console.elephant: unknown key; known here: listen, token_file, command_token_file, hosts, tls"
+    );
+    assert_eq!(
+        wrong("[[scene]]\nrates = { neer = \"100ms\" }"),
+        "config:2: scene.0.rates.neer: unknown key; did you mean \"near\"?"
+    );
+}
+
+#[test]
+fn wrong_units_and_types_say_what_would_be_right() {
+    for (text, message) in [
+        (
+            "[[scene]]\nland = 512",
+            r#"config:2: scene.0.land = 512: a length needs a unit, for example "80m", "250cm" or "1.5km""#,
+        ),
+        (
+            "[gateway]\nheartbeat = \"30\"",
+            r#"config:2: gateway.heartbeat = "30": a time needs a unit, for example "100ms", "30s" or "2m""#,
+        ),
+        (
+            "[[scene]]\ntop_speed = \"20km\"",
+            r#"config:2: scene.0.top_speed = "20km": "km" is no unit of speed; write for example "20m/s" or "250cm/s""#,
+        ),
+        ("tick = \"5ms\"", r#"config:1: tick = "5ms": must lie between "10ms" and "10s""#),
+        (
+            "[gateway]\nburst = \"many\"",
+            r#"config:2: gateway.burst = "many": must be a whole number from 1 to 1000000, for example 120"#,
+        ),
+        ("[gateway]\nburst = 0", "config:2: gateway.burst = 0: must lie between 1 and 1000000"),
+        (
+            "[gateway]\nws = \"here\"",
+            r#"config:2: gateway.ws = "here": must be an address and port such as "127.0.0.1:7711" (port 0: any)"#,
+        ),
+        (
+            "[log]\nformat = \"jason\"",
+            r#"config:2: log.format = "jason": must be one of "text", "json"; did you mean "json"?"#,
+        ),
+        (
+            "[[scene]]\nregion = [2]",
+            "config:2: scene.0.region = [2]: must be two whole numbers from 1, for example [2, 2]: \
+             lands along x and z",
+        ),
+        (
+            "[[scene]]\nspawn = [\"10m\", \"20\"]",
+            r#"config:2: scene.0.spawn = ["10m", "20"]: a length needs a unit, for example "80m", "250cm" or "1.5km""#,
+        ),
+        (
+            "[[scene]]\nrange = [\"nigh\"]",
+            r#"config:2: scene.0.range = ["nigh"]: must be "full", or a list of "near", "middle", "far""#,
+        ),
+        ("gateway = 3", "config:1: gateway = 3: must be a section with keys of its own"),
+        (
+            "[scene]\nname = \"x\"",
+            "config:1: scene = { ... }: must be a list of sections: write [[scene]]",
+        ),
+        (
+            "[[scene]]\nname = 3",
+            "config:2: scene.0.name = 3: must be a text in quotes: 1 to 64 bytes",
+        ),
+    ] {
+        assert_eq!(wrong(text), message);
+    }
+}
+
+#[test]
+fn a_level_that_is_none_is_told() {
+    assert_eq!(
+        wrong("[log]\nlevel = \"inof\""),
+        "config:2: log.level = \"inof\": \"inof\" is no level: write \"error\", \"warn\", \"info\", \
+         \"debug\", \"trace\" or \"off\", also by module: \"info,purview_server::gateway=debug\"; \
+         did you mean \"info\"?"
+    );
+}
+
+#[test]
+fn rates_are_whole_ticks() {
+    assert_eq!(
+        wrong("[[scene]]\nrates = { middle = \"250ms\" }"),
+        "config:2: scene.0.rates.middle = \"250ms\": must be a multiple of the tick of 100ms, for \
+         example \"200ms\" or \"300ms\""
+    );
+    assert_eq!(
+        wrong("[[scene]]\nrates = { near = \"50ms\" }"),
+        "config:2: scene.0.rates.near = \"50ms\": must be a multiple of the tick of 100ms, for \
+         example \"100ms\""
+    );
+}
+
+#[test]
+fn scene_rules_are_told_at_the_key_of_the_file() {
+    assert_eq!(
+        wrong("[[scene]]\nname = \"a\"\n\npatch = \"30m\"\nspawn = [\"-1m\", \"1m\"]\n")
+            .lines()
+            .collect::<Vec<_>>(),
+        [
+            "config:4: scene.0.patch = 30 m (layer \"common\"): a land of 512 m must be a power of \
+             two times the patch, for example 32 m",
+            "config:5: scene.0.spawn = [\"-1m\", \"1m\"]: is not a length; write for example \
+             \"80m\", \"250cm\" or \"1.5km\"",
+        ]
+    );
+    assert_eq!(
+        wrong("[[scene]]\nband = \"50m\""),
+        "config:2: scene.0.band = 50 m: must lie between leave range 96 m + handoff margin 2 m + \
+         one tick and a late word at top speed 41 m = 139 m and the smallest region side, 1024 m"
+    );
+    assert_eq!(
+        wrong("[[scene]]\nband = \"50m\"\nmoves = \"trusted\""),
+        "config:2: scene.0.band = 50 m: must lie between leave range 96 m + handoff margin 2 m + \
+         one tick at top speed 2 m = 100 m and the smallest region side, 1024 m"
+    );
+    assert_eq!(
+        wrong("[[scene]]\nvisibility = \"circle\"\nenter = \"80m\"\nleave = \"2km\""),
+        "config:1: scene.0.region = 1024 m: the smallest region must be at least as wide as leave \
+         range 2000 m + handoff margin 2 m + one tick and a late word at top speed 41 m = 2043 m"
+    );
+    let message = wrong("[[scene]]\nvisibility = \"circle\"\nenter = \"80m\"\nleave = \"80m\"");
+    let rule = "config:4: scene.0.leave = 80 m: must be greater than the enter radius of 80 m";
+    assert!(message.starts_with(rule), "{message}");
+    assert_eq!(
+        wrong("[[scene]]\nspawn = [\"5km\", \"1m\"]"),
+        "config:2: scene.0.spawn = 5000 m: must lie on the map: from 0 m to below 2048 m"
+    );
+    assert_eq!(
+        wrong("[[scene]]\nwidth = \"600m\""),
+        "config:2: scene.0.width = 600 m: must be a whole number of lands of 512 m and at most \
+         1000 km, for example 512 m"
+    );
+}
+
+#[test]
+fn what_follows_from_an_error_is_not_told_beside_it() {
+    assert_eq!(wrong("[[scene]]\nland = \"5\"\nband = \"9m\"").lines().count(), 1);
+}
+
+#[test]
+fn maps_too_fine_to_lay_out_are_refused() {
+    assert_eq!(
+        wrong("[[scene]]\nwidth = \"1000km\"\ndepth = \"1000km\"\nland = \"1m\""),
+        "config:4: scene.0.land: makes 1000000000000 lands on the map: choose larger lands; at \
+         most 262144"
+    );
+    assert_eq!(
+        wrong("[[scene]]\nregion = [1000000, 1000000]"),
+        "config:2: scene.0.region: makes 1000000 lands along a side: more than any map has; at \
+         most 1953"
+    );
+}
+
+#[test]
+fn keys_that_exclude_each_other_are_told() {
+    assert_eq!(
+        wrong("[[scene]]\nenter = \"80m\""),
+        "config:2: scene.0.enter = \"80m\": has an effect only with visibility = \"circle\""
+    );
+    assert_eq!(
+        wrong("[[scene]]\nvisibility = \"circle\"\nrange = \"full\""),
+        "config:3: scene.0.range = \"full\": has an effect only with visibility = \"patches\""
+    );
+    assert_eq!(
+        wrong("[[scene]]\npatch = \"32m\"\n[[scene.layer]]\nname = \"a\"\npatch = \"16m\""),
+        "config:2: scene.0.patch = \"32m\": stands beside `layer`; write one of the two"
+    );
+}
+
+#[test]
+fn figures_of_movement_that_do_not_fit_are_told() {
+    let judged = |keys: &str| wrong(&format!("[[scene]]\nmoves = \"judged\"\n{keys}"));
+    assert_eq!(
+        judged("movement = { leash = \"400ms\" }"),
+        "config:3: scene.0.movement.leash = 400 ms: must lie between 500 ms, as often as a word is \
+         said, and 30000 ms"
+    );
+    assert_eq!(
+        judged("movement = { climb_down = \"1m\" }"),
+        "config:3: scene.0.movement.climb_down = \"1m\": has an effect only beside climb_up"
+    );
+    assert_eq!(
+        judged("[scene.movement]\ntile = \"1m\"\n[scene.map]\nfile = \"a.png\"\ntile = \"2m\""),
+        "config:4: scene.0.movement.tile = \"1m\": the scene has a map: write map.tile in place of it"
+    );
+    assert_eq!(
+        wrong("[[scene]]\nmoves = \"judge\""),
+        "config:2: scene.0.moves = \"judge\": must be one of \"judged\", \"trusted\"; did you mean \
+         \"judged\"?"
+    );
+    assert_eq!(
+        wrong("[[scene]]\nkind = [{ name = \"player\", speed = \"21m/s\" }]"),
+        "config:2: scene.0.kind = 21 m/s (kind \"player\"): must lie between 0 m/s and the scene's top \
+         speed of 20 m/s"
+    );
+}
+
+#[test]
+fn kinds_name_their_layers() {
+    assert_eq!(
+        wrong("[[scene]]\nkind = [{ name = \"player\" }, { name = \"bat\", layer = \"sky\" }]"),
+        "config:2: scene.0.kind.1.layer = \"sky\": must name one of the layers [\"common\"]"
+    );
+    assert_eq!(
+        wrong("[[scene]]\nkind = [{ name = \"bat\" }]"),
+        "config:2: scene.0.kind = \"bat\" in layer 0: the first kind must be \"player\", in layer 0"
+    );
+}
+
+#[test]
+fn names_of_scenes_are_unique() {
+    assert_eq!(
+        wrong("[[scene]]\nname = \"a\"\n[[scene]]\nname = \"a\""),
+        "config:4: scene.1.name = \"a\": stands twice; names of scenes are unique"
+    );
+}
+
+#[test]
+fn everything_wrong_is_told_at_once_in_the_order_of_the_file() {
+    let text = "tick = 3\n[gateway]\nws = 4\nwss = 5\n[[scene]]\nview_cap = 0\nlines = \"x\"";
+    let errors = Config::parse(text).unwrap_err();
+    let keys: Vec<_> = errors.0.iter().map(|e| e.key.as_str()).collect();
+    assert_eq!(keys, ["tick", "gateway.ws", "gateway.wss", "scene.0.view_cap", "scene.0.lines"]);
+}
+
+#[test]
+fn text_that_is_not_toml_is_told_with_its_line() {
+    let message = wrong("tick = \"50ms\"\n[gateway\n");
+    assert!(message.starts_with("config:2: "), "{message}");
+}
+
+#[test]
+fn the_environment_overrides_the_file_and_flags_override_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("purview.toml");
+    std::fs::write(&file, "[gateway]\nburst = 10\nrate_limit = 10\nsend_queue = 10").unwrap();
+    let env = [
+        ("PURVIEW_GATEWAY__BURST", "20"),
+        ("PURVIEW_GATEWAY__RATE_LIMIT", "20"),
+        ("PURVIEW_TICK", "50ms"),
+        ("PURVIEW_SCENE__0__VIEW_CAP", "20"),
+        ("PURVIEW_SERVICE_HOST", "10.0.0.1"),
+        ("OTHER", "1"),
+    ]
+    .map(|(name, value)| (name.to_string(), value.to_string()));
+    let flags = ["gateway.burst=30".parse().unwrap(), "gateway.ws=127.0.0.1:0".parse().unwrap()];
+    let config = Config::load(Some(&file), env, &flags).unwrap();
+    let g = &config.gateway;
+    assert_eq!((g.send_queue, g.rate_limit, g.burst), (10, 20, 30));
+    assert_eq!(g.ws.port(), 0);
+    assert_eq!((config.tick_ms, config.scenes[0].spec.view_cap), (50, 20));
+}
+
+#[test]
+fn overrides_may_be_quoted_or_not_and_of_any_form() {
+    let quoted = set(&["scene.0.name=\"42\"", "scene.0.region=[4, 4]", "log.level=debug"]).unwrap();
+    let plain =
+        set(&["scene.0.name=42", "scene.0.region=[ 4,4 ]", "log.level = \"debug\""]).unwrap();
+    assert_eq!(quoted, plain);
+    assert_eq!(plain.scenes[0].spec.name, "42");
+    assert_eq!(plain.scenes[0].spec.region_lands_x, 4);
+}
+
+#[test]
+fn a_wrong_override_names_the_flag_or_the_variable() {
+    assert_eq!(
+        set(&["gateway.wss=1"]).unwrap_err().to_string(),
+        "--set gateway.wss=1: gateway.wss: unknown key; did you mean \"ws\"?"
+    );
+    assert_eq!(
+        set(&["scene.3.lines=1"]).unwrap_err().to_string(),
+        "--set scene.3.lines=1: scene.3.lines: a list with 0 entries has no entry \"3\""
+    );
+    assert_eq!(
+        set(&["tick.x=1"]).unwrap_err().to_string(),
+        "--set tick.x=1: tick = { ... }: must be a time, for example \"100ms\", \"30s\" or \"2m\""
+    );
+    let env = [("PURVIEW_GATEWAY__BURST".to_string(), "few".to_string())];
+    assert_eq!(
+        Config::load(None, env, &[]).unwrap_err().to_string(),
+        "environment PURVIEW_GATEWAY__BURST: gateway.burst = \"few\": must be a whole number from 1 \
+         to 1000000, for example 120"
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there_is_told() {
+    let message = Config::load(Some(Path::new("/no/such.toml")), [], &[]).unwrap_err().to_string();
+    assert!(message.starts_with("/no/such.toml: cannot be read: "), "{message}");
+}
+
+#[test]
+fn a_secret_stands_in_a_file_of_its_own() {
+    let message = set(&["token.secret=hunter2"]).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "--set token.secret=...: token.secret: a secret does not stand in a configuration; put it \
+         into a file and name that file in token.secret_file"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("purview.toml");
+    std::fs::write(&file, "token.secret_file = \"key\"").unwrap();
+    let config = Config::load(Some(&file), [], &[]).unwrap();
+    assert_eq!(config.token.secret_file, Some(folder.path().join("key")));
+    let keys = || Tokens::of_files(config.token.files(), config.token.rules());
+    let message = keys().unwrap_err().to_string();
+    assert!(message.contains("cannot be read: ") && message.contains("head -c 32"), "{message}");
+    std::fs::write(folder.path().join("key"), "short\n").unwrap();
+    let message = keys().unwrap_err().to_string();
+    assert!(message.ends_with("has 5 bytes; a secret has at least 32"), "{message}");
+    let secret = "0123456789abcdef0123456789abcdef";
+    std::fs::write(folder.path().join("key"), format!(" {secret}\n")).unwrap();
+    assert_eq!(format!("{:?}", keys().unwrap()), "Tokens(..)");
+}
+
+#[test]
+fn what_tokens_must_say_is_read_and_printed_back() {
+    let set = set(&[
+        "token.keys_file=/run/keys.json",
+        "token.issuer=login",
+        "token.audience=game",
+        "token.expiry=optional",
+        "token.duplicate=refuse",
+    ]);
+    let token = set.as_ref().unwrap().token.clone();
+    assert_eq!(token.keys_file, Some("/run/keys.json".into()));
+    let (issuer, audience) = (Some("login".into()), Some("game".into()));
+    assert_eq!(token.rules(), Rules { issuer, audience, may_last: true });
+    assert_eq!(token.duplicate, Some(Duplicate::Refuse));
+    assert_eq!(Config::parse(&set.unwrap().to_toml()).unwrap().token, token);
+    let message =
+        super::Config::load(None, [], &["token.audience=purview-resume".parse().unwrap()]);
+    assert!(message.unwrap_err().to_string().contains("is the audience of resume tickets"));
+}
+
+#[test]
+fn defaults_follow_from_what_a_scene_says() {
+    let small = scene(
+        "width = \"96m\"\ndepth = \"64m\"\nland = \"16m\"\nregion = [2, 2]\nmoves = \"trusted\"",
+    );
+    assert_eq!(small.layers[0].patch_cm, 100);
+    assert_eq!((small.spawn_x_cm, small.spawn_z_cm), (4_800, 3_200));
+}
+
+#[test]
+fn scenes_are_laid_out_with_regions_counted_through() {
+    let config = Config::parse("[[scene]]\nname = \"a\"\n[[scene]]\nname = \"b\"").unwrap();
+    let scenes = config.build_scenes().unwrap();
+    assert_eq!(scenes[1].id, SceneId(1));
+    assert_eq!(scenes[1].map.regions[0].id, RegionId(4));
+}
+
+#[test]
+fn the_files_under_deploy_are_legal() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    let load = |name: &str| Config::load(Some(&folder.join(name)), [], &[]).unwrap();
+    let dev = load("dev.toml").build_scenes().unwrap();
+    assert_eq!(dev[0].map.regions.len(), 9);
+    let keep = load("keep.toml").build_scenes().unwrap();
+    let terrain = keep[0].terrain.as_ref().unwrap();
+    assert_eq!((terrain.width(), terrain.depth(), terrain.tile_cm()), (192, 128, 200));
+    let station = load("station.toml").build_scenes().unwrap();
+    let scene = &station[0];
+    assert_eq!(scene.map.regions.len(), 6);
+    assert_eq!((scene.spec.width_cm, scene.spec.depth_cm), (9_600, 6_400));
+    assert_eq!((scene.spec.land_cm, scene.spec.layers[0].patch_cm), (1_600, 400));
+    assert_eq!((scene.band_cm, scene.spec.top_speed_cm_s), (3_200, 6_000));
+}
+
+#[test]
+fn the_time_between_checkpoints_is_limited_by_what_recovery_remembers() {
+    for section in ["server", "cluster"] {
+        let with = |tick: &str, every: &str| {
+            format!("tick = {tick:?}\n[{section}]\ncheckpoint = {every:?}")
+        };
+        assert!(Config::parse(&with("100ms", "1m")).is_ok());
+        assert!(Config::parse(&with("1s", "10m")).is_ok());
+        let text = wrong(&with("100ms", "61s"));
+        let key = format!("{section}.checkpoint");
+        assert!(text.contains(&key) && text.contains("600 ticks of \"100ms\""), "{text}");
+        assert!(text.contains("must be at most \"1m\""), "{text}");
+        assert!(wrong(&with("10ms", "7s")).contains("must be at most \"6s\""));
+    }
+}
+
+#[test]
+fn a_process_must_be_able_to_end_before_it_is_killed() {
+    let long = wrong("[cluster]\ndrain = \"2m\"\n");
+    assert!(
+        long.contains("server.grace = \"60s\"") || long.contains("server.grace = \"1m\""),
+        "{long}"
+    );
+    assert!(long.contains("drain 120 s") && long.contains("cluster.drain"), "{long}");
+    assert!(Config::parse("[server]\ngrace = \"55s\"\n").is_err());
+    let config = Config::parse("[server]\ngrace = \"56s\"\n").unwrap();
+    assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
+    Config::parse("[server]\ngrace = \"3m\"\n[cluster]\ndrain = \"2m\"\n").unwrap();
+}
+
+#[test]
+fn names_of_the_console_are_names() {
+    let config = Config::parse("[console]\nhosts = \"Ops.internal, purview\"\n").unwrap();
+    assert_eq!(config.console.hosts, ["ops.internal", "purview"]);
+    assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
+    for hosts in ["http://ops", "ops:7780", "*"] {
+        let told = wrong(&format!("[console]\nhosts = \"{hosts}\"\n"));
+        assert!(told.contains("console.hosts") && told.contains("is no name"), "{told}");
+    }
+}

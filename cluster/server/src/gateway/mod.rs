@@ -1,0 +1,471 @@
+//! The gateway: where clients connect, over WebSocket and over TCP.
+//!
+//! Each connection is a task on one of the given arbiters, beside its session, a
+//! [`PlayerActor`]. The task reads no faster than the session works and writes whatever the session
+//! has queued in one go. Nothing that a client sends reaches another session but through regions.
+
+mod admission;
+pub(crate) mod connection;
+mod entry;
+mod log_limit;
+mod metrics;
+mod proxy;
+mod socket;
+mod tcp;
+pub mod token;
+mod upgrade;
+mod ws;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use actix::{Actor, ArbiterHandle};
+use ipnet::IpNet;
+use purview::actor::directory::Directory;
+use purview::actor::player::{FromSocket, Passes, PlayerActor, PlayerSetup, TokenCheck};
+use purview::scene::player::PlayerConfig;
+use purview::wire::CloseCode;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::{Semaphore, watch};
+
+pub use metrics::{GatewayMetrics, Refusal};
+pub use token::Tokens;
+
+use crate::config::{AddressLimits, CertificateSettings};
+use crate::descriptors;
+use crate::tls::server::ServerTls;
+use crate::tls::{self, TlsError};
+use admission::{Admission, Refused, Ticket};
+use connection::{Inbound, Link, Outbound, last_word};
+use entry::Accepted;
+use log_limit::Seldom;
+use metrics::Open;
+
+/// Refused connections that are told why at once; still more are dropped without a word.
+const TOLD_AT_ONCE: usize = 64;
+
+/// After the listener failed, for example for want of file descriptors.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// How a gateway is set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewayConfig {
+    /// Where WebSocket clients connect; port 0 takes any, `None` none.
+    pub ws_addr: Option<SocketAddr>,
+    /// Where TCP clients connect; port 0 takes any, `None` none.
+    pub tcp_addr: Option<SocketAddr>,
+    /// Messages that a client may send per second.
+    pub rate_limit: u32,
+    /// Messages that it may send at once after a silence.
+    pub burst: u32,
+    /// A client must be heard from at least this often.
+    pub heartbeat: Duration,
+    /// Time for the WebSocket handshake, and again for hello and join.
+    pub handshake_timeout: Duration,
+    /// Messages that may wait for a client.
+    pub send_queue: usize,
+    /// How long a client that does not read is held before it is closed.
+    pub slow_close: Duration,
+    /// For how long a player stays in its scene when its client's connection breaks, at most 49 days; zero: it
+    /// leaves at once.
+    pub linger: Duration,
+    /// Most sessions: connections that have said a valid hello.
+    pub max_sessions: u64,
+    /// Most connections that have not. When there is one more, the one makes room that has waited longest of the
+    /// address that has most.
+    pub unauthenticated: usize,
+    /// What one source address may have.
+    pub limits: AddressLimits,
+    /// Proxies that name the client of each connection by a header of the PROXY protocol, version 2.
+    pub proxies: Vec<IpNet>,
+    /// Origins of the web pages that may connect; empty: all.
+    pub origins: Vec<String>,
+    /// How long a client has to read its last messages and hang up.
+    pub close_grace: Duration,
+    /// How often a session looks at its deadlines and its queue.
+    pub check_every: Duration,
+    /// The kernel's send buffer per connection, in bytes. What lies there can no longer be
+    /// replaced by newer state, so a small one keeps slow clients up to date.
+    pub send_buffer: u32,
+    /// The certificate that clients are shown; `None`: they are talked to plain.
+    pub tls: Option<CertificateSettings>,
+}
+
+impl GatewayConfig {
+    /// How long a gateway takes at most to close every session.
+    pub fn stop_limit(&self) -> Duration {
+        self.close_grace * 2 + Duration::from_secs(1)
+    }
+}
+
+impl Default for GatewayConfig {
+    fn default() -> Self {
+        GatewayConfig {
+            ws_addr: Some(SocketAddr::from(([127, 0, 0, 1], 7777))),
+            tcp_addr: Some(SocketAddr::from(([127, 0, 0, 1], 7778))),
+            rate_limit: 60,
+            burst: 120,
+            heartbeat: Duration::from_secs(30),
+            handshake_timeout: Duration::from_secs(5),
+            send_queue: 32,
+            slow_close: Duration::from_secs(10),
+            linger: Duration::from_secs(10),
+            max_sessions: 20_000,
+            unauthenticated: 2_000,
+            limits: AddressLimits::default(),
+            proxies: Vec::new(),
+            origins: Vec::new(),
+            close_grace: Duration::from_secs(2),
+            check_every: Duration::from_millis(250),
+            send_buffer: 64 * 1_024,
+            tls: None,
+        }
+    }
+}
+
+impl GatewayConfig {
+    /// The limits of each session.
+    pub fn player(&self) -> PlayerConfig {
+        PlayerConfig {
+            rate_limit: self.rate_limit,
+            rate_burst: self.burst,
+            heartbeat_ms: self.heartbeat.as_millis() as u64,
+            handshake_ms: self.handshake_timeout.as_millis() as u64,
+            send_queue: self.send_queue,
+            slow_close_ms: self.slow_close.as_millis() as u64,
+            linger_ms: u32::try_from(self.linger.as_millis()).unwrap_or(u32::MAX),
+            ..PlayerConfig::default()
+        }
+    }
+}
+
+/// Why a gateway does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on {addr}: {source}")]
+    Listen {
+        /// The address.
+        addr: SocketAddr,
+        /// What went wrong.
+        source: std::io::Error,
+    },
+    /// The certificate that clients would be shown cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// There is no arbiter to run sessions on.
+    #[error("a gateway needs an arbiter to run its sessions on")]
+    NoArbiter,
+}
+
+/// A running gateway. Dropping it stops it, too, without waiting for anybody.
+#[derive(Debug)]
+pub struct Gateway {
+    ws_addr: Option<SocketAddr>,
+    tcp_addr: Option<SocketAddr>,
+    secure: bool,
+    metrics: Arc<GatewayMetrics>,
+    stop: watch::Sender<bool>,
+    patience: Duration,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Carrier {
+    WebSocket,
+    Tcp,
+}
+
+/// What all connections share.
+struct Shared {
+    config: GatewayConfig,
+    tls: Option<ServerTls>,
+    directory: Arc<Directory>,
+    tokens: TokenCheck,
+    passes: Arc<dyn Passes>,
+    metrics: Arc<GatewayMetrics>,
+    admission: Arc<Admission>,
+    /// Refused connections that are told why.
+    telling: Arc<Semaphore>,
+    /// When the log was told of refused connections last.
+    refusals: Seldom,
+    arbiters: Vec<ArbiterHandle>,
+    next_arbiter: AtomicUsize,
+}
+
+impl Shared {
+    fn new(
+        config: GatewayConfig,
+        directory: Arc<Directory>,
+        tokens: TokenCheck,
+        passes: Arc<dyn Passes>,
+    ) -> Shared {
+        let metrics = Arc::<GatewayMetrics>::default();
+        let (limits, sessions) = (config.limits.clone(), config.max_sessions);
+        let admission = Admission::new(limits, sessions, config.unauthenticated, metrics.clone());
+        let telling = Arc::new(Semaphore::new(TOLD_AT_ONCE));
+        let (tls, arbiters, next_arbiter) = Default::default();
+        let refusals = Seldom::default();
+        Shared {
+            config,
+            tls,
+            directory,
+            tokens,
+            passes,
+            metrics,
+            admission,
+            telling,
+            refusals,
+            arbiters,
+            next_arbiter,
+        }
+    }
+}
+
+impl Gateway {
+    /// Listens; to be called inside a running arbiter, which accepts connections. Their sessions
+    /// are spread over `arbiters`.
+    ///
+    /// # Errors
+    /// When an address cannot be listened on, or `arbiters` is empty.
+    pub async fn start(
+        config: GatewayConfig,
+        directory: Arc<Directory>,
+        tokens: Tokens,
+        arbiters: Vec<ArbiterHandle>,
+    ) -> Result<Gateway, GatewayError> {
+        if arbiters.is_empty() {
+            return Err(GatewayError::NoArbiter);
+        }
+        let bind = |addr: Option<SocketAddr>| {
+            addr.map(|addr| {
+                listen(addr, config.send_buffer)
+                    .map_err(|source| GatewayError::Listen { addr, source })
+            })
+            .transpose()
+        };
+        let tls = config.tls.as_ref().map(|files| ServerTls::load(tls::server::GATEWAY, files));
+        let tls = tls.transpose()?;
+        descriptors::provide(config.max_sessions, config.unauthenticated as u64);
+        let ws = bind(config.ws_addr)?;
+        let tcp = bind(config.tcp_addr)?;
+        let (stop, stopping) = watch::channel(false);
+        actix::spawn(token::follow(tokens.clone(), stopping.clone()));
+        let passes: Arc<dyn Passes> = Arc::new(tokens.clone());
+        let tokens: TokenCheck =
+            Arc::new(move |token| tokens.verify(token).map_err(|e| e.to_string()));
+        let secure = tls.is_some();
+        let shared = Shared::new(config, directory, tokens, passes);
+        let shared = Arc::new(Shared { tls, arbiters, ..shared });
+        let gateway = Gateway {
+            ws_addr: ws.as_ref().map(|(addr, _)| *addr),
+            tcp_addr: tcp.as_ref().map(|(addr, _)| *addr),
+            secure,
+            metrics: Arc::clone(&shared.metrics),
+            stop,
+            patience: shared.config.stop_limit(),
+        };
+        for (listener, carrier) in [(ws, Carrier::WebSocket), (tcp, Carrier::Tcp)] {
+            if let Some((addr, listener)) = listener {
+                tracing::info!(%addr, ?carrier, secure, "clients may connect");
+                actix::spawn(accept(Arc::clone(&shared), listener, carrier, stopping.clone()));
+            }
+        }
+        Ok(gateway)
+    }
+
+    /// A gateway that listens nowhere: its connections are those that are brought to it.
+    pub(crate) fn simulated(
+        config: GatewayConfig,
+        directory: Arc<Directory>,
+        tokens: TokenCheck,
+        passes: Arc<dyn Passes>,
+    ) -> (Gateway, Doors) {
+        let (stop, stopping) = watch::channel(false);
+        let patience = config.stop_limit();
+        let shared = Shared::new(config, directory, tokens, passes);
+        let (metrics, secure) = (shared.metrics.clone(), false);
+        let gateway = Gateway { ws_addr: None, tcp_addr: None, secure, metrics, stop, patience };
+        let stops = Arc::new(Mutex::new(Stops::default()));
+        (gateway, Doors { shared: Arc::new(shared), stopping, stops })
+    }
+
+    /// Where WebSocket clients connect.
+    pub fn ws_addr(&self) -> Option<SocketAddr> {
+        self.ws_addr
+    }
+
+    /// Where TCP clients connect.
+    pub fn tcp_addr(&self) -> Option<SocketAddr> {
+        self.tcp_addr
+    }
+
+    /// Whether clients connect by `wss://` and `tls://`.
+    pub fn is_secure(&self) -> bool {
+        self.secure
+    }
+
+    /// What it counts.
+    pub fn metrics(&self) -> &Arc<GatewayMetrics> {
+        &self.metrics
+    }
+
+    /// Takes no more connections, closes every session with [`CloseCode::GoingAway`], or where others
+    /// go on with [`CloseCode::Elsewhere`], and waits until
+    /// the clients have hung up, but not for ever.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        if tokio::time::timeout(self.patience, self.stop.closed()).await.is_err() {
+            let open = self.metrics.connections_open.load(Ordering::Relaxed);
+            tracing::warn!(open, "some clients did not hang up in time");
+        }
+    }
+}
+
+/// Where connections are brought to a gateway that listens nowhere.
+#[derive(Clone)]
+pub struct Doors {
+    shared: Arc<Shared>,
+    stopping: watch::Receiver<bool>,
+    stops: Arc<Mutex<Stops>>,
+}
+
+/// Who is told that the gateway stops: in the order in which they came.
+#[derive(Default)]
+struct Stops {
+    came: u64,
+    open: BTreeMap<u64, watch::Sender<bool>>,
+}
+
+impl Doors {
+    fn stops(&self) -> MutexGuard<'_, Stops> {
+        self.stops.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the gateway stops; then all connections are told.
+    pub async fn stopped(&mut self) {
+        // An error says that the gateway itself is gone: the same.
+        let _stopped = self.stopping.wait_for(|stop| *stop).await.is_ok();
+        for stop in self.stops().open.values() {
+            stop.send_replace(true);
+        }
+    }
+
+    /// Serves a connection until either side ends it.
+    pub async fn serve(&self, inbound: &mut impl Inbound, outbound: &mut impl Outbound) {
+        let _open = Open::new(&self.shared.metrics);
+        let entry = self.shared.admission.admit(None).map(|(ticket, _)| Arc::new(ticket));
+        let (stop, stopping) = watch::channel(*self.stopping.borrow());
+        let number = {
+            let mut stops = self.stops();
+            stops.came += 1;
+            let number = stops.came;
+            stops.open.insert(number, stop);
+            number
+        };
+        let entry = entry.as_ref().map_err(|refused| *refused);
+        if entry.is_err() {
+            self.shared.metrics.ended(Some(CloseCode::Overload));
+        }
+        self.shared.serve(inbound, outbound, entry, stopping).await;
+        self.stops().open.remove(&number);
+    }
+}
+
+fn listen(addr: SocketAddr, send_buffer: u32) -> std::io::Result<(SocketAddr, TcpListener)> {
+    let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    // Accepted sockets inherit it.
+    socket.set_send_buffer_size(send_buffer)?;
+    socket.bind(addr)?;
+    let listener = socket.listen(1_024)?;
+    Ok((listener.local_addr()?, listener))
+}
+
+async fn accept(
+    shared: Arc<Shared>,
+    listener: TcpListener,
+    carrier: Carrier,
+    mut stop: watch::Receiver<bool>,
+) {
+    let failures = Seldom::default();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => return,
+        };
+        // A std socket leaves this arbiter's reactor; the session's own one takes it up.
+        let accepted = accepted.and_then(|(socket, peer)| {
+            socket.set_nodelay(true)?;
+            Ok(Accepted { socket: socket.into_std()?, peer, carrier })
+        });
+        match accepted {
+            Ok(accepted) => shared.dispatch(accepted, stop.clone()),
+            Err(error) => {
+                // Out of file descriptors, most likely: who has not logged in makes room, and sessions may end.
+                let makes_room = shared.admission.make_room();
+                if let Some(more) = failures.due() {
+                    tracing::warn!(%error, more, makes_room, "cannot accept a connection");
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Serves a connection; true when its client was told that it ends.
+    async fn serve(
+        &self,
+        inbound: &mut impl Inbound,
+        outbound: &mut impl Outbound,
+        entry: Result<&Arc<Ticket>, Refused>,
+        stop: watch::Receiver<bool>,
+    ) -> bool {
+        let ticket = match entry {
+            Ok(ticket) => ticket,
+            Err(refused) => {
+                let say = last_word(outbound, CloseCode::Overload, refused.to_string());
+                let said = tokio::time::timeout(self.config.close_grace, say).await;
+                return matches!(said, Ok(Ok(())));
+            }
+        };
+        let config = self.config.player();
+        let (sink, queue) = PlayerSetup::queue(&config);
+        let session = PlayerActor::new(PlayerSetup {
+            directory: Arc::clone(&self.directory),
+            sink,
+            tokens: self.tokens_of(ticket),
+            passes: Some(Arc::clone(&self.passes)),
+            config,
+            check_every: self.config.check_every,
+        })
+        .start();
+        let close_grace = self.config.close_grace;
+        // Where this process is one of many, others go on.
+        let at_stop =
+            if self.directory.process() > 0 { FromSocket::Drain } else { FromSocket::Stop };
+        let metrics = &self.metrics;
+        let link = Link { session, queue, metrics, stop, at_stop, close_grace, ticket };
+        link.serve(inbound, outbound).await
+    }
+
+    /// The check of tokens, which tells the connection's ticket what comes of it.
+    fn tokens_of(&self, ticket: &Arc<Ticket>) -> TokenCheck {
+        // The session outlives the connection.
+        let (tokens, ticket) = (self.tokens.clone(), Arc::downgrade(ticket));
+        Arc::new(move |token| {
+            let checked = tokens(token);
+            let ticket = ticket.upgrade().ok_or("the connection is gone")?;
+            match &checked {
+                Ok(_) if !ticket.log_in() => return Err(Refused::Full.to_string()),
+                Ok(_) => {}
+                Err(_) => ticket.fail(),
+            }
+            checked
+        })
+    }
+}

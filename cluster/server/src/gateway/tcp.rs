@@ -1,0 +1,111 @@
+//! Messages over TCP, each after its length (`purview::wire::framing`).
+
+use bytes::{Bytes, BytesMut};
+use purview::wire::framing::{self, Framer, FramingError};
+use purview::wire::{CloseCode, MAX_CLIENT_FRAME, MAX_SERVER_FRAME};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+
+use super::connection::{Broken, Heard, Inbound, Outbound};
+use super::socket::Socket;
+
+/// Bytes that are gathered before they are written.
+const WRITE_BUFFER: usize = 16 * 1_024;
+
+pub(super) struct TcpIn {
+    socket: ReadHalf<Socket>,
+    framer: Framer,
+    /// Bytes that were read and not yet cut.
+    unread: BytesMut,
+}
+
+pub(super) struct TcpOut {
+    socket: WriteHalf<Socket>,
+    unwritten: Vec<u8>,
+}
+
+/// The two halves of a connection.
+pub(super) fn split(socket: Socket) -> (TcpIn, TcpOut) {
+    let (read, write) = tokio::io::split(socket);
+    let framer = Framer::new(MAX_CLIENT_FRAME);
+    (
+        TcpIn { socket: read, framer, unread: BytesMut::new() },
+        TcpOut { socket: write, unwritten: Vec::new() },
+    )
+}
+
+/// The socket below.
+pub(super) fn socket(inbound: TcpIn, outbound: TcpOut) -> Option<Socket> {
+    let is_whole = inbound.socket.is_pair_of(&outbound.socket);
+    is_whole.then(|| inbound.socket.unsplit(outbound.socket))
+}
+
+impl TcpIn {
+    fn cut(&mut self) -> Option<Heard> {
+        let mut rest = &self.unread[..];
+        let cut = self.framer.next(&mut rest);
+        let taken = self.unread.len() - rest.len();
+        bytes::Buf::advance(&mut self.unread, taken);
+        match cut {
+            Ok(message) => message.map(|bytes| Heard::Message(Bytes::from(bytes))),
+            Err(FramingError::TooBig { .. }) => Some(Heard::TooBig),
+            Err(FramingError::Empty) => Some(Heard::Unframed),
+        }
+    }
+}
+
+impl Inbound for TcpIn {
+    async fn hear(&mut self) -> Heard {
+        loop {
+            if let Some(heard) = self.cut() {
+                return heard;
+            }
+            // Only what one read brings is kept here; a whole message is kept by the framer.
+            self.unread.reserve(1_024);
+            match self.socket.read_buf(&mut self.unread).await {
+                Ok(0) | Err(_) => return Heard::End,
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+impl TcpOut {
+    fn append(&mut self, message: &[u8]) -> Result<(), Broken> {
+        framing::write(message, MAX_SERVER_FRAME, &mut self.unwritten).map_err(|e| {
+            purview::log_limited!(error, error = %e, "a message for a client cannot be framed");
+            Broken
+        })
+    }
+}
+
+impl Outbound for TcpOut {
+    fn put_now(&mut self, message: Bytes) -> Result<Option<Bytes>, Broken> {
+        if self.unwritten.len() + message.len() > WRITE_BUFFER {
+            return Ok(Some(message));
+        }
+        self.append(&message).map(|()| None)
+    }
+
+    async fn put(&mut self, message: Bytes) -> Result<(), Broken> {
+        if self.unwritten.len() + message.len() > WRITE_BUFFER {
+            self.flush().await?;
+        }
+        self.append(&message)
+    }
+
+    async fn flush(&mut self) -> Result<(), Broken> {
+        let mut written = self.socket.write_all(&self.unwritten).await;
+        if written.is_ok() {
+            written = self.socket.flush().await;
+        }
+        self.unwritten.clear();
+        // One big frame must not cost its memory for the rest of the session.
+        self.unwritten.shrink_to(WRITE_BUFFER);
+        written.map_err(|_| Broken)
+    }
+
+    async fn goodbye(&mut self, _code: CloseCode, _why: &str) -> Result<(), Broken> {
+        // The closing message has said it all.
+        self.flush().await
+    }
+}

@@ -1,0 +1,348 @@
+use std::path::Path;
+
+use jsonwebtoken::EncodingKey;
+use jsonwebtoken::jwk::Jwk;
+use serde_json::{Value, json};
+
+use crate::gateway::token::*;
+
+const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
+
+fn tokens() -> Tokens {
+    Tokens::new(SECRET).unwrap()
+}
+
+/// A token as a login server may sign it.
+fn signed(header: Value, claims: &Value, key: &EncodingKey, algorithm: Algorithm) -> String {
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let message = format!("{}.{}", part(&header), part(claims));
+    let signature = jsonwebtoken::crypto::sign(message.as_bytes(), key, algorithm).unwrap();
+    format!("{message}.{signature}")
+}
+
+fn hs256(claims: &Value) -> String {
+    signed(json!({"alg": "HS256"}), claims, &EncodingKey::from_secret(SECRET), Algorithm::HS256)
+}
+
+fn later() -> u64 {
+    now_s() + 600
+}
+
+#[test]
+fn a_minted_token_holds_and_names_its_subject_and_planes() {
+    let tokens = tokens();
+    let hour = Some(Duration::from_secs(3_600));
+    let login = tokens.verify(&tokens.mint("ada", hour).unwrap()).unwrap();
+    assert_eq!((login.subject.as_str(), login.planes), ("ada", Planes::default()));
+    assert!(login.expires_s.is_some_and(|exp| exp > now_s() + 3_000));
+    for planes in [Planes::Any, Planes::Listed(vec![("city".into(), Plane(-7))])] {
+        let token = tokens.mint_for("ada", hour, &planes).unwrap();
+        assert_eq!(tokens.verify(&token).unwrap().planes, planes);
+    }
+    assert_eq!(tokens.mint("", hour), Err(TokenError::Subject(0)));
+}
+
+#[test]
+fn a_token_that_does_not_hold_says_why() {
+    let tokens = tokens();
+    assert_eq!(tokens.verify(""), Err(TokenError::Missing));
+    assert_eq!(tokens.verify("a.b.c"), Err(TokenError::Malformed));
+    assert_eq!(tokens.verify("no token at all"), Err(TokenError::Malformed));
+    let foreign = Tokens::dev().mint("ada", Some(Duration::from_secs(60))).unwrap();
+    assert_eq!(tokens.verify(&foreign), Err(TokenError::Signature));
+    let claims = |more: Value| {
+        let mut claims = json!({"sub": "ada", "exp": later()});
+        claims.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        claims
+    };
+    let long = "s".repeat(129);
+    let cases = [
+        (claims(json!({"exp": 1_000})), TokenError::Expired),
+        (claims(json!({"exp": "soon"})), TokenError::Claim("exp".into())),
+        (json!({"sub": "ada"}), TokenError::Claim("exp".into())),
+        (json!({"exp": later()}), TokenError::Claim("sub".into())),
+        (claims(json!({"sub": 7})), TokenError::Claim("sub".into())),
+        (claims(json!({"nbf": now_s() + 3_600})), TokenError::Early),
+        (claims(json!({"sub": ""})), TokenError::Subject(0)),
+        (claims(json!({"sub": long})), TokenError::Subject(129)),
+        (claims(json!({"sub": "a\nb"})), TokenError::Subject(3)),
+        (claims(json!({"aud": RESUME_AUDIENCE})), TokenError::Ticket),
+        (claims(json!({"aud": ["game", RESUME_AUDIENCE]})), TokenError::Ticket),
+        (claims(json!({"planes": "all"})), TokenError::Planes),
+        (claims(json!({"planes": [{"scene": "city"}]})), TokenError::Planes),
+        (
+            claims(json!({"planes": vec![json!({"scene": "city", "plane": 1}); MAX_PLANES + 1]})),
+            TokenError::Planes,
+        ),
+    ];
+    for (claims, why) in cases {
+        assert_eq!(tokens.verify(&hs256(&claims)), Err(why), "{claims}");
+    }
+    for fine in [
+        claims(json!({"nbf": now_s() - 1, "iss": 7, "aud": "another"})),
+        claims(json!({"sub": "s".repeat(128)})),
+        claims(json!({"exp": later() as f64 + 0.5})),
+        claims(json!({"planes": []})),
+    ] {
+        assert!(tokens.verify(&hs256(&fine)).is_ok(), "{fine}");
+    }
+}
+
+#[test]
+fn issuer_and_audience_are_checked_where_they_are_configured_and_exp_where_it_is_not_waived() {
+    let rules = |audience: Option<&str>, issuer: Option<&str>| Rules {
+        audience: audience.map(Into::into),
+        issuer: issuer.map(Into::into),
+        may_last: false,
+    };
+    let both = tokens().with_rules(rules(Some("game"), Some("login")));
+    let cases = [
+        (json!({"aud": "game", "iss": "login"}), None),
+        (json!({"aud": ["else", "game"], "iss": "login"}), None),
+        (json!({"aud": "else", "iss": "login"}), Some(TokenError::Audience)),
+        (json!({"aud": "game", "iss": "else"}), Some(TokenError::Issuer)),
+        (json!({"iss": "login"}), Some(TokenError::Claim("aud".into()))),
+        (json!({"aud": "game"}), Some(TokenError::Claim("iss".into()))),
+    ];
+    for (mut claims, why) in cases {
+        claims["sub"] = "ada".into();
+        claims["exp"] = later().into();
+        assert_eq!(both.verify(&hs256(&claims)).err(), why, "{claims}");
+    }
+    let minted = both.mint("ada", Some(Duration::from_secs(60))).unwrap();
+    assert!(both.verify(&minted).is_ok(), "what it mints has both");
+    let lasting = tokens().with_rules(Rules { may_last: true, ..Rules::default() });
+    let login = lasting.verify(&hs256(&json!({"sub": "ada"}))).unwrap();
+    assert_eq!(login.expires_s, None);
+}
+
+#[test]
+fn algorithms_that_are_not_taken_are_named() {
+    let claims = json!({"sub": "ada", "exp": later()});
+    let unsigned = |algorithm: &str| {
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        format!("{}.{}.", part(&json!({"alg": algorithm})), part(&claims))
+    };
+    let named = |name: &str| Err(TokenError::Algorithm(name.into()));
+    assert_eq!(tokens().verify(&unsigned("none")), named("none"));
+    assert_eq!(tokens().verify(&unsigned("HS512")), named("HS512"));
+    let said = TokenError::Algorithm("none".into()).to_string();
+    assert_eq!(said, "the token's algorithm is \"none\"; want HS256, RS256, ES256 or EdDSA");
+    assert_eq!(tokens().verify(&unsigned("RS256")), Err(TokenError::UnknownKey));
+    let critical = json!({"alg": "HS256", "crit": ["b64"], "b64": false});
+    let key = EncodingKey::from_secret(SECRET);
+    let token = signed(critical, &claims, &key, Algorithm::HS256);
+    assert_eq!(tokens().verify(&token), Err(TokenError::Malformed));
+}
+
+#[test]
+fn a_resume_ticket_names_a_player_and_is_no_login_and_a_login_is_no_ticket() {
+    let tokens = tokens();
+    let pass =
+        Pass { subject: "ada".into(), entity: EntityId(7 << 32 | 5), scene: "meadow".into() };
+    let login = |expires_s| Login { subject: "ada".into(), expires_s, planes: Planes::Any };
+    let holds = Duration::from_secs(70);
+    let ticket = tokens.write(&pass, &login(None), holds).unwrap();
+    assert_eq!(tokens.read(&ticket), Ok(pass.clone()));
+    assert_eq!(tokens.verify(&ticket), Err(TokenError::Ticket));
+    let audience = Rules { audience: Some("game".into()), ..Rules::default() };
+    assert_eq!(tokens.clone().with_rules(audience).verify(&ticket), Err(TokenError::Ticket));
+    let minted = tokens.mint("ada", Some(Duration::from_secs(60))).unwrap();
+    assert_eq!(tokens.read(&minted), Err("it is no resume ticket".into()));
+    let exp = |ticket: &str| tokens.ticket(ticket).unwrap().exp;
+    assert!((now_s() + 60..=now_s() + 70).contains(&exp(&ticket)));
+    let end = now_s() + 30;
+    let short = tokens.write(&pass, &login(Some(end)), holds).unwrap();
+    assert_eq!(exp(&short), end, "it never outlives the login");
+    assert_eq!(tokens.write(&pass, &login(Some(now_s() - 1)), holds), None);
+    let foreign = Tokens::dev().write(&pass, &login(None), holds).unwrap();
+    assert_eq!(tokens.read(&foreign), Err(TokenError::Signature.to_string()));
+    let resume = json!({"entity": 5, "scene": "meadow"});
+    let old = json!({"sub": "ada", "aud": RESUME_AUDIENCE, "exp": 1_000, "resume": resume});
+    assert_eq!(tokens.read(&hs256(&old)), Err(TokenError::Expired.to_string()));
+}
+
+/// A P-256, an Ed25519 and an RSA key pair that sign, and their public halves as a set has them.
+fn pairs() -> [(EncodingKey, Algorithm, Value); 3] {
+    let p256 = EncodingKey::from_ec_der(&unhex(include_str!("test_keys/p256.hex")));
+    let ed25519 = EncodingKey::from_ed_der(&unhex(include_str!("test_keys/ed25519.hex")));
+    let rsa = EncodingKey::from_rsa_der(&unhex(include_str!("test_keys/rsa.hex")));
+    [(p256, Algorithm::ES256), (ed25519, Algorithm::EdDSA), (rsa, Algorithm::RS256)].map(
+        |(key, algorithm)| {
+            let jwk = Jwk::from_encoding_key(&key, algorithm).unwrap();
+            let mut jwk = serde_json::to_value(jwk).unwrap();
+            jwk["kid"] = format!("{algorithm:?}").into();
+            (key, algorithm, jwk)
+        },
+    )
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.chars().filter_map(|c| c.to_digit(16)).map(|d| d as u8).collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+fn oct(kid: &str, secret: &[u8]) -> Value {
+    json!({"kty": "oct", "kid": kid, "k": URL_SAFE_NO_PAD.encode(secret)})
+}
+
+fn set_in(folder: &Path, keys: &[Value]) -> Files {
+    let path = folder.join("keys.json");
+    std::fs::write(&path, json!({ "keys": keys }).to_string()).unwrap();
+    Files { secret: None, set: Some(path) }
+}
+
+#[test]
+fn keys_of_a_set_are_chosen_by_their_name_and_fix_the_algorithm() {
+    let folder = tempfile::tempdir().unwrap();
+    let pairs = pairs();
+    let mut keys: Vec<Value> = pairs.iter().map(|(_, _, jwk)| jwk.clone()).collect();
+    let (old, new) = ([b'o'; 32], [b'n'; 32]);
+    keys.extend([oct("new", &new), oct("old", &old)]);
+    keys.push(json!({"kty": "RSA", "use": "enc", "n": "AQAB", "e": "AQAB"}));
+    keys.push(json!({"kty": "quantum"}));
+    let tokens = Tokens::of_files(set_in(folder.path(), &keys), Rules::default()).unwrap();
+    let claims = json!({"sub": "ada", "exp": later()});
+    for (key, algorithm, jwk) in &pairs {
+        let name = format!("{algorithm:?}");
+        let header = json!({"alg": name, "kid": jwk["kid"]});
+        let token = signed(header, &claims, key, *algorithm);
+        assert_eq!(tokens.verify(&token).map(|login| login.subject), Ok("ada".into()), "{name}");
+        let nameless = signed(json!({"alg": name}), &claims, key, *algorithm);
+        assert!(tokens.verify(&nameless).is_ok(), "{name} without a kid");
+        // Whoever knows the public key cannot sign with it as a secret.
+        for public in [&jwk["n"], &jwk["x"]].into_iter().filter_map(Value::as_str) {
+            let bytes = URL_SAFE_NO_PAD.decode(public).unwrap();
+            for secret in [&bytes, public.as_bytes(), jwk.to_string().as_bytes()] {
+                let secret = EncodingKey::from_secret(secret);
+                let header = json!({"alg": "HS256", "kid": jwk["kid"]});
+                let forged = signed(header, &claims, &secret, Algorithm::HS256);
+                assert_eq!(tokens.verify(&forged), Err(TokenError::UnknownKey), "{name}");
+            }
+        }
+    }
+    for (kid, secret) in [("new", &new), ("old", &old)] {
+        let key = EncodingKey::from_secret(secret);
+        let by = |kid: &str| {
+            signed(json!({"alg": "HS256", "kid": kid}), &claims, &key, Algorithm::HS256)
+        };
+        assert!(tokens.verify(&by(kid)).is_ok());
+        let other = if kid == "new" { "old" } else { "new" };
+        assert_eq!(tokens.verify(&by(other)), Err(TokenError::Signature));
+        assert_eq!(tokens.verify(&by("gone")), Err(TokenError::UnknownKey));
+    }
+    // The first secret signs what this server issues.
+    let minted = tokens.mint("ada", Some(Duration::from_secs(60))).unwrap();
+    assert_eq!(jsonwebtoken::decode_header(&minted).unwrap().kid.as_deref(), Some("new"));
+    assert!(tokens.verify(&minted).is_ok());
+}
+
+#[test]
+fn a_set_that_cannot_be_used_says_which_key_and_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |keys: &[Value]| {
+        let made = Tokens::of_files(set_in(folder.path(), keys), Rules::default());
+        made.err().unwrap().to_string()
+    };
+    let known = URL_SAFE_NO_PAD.encode(DEV_SECRET);
+    let cases: [(Value, &str); 7] = [
+        (json!({"kty": "RSA"}), "keys[1] is no key: want \"kty\""),
+        (json!({"kty": "RSA", "n": "AQAB", "e": "AQAB"}), "keys[1] is shorter than 2048 bits"),
+        (json!({"kty": "OKP", "crv": "Ed25519", "x": "AQAB"}), "keys[1] is no key"),
+        (json!({"kty": "EC", "crv": "P-256", "x": "AQAB", "y": "AQAB"}), "keys[1] is no key"),
+        (json!({"kty": "oct", "k": "AQAB"}), "keys[1] has 3 bytes; a secret has at least 32"),
+        (oct("first", &[1; 32]), "keys[1] has the \"kid\" of a key before it"),
+        (json!({"kty": "oct", "k": known}), "which everybody knows"),
+    ];
+    for (key, want) in cases {
+        let said = said(&[oct("first", SECRET), key]);
+        assert!(said.starts_with("token.keys_file = ") && said.contains(want), "{said}");
+    }
+    assert!(said(&[]).contains("holds no key for tokens"));
+    let files = set_in(folder.path(), &[]);
+    std::fs::write(files.set.as_ref().unwrap(), "a secret, not JSON").unwrap();
+    let said = Tokens::of_files(files, Rules::default()).err().unwrap().to_string();
+    assert!(said.contains("is no JSON Web Key Set") && !said.contains("secret"), "{said}");
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, DEV_SECRET).unwrap();
+    let files = Files { secret: Some(secret), set: None };
+    let said = Tokens::of_files(files, Rules::default()).err().unwrap().to_string();
+    assert!(said.contains("which everybody knows"), "{said}");
+}
+
+#[test]
+fn keys_are_read_again_when_a_file_changes_and_stay_where_it_cannot_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = set_in(folder.path(), &[oct("1", &[1; 32])]);
+    let path = files.set.clone().unwrap();
+    let tokens = Tokens::of_files(files, Rules::default()).unwrap();
+    let first = tokens.mint("ada", Some(Duration::from_secs(60))).unwrap();
+    assert!(matches!(tokens.reload(), Ok(false)), "nothing has changed");
+    set_in(folder.path(), &[oct("2", &[2; 32]), oct("1", &[1; 32])]);
+    let clone = tokens.clone();
+    assert!(matches!(tokens.reload(), Ok(true)));
+    let second = clone.mint("ada", Some(Duration::from_secs(60))).unwrap();
+    assert!(clone.verify(&first).is_ok() && tokens.verify(&second).is_ok());
+    set_in(folder.path(), &[oct("2", &[2; 32])]);
+    assert!(matches!(tokens.reload(), Ok(true)));
+    assert_eq!(tokens.verify(&first), Err(TokenError::UnknownKey), "its key is gone");
+    std::fs::write(&path, "{").unwrap();
+    assert!(matches!(tokens.reload(), Err(KeysError::NoSet { .. })));
+    std::fs::remove_file(&path).unwrap();
+    assert!(matches!(tokens.reload(), Err(KeysError::Unreadable { .. })));
+    assert!(tokens.verify(&second).is_ok(), "the old keys stay");
+}
+
+#[test]
+fn where_keys_are_public_a_secret_of_its_own_signs_tickets_and_no_logins() {
+    let folder = tempfile::tempdir().unwrap();
+    let [(_, _, public), ..] = pairs();
+    let tokens = Tokens::of_files(set_in(folder.path(), &[public]), Rules::default()).unwrap();
+    assert!(!tokens.signs());
+    assert_eq!(tokens.mint("ada", None), Err(TokenError::NoSecret));
+    let pass = Pass { subject: "ada".into(), entity: EntityId(5), scene: "meadow".into() };
+    let holds = Duration::from_secs(60);
+    assert_eq!(tokens.write(&pass, &Login::default(), holds), None);
+    tokens.sign_tickets_with(SECRET);
+    let ticket = tokens.write(&pass, &Login::default(), holds).unwrap();
+    assert_eq!(tokens.read(&ticket), Ok(pass));
+    assert_eq!(tokens.verify(&ticket), Err(TokenError::Ticket));
+    let login = hs256(&json!({"sub": "ada", "exp": later()}));
+    assert_eq!(tokens.verify(&login), Err(TokenError::UnknownKey), "it checks no logins");
+}
+
+/// What docs/guide/tokens.md shows.
+#[test]
+fn the_worked_example_of_the_book_is_what_this_server_takes() {
+    let page = include_str!("../../../../../docs/guide/tokens.md");
+    let block = |name: &str| {
+        let from = page.find(&format!("```{name}\n")).unwrap_or_else(|| panic!("no block {name}"));
+        let text = &page[from + name.len() + 4..];
+        text[..text.find("\n```").unwrap()].trim().to_owned()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("purview.secret");
+    std::fs::write(&secret, format!("{}\n", block("secret"))).unwrap();
+    let files = Files { secret: Some(secret), set: None };
+    let rules = Rules {
+        issuer: Some("https://login.example".into()),
+        audience: Some("my-game".into()),
+        may_last: false,
+    };
+    let tokens = Tokens::of_files(files, rules).unwrap();
+    let token: String = block("token").split_whitespace().collect();
+    let said = |part: usize| -> Value {
+        let part = token.split('.').nth(part).unwrap();
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+    };
+    assert_eq!(said(0), serde_json::from_str::<Value>(&block("header")).unwrap());
+    assert_eq!(said(1), serde_json::from_str::<Value>(&block("claims")).unwrap());
+    let login = tokens.verify(&token).unwrap();
+    assert_eq!(login.subject, "ada");
+    assert_eq!(login.planes, Planes::Listed(vec![("meadow".into(), Plane(7))]));
+    // The key is the text of the file, not what the text may stand for.
+    let mut bytes = base64::engine::general_purpose::STANDARD.decode(block("secret")).unwrap();
+    bytes.resize(MIN_SECRET, 0);
+    let decoded = Tokens::new(&bytes).unwrap();
+    assert_eq!(decoded.verify(&token), Err(TokenError::Signature));
+}

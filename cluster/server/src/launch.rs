@@ -1,0 +1,102 @@
+//! A real etcd and a real PostgreSQL as child processes, for `purview dev` and for tests: found where
+//! they are installed, on free ports of this machine, in a directory that is given or thrown away,
+//! and ended with their handle or with this process, however it ends.
+//!
+//! Everything here blocks, up to [`READY_LIMIT`].
+
+pub mod child;
+mod etcd;
+mod find;
+mod postgres;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use etcd::EtcdServer;
+pub use postgres::PostgresServer;
+
+/// How long a server may take to come up.
+pub const READY_LIMIT: Duration = Duration::from_secs(60);
+
+/// How often it is looked whether a server is up.
+const READY_PAUSE: Duration = Duration::from_millis(20);
+
+/// How often a server is started whose port was taken by another in the meantime.
+const STARTS_MAX: usize = 5;
+
+/// Why a server is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// It is not installed.
+    #[error("{program} is not installed: apt-get install {package}")]
+    Missing {
+        /// The program that was looked for.
+        program: &'static str,
+        /// Debian's package that has it.
+        package: &'static str,
+    },
+    /// The system did not do what it was asked.
+    #[error("{what}: {cause}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// The system's words.
+        cause: std::io::Error,
+    },
+    /// It ended, or did not come up in time.
+    #[error("{program} does not come up: {cause}\n{log}")]
+    NotUp {
+        /// The program.
+        program: &'static str,
+        /// How it ended, or that it did not.
+        cause: String,
+        /// The last lines that it said.
+        log: String,
+    },
+}
+
+fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ServerError {
+    move |cause| ServerError::System { what: what.into(), cause }
+}
+
+/// Where a server keeps its data.
+enum Place {
+    Given(PathBuf),
+    /// Gone with the server.
+    Temporary(tempfile::TempDir),
+}
+
+impl Place {
+    fn new(given: Option<&Path>) -> Result<Place, ServerError> {
+        match given {
+            Some(path) => {
+                std::fs::create_dir_all(path).map_err(system(path.display().to_string()))?;
+                let path = path.canonicalize().map_err(system(path.display().to_string()))?;
+                Ok(Place::Given(path))
+            }
+            None => {
+                let temporary = tempfile::Builder::new().prefix("purview-").tempdir();
+                Ok(Place::Temporary(temporary.map_err(system("a temporary directory"))?))
+            }
+        }
+    }
+
+    /// Whether it stays when the server is gone.
+    fn stays(&self) -> bool {
+        matches!(self, Place::Given(_))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Place::Given(path) => path,
+            Place::Temporary(dir) => dir.path(),
+        }
+    }
+}
+
+/// A port that nobody listens on now.
+fn free_port() -> Result<u16, ServerError> {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0));
+    let port = listener.and_then(|listener| listener.local_addr()).map(|address| address.port());
+    port.map_err(system("a free port"))
+}

@@ -1,0 +1,24 @@
+//! The Purview server: what one process of a scene cluster runs in production.
+//!
+//! `config` is read first; `process` assembles a server that is a single process, `node` one process
+//! of a cluster. `storage` keeps leases and checkpoints, `peer` connects processes, `gateway` holds
+//! clients' sessions, `admin` serves the console, the API and metrics.
+
+pub mod admin;
+pub mod backup;
+pub mod config;
+pub mod descriptors;
+pub mod executor;
+pub mod gateway;
+pub mod http;
+pub mod launch;
+pub mod logins;
+pub mod logs;
+pub mod maps;
+pub mod node;
+pub mod peer;
+pub mod process;
+pub mod shutdown;
+pub mod simulation;
+pub mod storage;
+pub mod tls;

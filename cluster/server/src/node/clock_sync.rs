@@ -1,0 +1,352 @@
+//! Keeps this process's clock with the leader's: asks the leader for its time over the links, once a
+//! second, as NTP does, and slews. The machine's time of day counts only while nobody leads.
+//!
+//! ```text
+//! joined ── first answer: step ──► set ── every answer: slew ──► set
+//!    └───── no answer for a while, or this process leads ───────►┘
+//! ```
+//!
+//! An answer that took `r` says the leader's time to within `r / 2`. Of the last few answers the fastest
+//! counts, and a clock that may be right by it is left as it is. What must not happen: a clock that
+//! has been set goes back, or leaps.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use purview::actor::cluster_clock::{ClusterClock, RATE_MAX_PPM};
+use purview::actor::directory::Directory;
+use purview::wire::enquiry::{Answer, Question};
+use tokio::sync::watch;
+
+use super::startup::number;
+use super::{NodeError, Status};
+use crate::peer::Links;
+use crate::storage::{Leases, View};
+
+/// Time between two questions, once the clock is set.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// The same before.
+const SOON: Duration = Duration::from_millis(50);
+
+/// How long a process waits for the leader's time before it begins to act by its own.
+const SET_LIMIT: Duration = Duration::from_secs(3);
+
+/// Of so many answers the fastest counts.
+const SAMPLES: usize = 8;
+
+/// In what time an offset is to be gone, as far as the greatest rate allows.
+const HORIZON: Duration = Duration::from_secs(10);
+
+const NS_PER_S: f64 = 1e9;
+
+/// The value under which the cluster's clock begins: milliseconds of the time of day.
+pub(super) const CLOCK: &str = "clock";
+
+/// The value that says what time it was at least: milliseconds of the cluster's clock.
+const CLOCK_SEEN: &str = "clock_seen";
+
+/// How often the leader writes that down.
+const REMEMBER: Duration = Duration::from_secs(10);
+
+/// The cluster's time for a process that joins at this time of day, until the leader tells it better. It is never
+/// before what the cluster has seen, wherever the machine's time of day has gone meanwhile.
+pub(super) async fn at_join(store: &dyn Leases, now: Duration) -> Result<Duration, NodeError> {
+    let mine = Bytes::from(now.as_millis().to_string());
+    let began = store.get_or_create(CLOCK, mine).await?;
+    let began = number(CLOCK, &began.data, "milliseconds of the time of day")?;
+    let clock = now.saturating_sub(Duration::from_millis(began));
+    let Some(seen) = store.get(CLOCK_SEEN).await? else { return Ok(clock) };
+    let seen = number(CLOCK_SEEN, &seen.data, "milliseconds of the cluster's clock")?;
+    let seen = Duration::from_millis(seen);
+    if clock >= seen {
+        return Ok(clock);
+    }
+    let behind_s = (seen - clock).as_secs_f64();
+    tracing::warn!(behind_s, "this machine's time of day is behind the cluster's clock");
+    Ok(seen + REMEMBER)
+}
+
+/// Writes down what time it is while this process leads, for ever.
+pub(super) async fn remember(
+    store: Arc<dyn Leases>,
+    directory: Arc<Directory>,
+    status: watch::Receiver<Status>,
+) {
+    loop {
+        tokio::time::sleep(REMEMBER).await;
+        if !status.borrow().leads {
+            continue;
+        }
+        let now = Bytes::from(directory.uptime().as_millis().to_string());
+        let written = async {
+            let expected = store.get(CLOCK_SEEN).await?.map(|seen| seen.revision);
+            store.put_if(CLOCK_SEEN, expected, now).await
+        };
+        if let Err(error) = written.await {
+            tracing::debug!(%error, "the cluster's time is not written down now");
+        }
+    }
+}
+
+/// What a process knows of its clock.
+#[derive(Debug)]
+pub(super) struct ClockStatus {
+    clock: Arc<ClusterClock>,
+    /// The leader's time minus this process's, nanoseconds.
+    offset: AtomicI64,
+    /// By how much that may be wrong.
+    error: AtomicU64,
+    /// Answers of the leader.
+    answers: AtomicU64,
+    /// Whether the process may begin to act by its clock.
+    set: watch::Sender<bool>,
+}
+
+impl ClockStatus {
+    pub(super) fn new(clock: Arc<ClusterClock>) -> Arc<ClockStatus> {
+        let (offset, error, answers) = Default::default();
+        Arc::new(ClockStatus { clock, offset, error, answers, set: watch::Sender::new(false) })
+    }
+
+    /// Whether the process may begin to act by its clock.
+    pub(super) fn is_set(&self) -> bool {
+        *self.set.borrow()
+    }
+
+    /// Waits until it may.
+    pub(super) async fn set(&self) {
+        let mut set = self.set.subscribe();
+        // The sender is here.
+        let _set = set.wait_for(|set| *set).await;
+    }
+
+    fn is(&self, offset: i64, error: u64) {
+        self.offset.store(offset, Relaxed);
+        self.error.store(error, Relaxed);
+    }
+
+    /// Appends its figures in Prometheus' text form.
+    pub(super) fn write_metrics(&self, text: &mut String) {
+        let offset = self.offset.load(Relaxed) as f64 / NS_PER_S;
+        let error = self.error.load(Relaxed) as f64 / NS_PER_S;
+        let families = [
+            ("offset_seconds", "gauge", "The leader's clock minus this process's.", offset),
+            ("error_seconds", "gauge", "By how much that may be wrong.", error),
+            (
+                "rate_ppm",
+                "gauge",
+                "How much faster than the machine's the clock goes now.",
+                self.clock.rate_ppm() as f64,
+            ),
+            (
+                "answers_total",
+                "counter",
+                "Answers of the leader to what time it is.",
+                self.answers.load(Relaxed) as f64,
+            ),
+        ];
+        for (name, kind, help, value) in families {
+            let name = format!("purview_clock_{name}");
+            *text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+        }
+    }
+}
+
+/// What another process is told.
+pub(super) fn answer(directory: &Directory) -> Answer {
+    let clock_ns = u64::try_from(directory.uptime().as_nanos()).ok();
+    Answer { clock_ns, ..Answer::default() }
+}
+
+/// One answer. Times are of the machine's clock, which is not corrected, so that an old answer stays true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sample {
+    /// The leader's time minus the machine's, nanoseconds.
+    ahead: i64,
+    /// How long the answer took, nanoseconds.
+    took: u64,
+}
+
+impl Sample {
+    fn new(asked: Duration, told: Duration, leader_ns: u64) -> Sample {
+        let took = told.saturating_sub(asked);
+        let middle = asked + took / 2;
+        let ahead = i128::from(leader_ns) - middle.as_nanos() as i128;
+        Sample {
+            ahead: i64::try_from(ahead).unwrap_or(if ahead < 0 { i64::MIN } else { i64::MAX }),
+            took: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// The last answers of one leader.
+#[derive(Debug, Default)]
+struct Samples {
+    of: Option<u64>,
+    last: VecDeque<Sample>,
+}
+
+impl Samples {
+    /// Takes an answer of a leader; gives the one that counts.
+    fn take(&mut self, of: u64, sample: Sample) -> Sample {
+        if self.of.replace(of) != Some(of) {
+            self.last.clear();
+        }
+        self.last.truncate(SAMPLES - 1);
+        self.last.push_front(sample);
+        self.last.iter().min_by_key(|sample| sample.took).copied().unwrap_or(sample)
+    }
+}
+
+/// The rate that takes an offset away; 0 while the clock may be right. Both in nanoseconds.
+fn rate_for(offset: i64, error: u64) -> i64 {
+    let surely = i128::from(offset.unsigned_abs().saturating_sub(error));
+    let ppm = surely * 1_000_000 / (HORIZON.as_nanos() as i128);
+    let ppm = i64::try_from(ppm).unwrap_or(RATE_MAX_PPM).min(RATE_MAX_PPM);
+    // What is left at last is taken away, too.
+    let ppm = if surely > 0 { ppm.max(1) } else { 0 };
+    ppm * offset.signum()
+}
+
+/// Who leads.
+enum Leads {
+    Nobody,
+    This,
+    Other(u64),
+}
+
+/// Keeps the clock right, for ever.
+pub(super) async fn follow(
+    directory: Arc<Directory>,
+    links: Links,
+    views: Arc<RwLock<View>>,
+    status: Arc<ClockStatus>,
+) {
+    let begun = tokio::time::Instant::now();
+    let mut samples = Samples::default();
+    loop {
+        tokio::time::sleep(if status.is_set() { EVERY } else { SOON }).await;
+        match leads(&views, &links) {
+            Leads::Nobody => status.clock.set_rate(0),
+            Leads::This => {
+                // Its clock is the cluster's.
+                status.clock.set_rate(0);
+                status.is(0, 0);
+                status.set.send_replace(true);
+            }
+            Leads::Other(leader) => {
+                let asked = status.clock.machine();
+                let answer = links.ask(leader, Question::Clock).await;
+                let told = status.clock.machine();
+                match answer.and_then(|answer| answer.clock_ns) {
+                    Some(leader_ns) => {
+                        let sample = Sample::new(asked, told, leader_ns);
+                        let best = samples.take(leader, sample);
+                        correct(&status, best, &directory);
+                    }
+                    // It was slewed by what was known then.
+                    None => status.clock.set_rate(0),
+                }
+            }
+        }
+        if !status.is_set() && begun.elapsed() > SET_LIMIT {
+            tracing::warn!("the leader does not tell its time: this process begins by its own");
+            status.set.send_replace(true);
+        }
+    }
+}
+
+fn leads(views: &RwLock<View>, links: &Links) -> Leads {
+    let view = views.read().unwrap_or_else(PoisonError::into_inner);
+    let node = view.leader.as_ref().and_then(|leader| view.nodes.get(&leader.incarnation));
+    match node.map(|node| node.process) {
+        None => Leads::Nobody,
+        Some(process) if process == links.process() => Leads::This,
+        Some(process) => Leads::Other(process),
+    }
+}
+
+/// Steps a clock that was not set yet, else slews it.
+fn correct(status: &ClockStatus, best: Sample, directory: &Directory) {
+    let clock = &status.clock;
+    status.answers.fetch_add(1, Relaxed);
+    let corrected = i128::from(best.ahead) + clock.machine().as_nanos() as i128;
+    let offset = corrected - directory.uptime().as_nanos() as i128;
+    let offset = i64::try_from(offset).unwrap_or(if offset < 0 { i64::MIN } else { i64::MAX });
+    let error = best.took / 2;
+    status.is(offset, error);
+    if !status.is_set() {
+        if offset.unsigned_abs() > error {
+            tracing::info!(offset_s = offset as f64 / NS_PER_S, "the clock is set by the leader's");
+            clock.step(offset);
+            status.is(0, error);
+        }
+        status.set.send_replace(true);
+        return;
+    }
+    clock.set_rate(rate_for(offset, error));
+}
+
+#[cfg(test)]
+mod tests {
+    use purview::scene::Epoch;
+
+    use super::*;
+    use crate::storage::leases::embedded::Embedded;
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn an_offset_is_taken_away_beyond_what_may_be_an_error() {
+        for (offset, error, ppm) in [
+            (0, 0, 0),
+            (2 * MS, 2 * MS as u64, 0),
+            (-2 * MS, 3 * MS as u64, 0),
+            (12 * MS, 2 * MS as u64, 1_000),
+            (-12 * MS, 2 * MS as u64, -1_000),
+            (60_000 * MS, MS as u64, RATE_MAX_PPM),
+            (i64::MIN, 0, -RATE_MAX_PPM),
+            (1, 0, 1),
+        ] {
+            assert_eq!(rate_for(offset, error), ppm, "{offset} {error}");
+        }
+    }
+
+    #[test]
+    fn of_the_last_answers_of_one_leader_the_fastest_counts() {
+        let mut samples = Samples::default();
+        let sample = |ahead, took| Sample { ahead, took };
+        assert_eq!(samples.take(1, sample(5, 90)), sample(5, 90));
+        assert_eq!(samples.take(1, sample(7, 20)), sample(7, 20));
+        for n in 0..SAMPLES as i64 - 1 {
+            assert_eq!(samples.take(1, sample(n, 50)), sample(7, 20));
+        }
+        assert_eq!(samples.take(1, sample(9, 50)).took, 50, "it is too old");
+        assert_eq!(samples.take(2, sample(1, 99)), sample(1, 99), "another leader");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_time_of_day_that_went_back_does_not_take_the_cluster_back() {
+        let store = Embedded::new(Epoch(0));
+        let s = Duration::from_secs;
+        assert_eq!(at_join(&store, s(1_000)).await.unwrap(), s(0));
+        assert_eq!(at_join(&store, s(1_060)).await.unwrap(), s(60));
+        store.put_if(CLOCK_SEEN, None, Bytes::from_static(b"70000")).await.unwrap();
+        assert_eq!(at_join(&store, s(1_090)).await.unwrap(), s(90));
+        assert_eq!(at_join(&store, s(1_060)).await.unwrap(), s(80));
+        assert_eq!(at_join(&store, s(0)).await.unwrap(), s(80));
+    }
+
+    #[test]
+    fn an_answer_tells_the_time_in_the_middle_of_its_way() {
+        let ms = Duration::from_millis;
+        let sample = Sample::new(ms(100), ms(120), 5_010 * MS as u64);
+        assert_eq!(sample, Sample { ahead: 4_900 * MS, took: 20 * MS as u64 });
+        let behind = Sample::new(ms(5_000), ms(5_000), 0);
+        assert_eq!(behind, Sample { ahead: -5_000 * MS, took: 0 });
+    }
+}

@@ -1,0 +1,47 @@
+//! The regions that run in this process, as they come and go.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use actix::Recipient;
+use purview::actor::messages::{Inspect, InspectEntity};
+use purview::actor::metrics::RegionMetrics;
+use purview::scene::{RegionId, SceneId};
+
+/// What the console may ask of one region.
+#[derive(Debug, Clone)]
+pub struct RegionHandle {
+    /// The region's scene.
+    pub scene: SceneId,
+    /// Which region.
+    pub region: RegionId,
+    /// Answers with a copy of its state.
+    pub inspect: Recipient<Inspect>,
+    /// Answers with one of its entities.
+    pub inspect_entity: Recipient<InspectEntity>,
+    /// The figures that it keeps of itself.
+    pub metrics: Arc<RegionMetrics>,
+}
+
+/// A list that others change while the console reads it. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Hosted(Arc<RwLock<Arc<[RegionHandle]>>>);
+
+impl Hosted {
+    /// The regions as they are now.
+    pub fn now(&self) -> Arc<[RegionHandle]> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells which regions run here from now on.
+    pub fn set(&self, regions: Vec<RegionHandle>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = regions.into();
+    }
+}
+
+impl From<Vec<RegionHandle>> for Hosted {
+    fn from(regions: Vec<RegionHandle>) -> Hosted {
+        let hosted = Hosted::default();
+        hosted.set(regions);
+        hosted
+    }
+}

@@ -1,0 +1,129 @@
+//! Changed layouts outlive the lease store: the leader copies each change of a scene's map to where checkpoints are
+//! kept, and a process that joins a store which knows none takes them from there.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use purview::scene::Scene;
+
+use super::NodeError;
+use super::layout_change::{self, Record};
+use super::maps::Maps;
+use crate::executor::Home;
+use crate::storage::{Checkpoints, KeptLayout, Leases, View};
+
+/// How long one layout may take to be saved, before it is tried again.
+const SAVE_LIMIT: Duration = Duration::from_secs(5);
+
+/// Brings a store that knows nothing of a scene's map to what is kept of it.
+///
+/// # Errors
+/// Either store; the process does not join then. It must not begin by the configuration's layout while another one
+/// counts.
+pub(super) async fn adopt(
+    store: &dyn Leases,
+    checkpoints: Option<&dyn Checkpoints>,
+    scenes: &[Arc<Scene>],
+) -> Result<(), NodeError> {
+    let Some(checkpoints) = checkpoints else { return Ok(()) };
+    let mut missing = Vec::new();
+    for scene in scenes {
+        if store.get(&layout_change::key(scene)).await?.is_none() {
+            missing.push(scene);
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let kept = checkpoints.layouts().await?;
+    for scene in missing {
+        let found = kept.iter().find(|layout| layout.scene == scene.spec.name);
+        let data = match found {
+            Some(layout) => {
+                tracing::info!(
+                    scene = layout.scene,
+                    change = layout.change,
+                    "a kept layout counts"
+                );
+                layout.data.clone()
+            }
+            None => layout_change::written(&Record::default()),
+        };
+        // Another process that comes at the same time writes the same.
+        store.get_or_create(&layout_change::key(scene), data).await?;
+    }
+    Ok(())
+}
+
+/// Keeps layouts while this process leads. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct LayoutSaver {
+    checkpoints: Option<Arc<dyn Checkpoints>>,
+    home: Home,
+    saved: Arc<Mutex<Saved>>,
+}
+
+#[derive(Default)]
+struct Saved {
+    /// The last change of each scene's map that is kept.
+    changes: BTreeMap<String, u64>,
+    busy: bool,
+}
+
+impl LayoutSaver {
+    pub(super) fn new(checkpoints: Option<Arc<dyn Checkpoints>>, home: Home) -> LayoutSaver {
+        LayoutSaver { checkpoints, home, saved: Arc::default() }
+    }
+
+    /// Saves what has changed by this view, beside whatever else is done. To be called again and again: what could not be
+    /// saved is tried again.
+    pub(super) fn follow(&self, view: &View, maps: &Maps) {
+        let Some(checkpoints) = self.checkpoints.clone() else { return };
+        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        if saved.busy {
+            return;
+        }
+        let layouts: Vec<KeptLayout> = maps.scenes().iter().filter_map(|s| kept(view, s)).collect();
+        let is_new = |l: &KeptLayout| saved.changes.get(&l.scene).is_none_or(|c| *c < l.change);
+        let layouts: Vec<KeptLayout> = layouts.into_iter().filter(is_new).collect();
+        if layouts.is_empty() {
+            return;
+        }
+        saved.busy = true;
+        drop(saved);
+        let own = self.clone();
+        self.home.spawn(async move {
+            for layout in layouts {
+                own.save(&*checkpoints, layout).await;
+            }
+            own.saved.lock().unwrap_or_else(PoisonError::into_inner).busy = false;
+        });
+    }
+
+    async fn save(&self, checkpoints: &dyn Checkpoints, layout: KeptLayout) {
+        let (scene, change) = (layout.scene.clone(), layout.change);
+        match tokio::time::timeout(SAVE_LIMIT, checkpoints.save_layout(layout)).await {
+            // A later change is kept already, or this one.
+            Ok(Ok(_)) => {
+                let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+                saved.changes.insert(scene, change);
+            }
+            Ok(Err(error)) => {
+                purview::log_limited!(warn, %error, scene, "a changed layout is not kept yet");
+            }
+            Err(_) => {
+                purview::log_limited!(warn, scene, "a changed layout is not kept yet: no answer")
+            }
+        }
+    }
+}
+
+/// What is to be kept of a scene's map; `None`: it has never changed.
+fn kept(view: &View, scene: &Scene) -> Option<KeptLayout> {
+    let record = layout_change::record_of(view, scene);
+    let change = record.change;
+    let data: Bytes = layout_change::written(&record.settled());
+    (change > 0).then(|| KeptLayout { scene: scene.spec.name.clone(), change, data })
+}

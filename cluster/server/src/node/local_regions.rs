@@ -1,0 +1,194 @@
+//! The regions that run in this process.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actix::{Actor, Addr, ArbiterHandle};
+use purview::actor::address::AwayRegion;
+use purview::actor::departing::{Depart, Departing};
+use purview::actor::directory::Directory;
+use purview::actor::messages::Halt;
+use purview::actor::metrics::RegionMetrics;
+use purview::actor::region::{Clock, RegionActor};
+use purview::scene::effects::Effect;
+use purview::scene::{Epoch, Region, RegionId, Scene, SceneId};
+use purview::wire::peer::Baggage;
+
+use crate::admin::{Hosted, RegionHandle};
+use crate::peer::Links;
+
+/// A region that runs here.
+#[derive(Debug)]
+struct Resident {
+    scene: SceneId,
+    epoch: Epoch,
+    address: Addr<RegionActor>,
+    metrics: Arc<RegionMetrics>,
+    /// The grant was seen by everybody: where it is not seen any more it is over.
+    confirmed: bool,
+}
+
+/// Where regions' actors run.
+#[derive(Debug)]
+pub(super) enum Threads {
+    /// Spread over threads of their own.
+    Arbiters(Vec<ArbiterHandle>),
+    /// In the [`tokio::task::LocalSet`] of whoever starts them.
+    This,
+}
+
+/// All regions that run here.
+#[derive(Debug)]
+pub(super) struct Residents {
+    directory: Arc<Directory>,
+    threads: Threads,
+    running: BTreeMap<RegionId, Resident>,
+    started: usize,
+    hosted: Hosted,
+}
+
+impl Residents {
+    pub(super) fn new(directory: Arc<Directory>, threads: Threads, hosted: Hosted) -> Residents {
+        Residents { directory, threads, running: BTreeMap::new(), started: 0, hosted }
+    }
+
+    /// Starts a region under an epoch, with what it has to say at once. False when there is no thread
+    /// for it.
+    pub(super) fn start(
+        &mut self,
+        scene: &Arc<Scene>,
+        region: Region,
+        epoch: Epoch,
+        (fx, links): (Vec<Effect>, &Links),
+    ) -> bool {
+        let id = region.id();
+        let directory = self.directory.clone();
+        let session = |session| links.session(&directory, session);
+        let with = |actor: RegionActor| actor.saying(fx).reaching(session);
+        let Some(address) = self.run(scene, region, epoch, with) else { return false };
+        // It may have been about to leave from here, and have ended without.
+        self.directory.left(id);
+        self.directory.set_region(id, Some(address.recipient().into()));
+        true
+    }
+
+    /// The same with a region that has come from another process, where it was running: it hears first
+    /// what has waited for it.
+    pub(super) fn arrive(
+        &mut self,
+        scene: &Arc<Scene>,
+        region: Region,
+        epoch: Epoch,
+        fx: Vec<Effect>,
+        (baggage, links): (Baggage, &Links),
+    ) -> bool {
+        let id = region.id();
+        let directory = self.directory.clone();
+        let unpack = |actor: RegionActor| {
+            let session = |session| links.session(&directory, session);
+            actor.saying(fx).unpack(baggage, session, |input| links.session_of(&directory, input))
+        };
+        let Some(address) = self.run(scene, region, epoch, unpack) else { return false };
+        self.directory.arrive(id, address.recipient());
+        true
+    }
+
+    fn run(
+        &mut self,
+        scene: &Arc<Scene>,
+        region: Region,
+        epoch: Epoch,
+        with: impl FnOnce(RegionActor) -> RegionActor,
+    ) -> Option<Addr<RegionActor>> {
+        let id = region.id();
+        let metrics = Arc::new(RegionMetrics::default());
+        let clock = Clock::Real;
+        let actor = RegionActor::new(region, scene.tick_ms, clock, &self.directory, &metrics);
+        let actor = with(actor);
+        let address = match &self.threads {
+            Threads::This => actor.start(),
+            Threads::Arbiters(all) => {
+                let arbiter = all.get(self.started % all.len().max(1))?;
+                RegionActor::start_in_arbiter(arbiter, move |_| actor)
+            }
+        };
+        self.started += 1;
+        let (scene, confirmed) = (scene.id, false);
+        let resident = Resident { scene, epoch, address: address.clone(), metrics, confirmed };
+        self.running.insert(id, resident);
+        self.show();
+        Some(address)
+    }
+
+    /// Asks a region that runs here under `epoch` to end its life at the end of its tick. `None`: none does.
+    pub(super) fn depart(
+        &self,
+        id: RegionId,
+        epoch: Epoch,
+        to: Option<Arc<dyn AwayRegion>>,
+    ) -> Option<Departing> {
+        let resident = self.running.get(&id).filter(|r| r.epoch == epoch)?;
+        let (depart, departing) = Depart::new(to);
+        resident.address.do_send(depart);
+        Some(departing)
+    }
+
+    /// What the store told everybody knows of a region's grant.
+    pub(super) fn confirm(&mut self, id: RegionId) {
+        if let Some(resident) = self.running.get_mut(&id) {
+            resident.confirmed = true;
+        }
+    }
+
+    /// Whether it does.
+    pub(super) fn is_confirmed(&self, id: RegionId) -> bool {
+        self.running.get(&id).is_some_and(|resident| resident.confirmed)
+    }
+
+    /// Ends a region that is another's by now; what it holds is lost here.
+    pub(super) fn end(&mut self, id: RegionId) {
+        if let Some(resident) = self.running.remove(&id) {
+            resident.address.do_send(Halt);
+            self.show();
+        }
+    }
+
+    /// The epoch under which a region runs here.
+    pub(super) fn epoch(&self, id: RegionId) -> Option<Epoch> {
+        self.running.get(&id).map(|resident| resident.epoch)
+    }
+
+    /// The regions that run here.
+    pub(super) fn ids(&self) -> Vec<RegionId> {
+        self.running.keys().copied().collect()
+    }
+
+    /// The regions that run here, each with its epoch and where it is asked.
+    pub(super) fn all(&self) -> impl Iterator<Item = ((RegionId, u64), Addr<RegionActor>)> + '_ {
+        let found = |(id, r): (&RegionId, &Resident)| ((*id, r.epoch.0), r.address.clone());
+        self.running.iter().map(found)
+    }
+
+    /// Regions that were given up by a change of the map and have nothing to do any more.
+    pub(super) fn over(&self) -> Vec<RegionId> {
+        let over = |r: &Resident| r.metrics.over.load(std::sync::atomic::Ordering::Relaxed);
+        self.running.iter().filter(|(_, r)| over(r)).map(|(id, _)| *id).collect()
+    }
+
+    /// How many run here.
+    pub(super) fn len(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Tells the console which regions run here.
+    fn show(&self) {
+        let handle = |(id, resident): (&RegionId, &Resident)| RegionHandle {
+            scene: resident.scene,
+            region: *id,
+            inspect: resident.address.clone().recipient(),
+            inspect_entity: resident.address.clone().recipient(),
+            metrics: resident.metrics.clone(),
+        };
+        self.hosted.set(self.running.iter().map(handle).collect());
+    }
+}

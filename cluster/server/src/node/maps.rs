@@ -1,0 +1,125 @@
+//! The scenes as this process knows them, each with its present map, and whatever regions there are: also
+//! those that are about to be made, and those that were given up and have not ended yet.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use purview::scene::map::{Layout, PlaneGroup};
+use purview::scene::{RegionId, Scene};
+
+use crate::storage::RegionKey;
+
+#[derive(Debug)]
+struct Known {
+    scenes: Vec<Arc<Scene>>,
+    /// Of each region its scene's place in the list, and its planes.
+    regions: BTreeMap<RegionId, (usize, PlaneGroup)>,
+}
+
+/// Looked up by all who need to know what a region is. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Maps(Arc<RwLock<Known>>);
+
+impl Maps {
+    /// The scenes of a configuration, in order.
+    pub(super) fn new(scenes: &[Arc<Scene>]) -> Maps {
+        let mut known = Known { scenes: Vec::new(), regions: BTreeMap::new() };
+        for (at, scene) in scenes.iter().enumerate() {
+            known.scenes.push(scene.clone());
+            known.add(at, &scene.map.layout());
+        }
+        Maps(Arc::new(RwLock::new(known)))
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known_mut(&self) -> RwLockWriteGuard<'_, Known> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All scenes.
+    pub fn scenes(&self) -> Vec<Arc<Scene>> {
+        self.known().scenes.clone()
+    }
+
+    /// The scene with this name.
+    pub fn named(&self, name: &str) -> Option<Arc<Scene>> {
+        self.known().scenes.iter().find(|scene| scene.spec.name == name).cloned()
+    }
+
+    /// The scene of a region.
+    pub fn scene_of(&self, id: RegionId) -> Option<Arc<Scene>> {
+        let known = self.known();
+        let (at, _) = known.regions.get(&id)?;
+        known.scenes.get(*at).cloned()
+    }
+
+    /// What a region is called in the store.
+    pub fn key(&self, id: RegionId) -> Option<RegionKey> {
+        let known = self.known();
+        let (at, group) = known.regions.get(&id)?;
+        let scene = known.scenes.get(*at)?.spec.name.clone();
+        Some(RegionKey { scene, region: id.0, planes: group.0 })
+    }
+
+    /// Whether a region of the store is one of these.
+    pub fn knows(&self, key: &RegionKey) -> bool {
+        self.key(RegionId(key.region)).is_some_and(|known| known == *key)
+    }
+
+    /// Every region.
+    pub fn ids(&self) -> Vec<RegionId> {
+        self.known().regions.keys().copied().collect()
+    }
+
+    /// Whether a region has ground by the present map.
+    pub fn is_present(&self, id: RegionId) -> bool {
+        self.scene_of(id).is_some_and(|scene| scene.map.get(id).is_some())
+    }
+
+    /// Regions that have ground, of all scenes.
+    pub fn present(&self) -> usize {
+        self.known().scenes.iter().map(|scene| scene.map.regions.len()).sum()
+    }
+
+    /// A scene has another map.
+    pub(super) fn set(&self, scene: Arc<Scene>) {
+        let mut known = self.known_mut();
+        let at = known.scenes.iter().position(|old| old.id == scene.id);
+        if let Some(at) = at {
+            known.add(at, &scene.map.layout());
+            known.scenes[at] = scene;
+        }
+    }
+
+    /// Regions of a map that may come to be are about to be made.
+    pub(super) fn expect(&self, scene: &Scene, layout: &Layout) {
+        let mut known = self.known_mut();
+        if let Some(at) = known.scenes.iter().position(|old| old.id == scene.id) {
+            known.add(at, layout);
+        }
+    }
+
+    /// Regions that were given up and have not ended are there still.
+    pub(super) fn expect_retiring(&self, scene: &Scene, retiring: &BTreeMap<u32, PlaneGroup>) {
+        let mut known = self.known_mut();
+        if let Some(at) = known.scenes.iter().position(|old| old.id == scene.id) {
+            for (id, group) in retiring {
+                known.regions.entry(RegionId(*id)).or_insert((at, *group));
+            }
+        }
+    }
+
+    /// A region is no more.
+    pub(super) fn forget(&self, id: RegionId) {
+        self.known_mut().regions.remove(&id);
+    }
+}
+
+impl Known {
+    fn add(&mut self, at: usize, layout: &Layout) {
+        self.regions.extend(layout.plots.iter().map(|plot| (plot.id, (at, plot.group))));
+    }
+}

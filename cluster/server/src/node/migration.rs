@@ -1,0 +1,469 @@
+//! Moves a region from this process to another one, and takes those that come, while players walk.
+//!
+//! ```text
+//! old owner                       new owner                everybody (both lanes)
+//!   Prepare ───────────────────────► what comes for it waits
+//!   ◄────────────────────────── Ready
+//!   a tick ends: frozen
+//!   Moved ──────────────────────────────────────────────────► says it to the new one from now on
+//!   Cargo (region, baggage) ───────►
+//!   ◄──────────────────────────────────────────────────────── Marked: nothing more by the old way
+//!   what came by the old way, marks ►
+//!                                  all marks are there: takes the grant over, goes on
+//! ```
+//!
+//! A mark says two things: its sender has heard all that the region had to say from its old place, and
+//! says nothing more to it there. So when all are there, nobody can hear the old and the new owner in the
+//! wrong order, nor be heard in it. Until the grant is taken over the old owner owns it: if that does not
+//! come to pass it keeps what it froze as a checkpoint and gives the region up, and the rest is a
+//! fail-over with nothing lost but the moment.
+//!
+//! One region moves at a time in the whole cluster (the leader says which): what one that moves says to
+//! another one that moves would travel by two old ways.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::channel::oneshot;
+use purview::actor::directory::Directory;
+use purview::actor::messages::{Departure, ToRegion};
+use purview::scene::mutants::{self, Mutant};
+use purview::scene::region::RegionSnapshot;
+use purview::scene::{Epoch, Region, RegionId};
+use purview::wire::SnapshotError;
+use purview::wire::peer::{Baggage, Mark, MoveMsg};
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::local_regions::Residents;
+use super::maps::Maps;
+use crate::executor::Home;
+use crate::peer::{Elsewhere, Kind, Links, MOVE, Unsaid, follows};
+use crate::storage::{Checkpoints, Claim, Grant, Incarnation, Leases, Membership, RegionKey, View};
+
+/// How long the new owner may take to be ready, and a tick to end.
+const READY: Duration = Duration::from_secs(1);
+
+/// Messages about regions that move which wait to be heard: two marks of each process, of more than there are. What finds no
+/// room is lost and counted (`moves_refused`): a region whose move has not begun stays, and one whose move has begun
+/// recovers from what its old owner has frozen.
+const WAITING: usize = 4_096;
+
+/// How often it is looked whether something has come to pass.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Why a region does not move.
+#[derive(Debug, thiserror::Error)]
+enum MoveError {
+    #[error("the new owner is not ready")]
+    NotReady,
+    #[error("the region does not run here")]
+    NotHere,
+    #[error("its tick does not end")]
+    NoEnd,
+    #[error("its new owner is no member")]
+    NoMember,
+    #[error("its new owner does not take it over")]
+    NotTaken,
+    #[error("process {0} was not told: {1}")]
+    NotTold(u64, Unsaid),
+    #[error("a frozen region cannot be written: {0}")]
+    NotWritten(#[source] SnapshotError),
+}
+
+/// A region that is to come.
+#[derive(Debug)]
+struct Arrival {
+    from: u64,
+    epoch: Epoch,
+    since: Instant,
+    marks: BTreeSet<Mark>,
+    cargo: Option<Cargo>,
+}
+
+#[derive(Debug)]
+struct Cargo {
+    waits: Vec<Mark>,
+    snapshot: Bytes,
+    baggage: Baggage,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Who waits for the new owner's word.
+    ready: BTreeMap<RegionId, oneshot::Sender<()>>,
+    leaving: BTreeSet<RegionId>,
+    arriving: BTreeMap<RegionId, Arrival>,
+    /// All marks are there, and the grant is asked for.
+    landing: BTreeSet<RegionId>,
+}
+
+/// What the mover works with.
+pub(super) struct Tools {
+    pub(super) store: Arc<dyn Leases>,
+    pub(super) checkpoints: Option<Arc<dyn Checkpoints>>,
+    pub(super) me: Membership,
+    pub(super) links: Links,
+    pub(super) directory: Arc<Directory>,
+    pub(super) maps: Maps,
+    pub(super) residents: Arc<Mutex<Residents>>,
+    pub(super) view: Arc<RwLock<View>>,
+    pub(super) home: Home,
+}
+
+/// Moves regions. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Mover(Arc<(Tools, Mutex<State>)>);
+
+impl Mover {
+    /// Takes part in moves from now on.
+    pub(super) fn start(tools: Tools) -> Mover {
+        let (tell, told) = channel(WAITING);
+        tools.links.switch().set_mover(tell);
+        let mover = Mover(Arc::new((tools, Mutex::default())));
+        mover.tools().home.spawn(mover.clone().run(told));
+        mover
+    }
+
+    fn tools(&self) -> &Tools {
+        &self.0.0
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.1.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn residents(&self) -> MutexGuard<'_, Residents> {
+        self.tools().residents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a region is on its way here or away.
+    pub(super) fn is_moving(&self, id: RegionId) -> bool {
+        let state = self.state();
+        state.leaving.contains(&id)
+            || state.arriving.contains_key(&id)
+            || state.landing.contains(&id)
+    }
+
+    /// Moves a region that runs here under `epoch`; nothing happens if it is under way already.
+    pub(super) fn depart(
+        &self,
+        id: RegionId,
+        key: RegionKey,
+        epoch: Epoch,
+        to: (Incarnation, u64),
+    ) {
+        if !self.state().leaving.insert(id) {
+            return;
+        }
+        let mover = self.clone();
+        self.tools().home.spawn(async move {
+            let began = Instant::now();
+            match mover.send_off(id, &key, epoch, to.1).await {
+                Ok(()) => {
+                    tracing::info!(region = %id, to = %to.0, took = ?began.elapsed(), "a region has moved");
+                }
+                Err(error) => tracing::warn!(%error, region = %id, "a region does not move"),
+            }
+            mover.state().leaving.remove(&id);
+        });
+    }
+
+    async fn send_off(
+        &self,
+        id: RegionId,
+        key: &RegionKey,
+        epoch: Epoch,
+        to: u64,
+    ) -> Result<(), MoveError> {
+        let (links, directory) = (&self.tools().links, &self.tools().directory);
+        let (tell, ready) = oneshot::channel();
+        self.state().ready.insert(id, tell);
+        let (prepare, late) = (MoveMsg::Prepare { region: id, epoch }, Instant::now() + READY);
+        let prepared = links.say(to, Kind::Regions, prepare, late).await;
+        let ready = tokio::time::timeout_at(late, ready).await;
+        self.state().ready.remove(&id);
+        if prepared.is_err() || !matches!(ready, Ok(Ok(()))) {
+            return Err(MoveError::NotReady);
+        }
+        let members = links.processes();
+        let away = links.successor(to, id).ok_or(MoveError::NoMember)?;
+        let departing = self.residents().depart(id, epoch, Some(away));
+        let departing = departing.ok_or(MoveError::NotHere)?;
+        let departure = departing.unless(tokio::time::sleep(READY)).await;
+        let departure = departure.ok_or(MoveError::NoEnd)?;
+        let late = Instant::now() + MOVE;
+        links.switch().note_move(id, Elsewhere { epoch, to });
+        let checkpoint = departure.checkpoint.clone();
+        let told = self.tell(id, epoch, to, &members, departure, late).await;
+        let why = match told {
+            Ok(()) if self.is_taken(id, key, epoch, to, late).await => return Ok(()),
+            Ok(()) => MoveError::NotTaken,
+            Err(why) => why,
+        };
+        self.give_up(id, key, epoch, checkpoint).await;
+        directory.left(id);
+        Err(why)
+    }
+
+    /// Tells everybody that it lives elsewhere, and the new owner everything of it, before it is too late.
+    async fn tell(
+        &self,
+        id: RegionId,
+        epoch: Epoch,
+        to: u64,
+        members: &[u64],
+        departure: Departure,
+        late: Instant,
+    ) -> Result<(), MoveError> {
+        let links = &self.tools().links;
+        let both = [false, true];
+        let mark = |process: &u64| both.map(|sessions| Mark { process: *process, sessions });
+        let mut waits: Vec<Mark> = members.iter().flat_map(mark).collect();
+        // Sessions of this process hear what was said here before they can hear the new owner.
+        waits.push(Mark { process: links.process(), sessions: false });
+        // Who has no room yet holds up nobody else.
+        let lanes = members.iter().flat_map(|process| Kind::ALL.map(|kind| (*process, kind)));
+        let told = lanes.map(async |(process, kind)| {
+            let moved = MoveMsg::Moved { region: id, epoch, to };
+            (process, links.say(process, kind, moved, late).await)
+        });
+        for (process, told) in futures::future::join_all(told).await {
+            match told {
+                // One that is no member any more hears nothing, and is not waited for.
+                Ok(()) | Err(Unsaid::NoMember) => {}
+                Err(why @ Unsaid::Full) => return Err(MoveError::NotTold(process, why)),
+            }
+        }
+        let snapshot = departure.snapshot.encode().map_err(MoveError::NotWritten)?.into();
+        let baggage = departure.baggage;
+        let cargo = MoveMsg::Cargo { region: id, epoch, waits, snapshot, baggage };
+        let told = links.say(to, Kind::Regions, cargo, late).await;
+        told.map_err(|why| MoveError::NotTold(to, why))
+    }
+
+    /// Waits until the store says that somebody took it over.
+    async fn is_taken(
+        &self,
+        id: RegionId,
+        key: &RegionKey,
+        epoch: Epoch,
+        to: u64,
+        late: Instant,
+    ) -> bool {
+        while Instant::now() < late {
+            tokio::time::sleep(LOOK).await;
+            let view = self.tools().view.read().unwrap_or_else(PoisonError::into_inner);
+            match view.owners.get(key) {
+                Some(owner) if owner.epoch > epoch => return true,
+                Some(_) if self.tools().links.knows(to) => {}
+                _ => break,
+            }
+        }
+        tracing::warn!(region = %id, to, "the new owner of a region did not take it over");
+        false
+    }
+
+    /// Nobody goes on with a frozen region: it is kept, and whoever claims it recovers it.
+    async fn give_up(
+        &self,
+        id: RegionId,
+        key: &RegionKey,
+        epoch: Epoch,
+        checkpoint: Option<RegionSnapshot>,
+    ) {
+        self.keep(key, checkpoint).await;
+        match self.tools().store.release(&self.tools().me, key, epoch).await {
+            Ok(released) => tracing::info!(region = %id, ?released, "a region is given up"),
+            Err(error) => tracing::warn!(%error, region = %id, "it could not be given up"),
+        }
+        self.residents().end(id);
+    }
+
+    /// Keeps a region's last checkpoint.
+    pub(super) async fn keep(&self, key: &RegionKey, checkpoint: Option<RegionSnapshot>) {
+        let (Some(store), Some(checkpoint)) = (&self.tools().checkpoints, checkpoint) else {
+            return;
+        };
+        let Ok(bytes) = checkpoint.encode() else { return };
+        let (epoch, tick) = (checkpoint.epoch(), checkpoint.tick());
+        let saved = tokio::time::timeout(READY, store.save(key, epoch, tick, bytes.into())).await;
+        if !matches!(saved, Ok(Ok(_))) {
+            tracing::warn!(region = %key, "its last checkpoint could not be kept");
+        }
+    }
+
+    async fn run(self, mut told: Receiver<(u64, MoveMsg)>) {
+        let mut look = tokio::time::interval(Duration::from_millis(50));
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let comes = !self.state().arriving.is_empty();
+            tokio::select! {
+                biased;
+                told = told.recv() => match told {
+                    Some((from, msg)) => self.hear(from, msg).await,
+                    None => return,
+                },
+                _ = look.tick(), if comes => self.look().await,
+            }
+        }
+    }
+
+    async fn hear(&self, from: u64, msg: MoveMsg) {
+        match msg {
+            MoveMsg::Prepare { region, epoch } => self.prepare(from, region, epoch).await,
+            MoveMsg::Ready { region, .. } => {
+                if let Some(waits) = self.state().ready.remove(&region) {
+                    // Nobody: it has waited for too long.
+                    let _late = waits.send(()).is_err();
+                }
+            }
+            MoveMsg::Cargo { region, epoch, waits, snapshot, baggage } => {
+                if let Some(arrival) = self.state().arriving.get_mut(&region)
+                    && (arrival.from, arrival.epoch) == (from, epoch)
+                {
+                    arrival.cargo = Some(Cargo { waits, snapshot, baggage });
+                }
+                self.land_if_complete(region).await;
+            }
+            MoveMsg::Marked { region, mark } => {
+                if let Some(arrival) = self.state().arriving.get_mut(&region)
+                    && arrival.from == from
+                {
+                    arrival.marks.insert(mark);
+                }
+                self.land_if_complete(region).await;
+            }
+            MoveMsg::Moved { region, .. } | MoveMsg::Passed { region, .. } => {
+                purview::log_limited!(error, %region, from, "this is for the switch");
+            }
+        }
+    }
+
+    /// A region is about to come.
+    async fn prepare(&self, from: u64, region: RegionId, epoch: Epoch) {
+        let tools = self.tools();
+        let may = tools.directory.may_act()
+            && tools.maps.is_present(region)
+            && self.residents().epoch(region).is_none()
+            && !self.is_moving(region);
+        if !may {
+            return purview::log_limited!(warn, %region, from, "a region that is to come cannot be taken");
+        }
+        let (since, marks) = (Instant::now(), BTreeSet::new());
+        let arrival = Arrival { from, epoch, since, marks, cargo: None };
+        self.state().arriving.insert(region, arrival);
+        tools.directory.expect(region);
+        let (ready, late) = (MoveMsg::Ready { region, epoch }, Instant::now() + READY);
+        if let Err(why) = tools.links.say(from, Kind::Regions, ready, late).await {
+            purview::log_limited!(warn, %region, from, %why, "who would give a region is not told that it may come");
+        }
+    }
+
+    /// What is missing, and what has been waited for in vain.
+    async fn look(&self) {
+        let all: Vec<RegionId> = self.state().arriving.keys().copied().collect();
+        for region in all {
+            self.land_if_complete(region).await;
+            let in_vain = |arrival: &Arrival| {
+                arrival.since.elapsed() > READY + MOVE || !self.tools().links.knows(arrival.from)
+            };
+            let given_up = {
+                let mut state = self.state();
+                let over = state.arriving.get(&region).is_some_and(in_vain);
+                over && state.arriving.remove(&region).is_some()
+            };
+            if given_up {
+                tracing::warn!(%region, "a region that was to come did not");
+                self.forget(region);
+            }
+        }
+    }
+
+    /// What waited for a region that does not come waits for whoever owns it next.
+    fn forget(&self, region: RegionId) {
+        let directory = &self.tools().directory;
+        let left: Vec<ToRegion> = directory.give_up(region);
+        left.into_iter().filter(|m| follows(&m.input)).for_each(|m| directory.keep(region, m));
+    }
+
+    async fn land_if_complete(&self, region: RegionId) {
+        let tools = self.tools();
+        let arrival = {
+            let mut state = self.state();
+            let is_gone = |mark: &Mark| {
+                mark.process != tools.links.process() && !tools.links.knows(mark.process)
+            };
+            let complete = |arrival: &Arrival| {
+                arrival.cargo.as_ref().is_some_and(|cargo| {
+                    let unmarked = mutants::has(Mutant::NoMarks);
+                    cargo.waits.iter().all(|m| unmarked || arrival.marks.contains(m) || is_gone(m))
+                })
+            };
+            if !state.arriving.get(&region).is_some_and(complete) {
+                return;
+            }
+            state.landing.insert(region);
+            state.arriving.remove(&region)
+        };
+        if let Some(Arrival { epoch, cargo: Some(cargo), .. }) = arrival
+            && let Err(why) = self.land(region, epoch, cargo).await
+        {
+            purview::log_limited!(warn, %region, why, "a region that was to come cannot go on here");
+            self.forget(region);
+        }
+        self.state().landing.remove(&region);
+    }
+
+    /// Everything is there: it goes on here.
+    async fn land(&self, region: RegionId, epoch: Epoch, cargo: Cargo) -> Result<(), String> {
+        let tools = self.tools();
+        let scene = tools.maps.scene_of(region).ok_or("its scene is not known")?;
+        let snapshot = RegionSnapshot::decode(&cargo.snapshot).map_err(|e| e.to_string())?;
+        let key = tools.maps.key(region).ok_or("its scene is not known")?;
+        let grant = self.take_over(&key, epoch).await?;
+        if self.residents().epoch(region).is_some() && !mutants::has(Mutant::RunsTwice) {
+            // The store had granted it here, too, and it has gone on from a checkpoint since.
+            return Err("it runs here by now".into());
+        }
+        // It speaks under its new epoch from its first word on, whether or not the store has told of it:
+        // others who have heard of it believe no older one.
+        tools.links.switch().set_epoch(region, grant.epoch);
+        let mut fx = Vec::new();
+        match Region::restore(scene.clone(), region, grant.epoch, snapshot, &mut fx) {
+            Ok(restored) => {
+                let (links, baggage) = (&tools.links, cargo.baggage);
+                let came =
+                    self.residents().arrive(&scene, restored, grant.epoch, fx, (baggage, links));
+                if came {
+                    tracing::info!(%region, epoch = %grant.epoch, "a region has come");
+                    return Ok(());
+                }
+                Err("there is no thread for it".into())
+            }
+            Err(error) => {
+                let released = tools.store.release(&tools.me, &key, grant.epoch).await;
+                tracing::warn!(%region, ?released, "it is given up");
+                Err(error.to_string())
+            }
+        }
+    }
+
+    async fn take_over(&self, key: &RegionKey, epoch: Epoch) -> Result<Grant, String> {
+        let tools = self.tools();
+        let begin = Instant::now();
+        loop {
+            match tools.store.take_over(&tools.me, key, epoch).await {
+                Ok(Claim::Granted(grant)) => return Ok(grant),
+                Ok(Claim::Refused(refusal)) => {
+                    return Err(format!("it has another owner by now: {:?}", refusal.owner));
+                }
+                Err(error) if begin.elapsed() > READY => return Err(error.to_string()),
+                Err(error) => tracing::warn!(%error, region = %key, "not taken over now"),
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Whether a process of a cluster is ready: it does not end, and, where it holds sessions, reaches every region.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::sync::watch;
+
+use super::{Roles, Status};
+use crate::peer::Links;
+use crate::storage::{Membership, View};
+
+/// What readiness depends on, beside the regions of this process.
+pub(super) struct Readiness {
+    pub(super) roles: Roles,
+    /// The process stops.
+    pub(super) ending: Arc<AtomicBool>,
+    pub(super) status: watch::Receiver<Status>,
+    pub(super) views: Arc<RwLock<View>>,
+    pub(super) links: Links,
+    pub(super) membership: Membership,
+}
+
+impl Readiness {
+    /// What keeps the process from being ready, in words.
+    pub(super) fn lacks(&self) -> Vec<String> {
+        let mut lacks = Vec::new();
+        if self.ending.load(Ordering::Relaxed) || self.status.borrow().draining {
+            lacks.push("this process is asked to end".to_owned());
+        }
+        if self.membership.loss().is_some() {
+            lacks.push("the lease of this process is lost".to_owned());
+        }
+        if self.roles.gateway {
+            lacks.extend(self.unreached());
+        }
+        lacks
+    }
+
+    /// Regions without an owner, and owners without a connection.
+    fn unreached(&self) -> Vec<String> {
+        let Status { regions, located, .. } = *self.status.borrow();
+        let mut lacks = Vec::new();
+        if regions == 0 || located < regions {
+            lacks.push(format!("{located} of {regions} regions have an owner"));
+        }
+        let mut without = BTreeSet::new();
+        self.links.each_lane(|process, _, _, connected, _| {
+            if !connected {
+                without.insert(process);
+            }
+        });
+        let view = self.views.read().unwrap_or_else(PoisonError::into_inner);
+        let owners: BTreeSet<_> = view.owners.values().map(|owner| owner.incarnation).collect();
+        let owners = owners.iter().filter_map(|owner| view.nodes.get(owner));
+        let unreached = owners.filter(|node| without.contains(&node.process));
+        lacks.extend(unreached.map(|node| format!("no connection to {}", node.name)));
+        lacks
+    }
+}

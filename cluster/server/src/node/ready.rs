@@ -1,0 +1,19 @@
+//! The line that a process prints once clients or peers can reach it.
+
+use serde::{Deserialize, Serialize};
+
+/// What a process says once it is up, after the word `ready`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// Its name.
+    pub name: String,
+    /// Where WebSocket clients connect.
+    pub ws: Option<String>,
+    /// Where TCP clients connect.
+    pub tcp: Option<String>,
+    /// Where console, metrics and health are served.
+    pub console: Option<String>,
+}
+
+/// The word before it.
+pub const READY: &str = "ready ";

@@ -1,0 +1,222 @@
+//! What the store tells, also while the keeper waits for its answers; and regions that end as soon as it is heard that
+//! somebody else has them.
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use purview::scene::mutants::{self, Mutant};
+
+use super::local_regions::Residents;
+use super::maps::Maps;
+use super::migration::Mover;
+use crate::peer::Links;
+use crate::storage::{Event, Membership, View, Watch};
+
+/// What came of listening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum News {
+    /// The view is another one.
+    More,
+    /// It is not.
+    Nothing,
+    /// There will be none any more.
+    Over,
+}
+
+/// All that the store has told.
+pub(super) struct Heard {
+    watch: Watch,
+    /// Shared with whoever acts by it.
+    view: Arc<View>,
+    /// With all that came while something was done, to be acted by at once: who acted by one event after the other, and
+    /// asked the store each time, would be ever later.
+    newest: Option<Arc<View>>,
+    /// There will be no more.
+    over: bool,
+}
+
+fn take(view: &mut Arc<View>, event: Event) {
+    match event {
+        Event::Snapshot(all) => *view = Arc::new(all),
+        Event::Change(change) => Arc::make_mut(view).apply(&change),
+    }
+}
+
+impl Heard {
+    pub(super) fn new(watch: Watch) -> Heard {
+        Heard { watch, view: Arc::default(), newest: None, over: false }
+    }
+
+    /// What it has told up to now.
+    pub(super) fn view(&self) -> Arc<View> {
+        self.view.clone()
+    }
+
+    /// Waits for what it tells next, or tells of all that came while something was done.
+    pub(super) async fn next(&mut self) -> News {
+        if let Some(newest) = self.newest.take() {
+            self.view = newest;
+            return News::More;
+        }
+        if self.over {
+            return News::Over;
+        }
+        match self.watch.next().await {
+            Some(Ok(event)) => {
+                take(&mut self.view, event);
+                News::More
+            }
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the store is not followed now");
+                News::Nothing
+            }
+            None => News::Over,
+        }
+    }
+
+    /// Listens on while something is done that asks the store, which may take its time for each answer; `heed` sees each view
+    /// at once.
+    pub(super) async fn while_doing(
+        &mut self,
+        work: impl Future<Output = ()>,
+        heed: impl Fn(&View),
+    ) {
+        let mut work = pin!(work);
+        loop {
+            let told = tokio::select! {
+                biased;
+                () = &mut work => return,
+                told = self.watch.next(), if !self.over => told,
+            };
+            match told {
+                Some(Ok(event)) => {
+                    let newest = self.newest.get_or_insert_with(|| self.view.clone());
+                    take(newest, event);
+                    heed(newest);
+                }
+                Some(Err(error)) => tracing::warn!(%error, "the store is not followed now"),
+                None => self.over = true,
+            }
+        }
+    }
+}
+
+/// Ends regions here that are others' by now.
+pub(super) struct Deposer {
+    pub(super) me: Membership,
+    pub(super) links: Links,
+    pub(super) maps: Maps,
+    pub(super) mover: Mover,
+    pub(super) residents: Arc<Mutex<Residents>>,
+}
+
+impl Deposer {
+    fn residents(&self) -> MutexGuard<'_, Residents> {
+        self.residents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends regions as soon as their next owners are heard, and all that is here once the others say that it is no member,
+    /// however long the store takes to tell the same.
+    pub(super) async fn run(self) {
+        let (deposed, disowned) = (self.links.switch().deposed(), self.links.disowned());
+        loop {
+            tokio::select! {
+                biased;
+                () = deposed.notified() => self.end_deposed(),
+                () = disowned.notified() => self.heed_others(),
+            }
+        }
+    }
+
+    /// The others know whether this is a member, though the store, which has broken its word, may not say so.
+    fn heed_others(&self) {
+        if self.links.is_disowned() && self.me.loss().is_none() && !mutants::has(Mutant::Disowned) {
+            tracing::error!("the others say that this process is no member any more: it ends");
+            self.me.disown();
+        }
+    }
+
+    /// Ends regions here whose next owners were heard.
+    pub(super) fn end_deposed(&self) {
+        let mut residents = self.residents();
+        for id in residents.ids() {
+            let newest = self.links.switch().epoch(id);
+            if residents.epoch(id).is_some_and(|mine| mine < newest) && !self.mover.is_moving(id) {
+                purview::log_limited!(warn, region = %id, %newest, "a region has another owner and ends here");
+                residents.end(id);
+            }
+        }
+    }
+
+    /// Ends regions here that the store says others have. Only one that has broken its word does: regions are handed over, or
+    /// end with their lease.
+    pub(super) fn heed(&self, view: &View) {
+        let ids = self.residents().ids();
+        for id in ids {
+            let owner = self.maps.key(id).and_then(|key| view.owners.get(&key));
+            if let Some(owner) = owner.filter(|owner| owner.incarnation != self.me.incarnation()) {
+                self.links.switch().set_epoch(id, owner.epoch);
+            }
+        }
+        self.end_deposed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use futures::FutureExt;
+    use purview::scene::Epoch;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::storage::Leases;
+    use crate::storage::leases::embedded::Embedded;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_told_while_the_store_is_asked_is_heeded_at_once_and_told_once() {
+        const VALUES: usize = 3;
+        let store = Embedded::new(Epoch(0));
+        let mut heard = Heard::new(store.watch());
+        assert_eq!(heard.next().await, News::More);
+        let (acted_by, seen, all) = (heard.view(), RefCell::new(Vec::new()), Notify::new());
+        let work = async {
+            for n in 0..VALUES {
+                store.put_if(&format!("value/{n}"), None, Bytes::new()).await.unwrap();
+            }
+            all.notified().await;
+        };
+        let heed = |view: &View| {
+            seen.borrow_mut().push(view.values.len());
+            if view.values.len() == VALUES {
+                all.notify_one();
+            }
+        };
+        let works = heard.while_doing(work, heed);
+        tokio::time::timeout(Duration::from_secs(5), works).await.expect("it is heard meanwhile");
+        assert_eq!(*seen.borrow(), [1, 2, 3]);
+        assert_eq!(acted_by.values.len(), 0, "the view that was acted by is what it was");
+        assert_eq!(heard.next().await, News::More, "it is to be acted by, too");
+        assert_eq!(heard.view().values.len(), VALUES, "and by all of it at once");
+        assert_eq!(heard.next().now_or_never(), None, "nothing is told twice");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_is_no_more_ends_nothing_halfway() {
+        let store = Embedded::new(Epoch(0));
+        let mut heard = Heard::new(store.watch());
+        assert_eq!(heard.next().await, News::More);
+        let mut done = false;
+        let work = async {
+            drop(store);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            done = true;
+        };
+        heard.while_doing(work, |_| {}).await;
+        assert!(done);
+        assert_eq!(heard.next().await, News::Over);
+    }
+}

@@ -1,0 +1,54 @@
+//! The stores that a configuration names, and the certificates by which they are reached.
+
+use std::sync::Arc;
+
+use super::NodeError;
+use crate::config::Config;
+use crate::storage::Checkpoints;
+use crate::storage::checkpoints::postgres::Postgres;
+use crate::storage::leases::etcd::{Etcd, EtcdOptions};
+use crate::tls::{Tls, TlsError};
+
+/// The etcd that a configuration names.
+///
+/// # Errors
+/// It does not answer, or refuses the login.
+pub async fn etcd(
+    config: &Config,
+    tls: Option<&Tls>,
+    checkpoints: Option<&dyn Checkpoints>,
+) -> Result<Etcd, NodeError> {
+    let endpoints = config.cluster.etcd.split(',').map(|e| e.trim().to_owned()).collect();
+    let mut options = EtcdOptions::new(endpoints, config.cluster.name.clone());
+    options.tls = tls.map(Tls::etcd);
+    options.user = config.cluster.etcd_login()?;
+    if let Some(checkpoints) = checkpoints {
+        // An etcd that lost everything must grant higher epochs than checkpoints have.
+        options.epochs_above = checkpoints.highest_epoch().await?;
+    }
+    Ok(Etcd::connect(options).await?)
+}
+
+/// The PostgreSQL that a configuration names, if any.
+///
+/// # Errors
+/// It does not answer, or refuses the login.
+pub async fn postgres(
+    config: &Config,
+    tls: Option<&Tls>,
+) -> Result<Option<Arc<dyn Checkpoints>>, NodeError> {
+    let name = &config.cluster.name;
+    let Some(url) = config.cluster.postgres_login()? else { return Ok(None) };
+    Ok(Some(Arc::new(match tls {
+        None => Postgres::connect(&url, name).await?,
+        Some(tls) => Postgres::connect_with(&url, name, tls).await?,
+    })))
+}
+
+/// The certificates that a configuration names, if any.
+///
+/// # Errors
+/// They cannot be read, or do not fit together.
+pub fn certificates(config: &Config) -> Result<Option<Tls>, TlsError> {
+    config.cluster.tls.as_ref().map(Tls::load).transpose()
+}

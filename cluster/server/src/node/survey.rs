@@ -1,0 +1,302 @@
+//! What a process knows of its cluster, to be told: `/api/cluster` and `purview ctl`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use purview::scene::Scene;
+use serde::{Deserialize, Serialize};
+
+use super::maps::Maps;
+use super::{Status, down, layout_change};
+use crate::peer::Links;
+use crate::storage::{Incarnation, View};
+
+/// The cluster as one of its processes sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ClusterSurvey {
+    /// Who says so.
+    pub me: String,
+    /// The store's revision of which this is.
+    pub revision: u64,
+    /// Who plans; none: nobody now.
+    pub leader: Option<String>,
+    /// Regions of all scenes.
+    pub regions_all: usize,
+    /// Of these, those of which it is known where they run.
+    pub regions_located: usize,
+    /// Processes that are there.
+    pub nodes: Vec<NodeLine>,
+    /// Of all regions, those that are down: their checkpoints cannot be read.
+    #[serde(default)]
+    pub regions_down: usize,
+    /// How often a region went on here from a checkpoint that was older than recovery assumes.
+    #[serde(default)]
+    pub recovered_late: u64,
+    /// Regions that have an owner.
+    pub regions: Vec<RegionLine>,
+    /// The region map of each scene.
+    #[serde(default)]
+    pub maps: Vec<MapLine>,
+    /// What this process says to others.
+    pub lanes: Vec<LaneLine>,
+    /// Callers that this process did not let in as peers.
+    #[serde(default)]
+    pub refused: u64,
+    /// Messages of peers that were left out.
+    #[serde(default)]
+    pub left_out: LeftOut,
+    /// Messages, and their bytes, that wait for regions of this process whose mailboxes are full.
+    #[serde(default)]
+    pub backlog: (usize, usize),
+    /// Messages that were to be kept for regions without an address and found no room.
+    #[serde(default)]
+    pub kept_lost: u64,
+}
+
+/// Messages of peers that were left out, by why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Of a former owner.
+    pub fenced: u64,
+    /// Of a process that may not say such a thing.
+    #[serde(default)]
+    pub forbidden: u64,
+    /// Of a kind that only a next release knows.
+    pub unknown: u64,
+    /// Not understood.
+    pub malformed: u64,
+    /// With an epoch that cannot be true.
+    #[serde(default)]
+    pub implausible: u64,
+    /// Of regions that move, for which there was no room.
+    #[serde(default)]
+    pub moves_refused: u64,
+}
+
+/// A process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeLine {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub process: u64,
+    /// Where its peers reach it.
+    pub address: String,
+    /// Whether it takes regions.
+    pub takes_regions: bool,
+    /// Whether it holds sessions.
+    pub gateway: bool,
+    /// How much it carries, against the others.
+    pub capacity: u32,
+    /// How many regions it owns.
+    pub owns: usize,
+}
+
+/// A region.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegionLine {
+    /// Its scene.
+    pub scene: String,
+    /// Which.
+    pub region: u32,
+    /// Whose.
+    pub node: String,
+    /// Under which epoch.
+    pub epoch: u64,
+    /// Its group of planes.
+    #[serde(default)]
+    pub planes: u16,
+    /// `runs`; `overdue`: it runs, and its last checkpoint is older than recovery assumes; `down`: its checkpoint
+    /// cannot be read, and an operator is to decide.
+    #[serde(default)]
+    pub state: String,
+    /// Why it is down.
+    #[serde(default)]
+    pub why: Option<String>,
+}
+
+/// A scene's region map.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapLine {
+    /// The scene.
+    pub scene: String,
+    /// The version that counts.
+    pub version: u64,
+    /// How many regions it has.
+    pub regions: usize,
+    /// The version to which it is about to change.
+    pub next: Option<u64>,
+}
+
+/// What is said to one process on one lane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneLine {
+    /// To whom.
+    pub to: u64,
+    /// For regions or for sessions.
+    pub kind: String,
+    /// Whether a connection stands.
+    pub connected: bool,
+    /// The version of the protocol that both speak; 0: none was agreed on yet.
+    #[serde(default)]
+    pub version: u64,
+    /// Messages so far.
+    pub messages: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Messages sent again after a connection was lost.
+    pub resent: u64,
+    /// Bytes that are not acknowledged.
+    pub waiting_bytes: usize,
+}
+
+impl ClusterSurvey {
+    /// What a view of the store and the links say.
+    pub(super) fn new(
+        me: &str,
+        (view, maps): (&View, &Maps),
+        status: &Status,
+        links: &Links,
+    ) -> ClusterSurvey {
+        let map = |scene: &Arc<Scene>| MapLine {
+            scene: scene.spec.name.clone(),
+            version: scene.map.version,
+            regions: scene.map.regions.len(),
+            next: layout_change::record_of(view, scene).next.map(|next| next.layout.version),
+        };
+        let owns = |i: Incarnation| view.owners.values().filter(|o| o.incarnation == i).count();
+        let nodes = view.nodes.iter().map(|(incarnation, node)| NodeLine {
+            name: node.name.clone(),
+            process: node.process,
+            address: node.address.clone(),
+            takes_regions: node.regions,
+            gateway: node.gateway,
+            capacity: node.capacity,
+            owns: owns(*incarnation),
+        });
+        let (down, overdue) = (down::all(view), down::overdue(view));
+        let state = |id: u32| match (down.contains_key(&id), overdue.contains_key(&id)) {
+            (true, _) => "down",
+            (false, true) => "overdue",
+            (false, false) => "runs",
+        };
+        let regions = view.owners.iter().map(|(key, owner)| RegionLine {
+            scene: key.scene.clone(),
+            region: key.region,
+            node: owner.node.clone(),
+            epoch: owner.epoch.0,
+            planes: key.planes,
+            state: state(key.region).into(),
+            why: down.get(&key.region).map(|down| down.why.clone()),
+        });
+        let heard = links.switch().metrics();
+        let mut lanes = Vec::new();
+        links.each_lane(|to, kind, metrics, connected, waiting_bytes| {
+            lanes.push(LaneLine {
+                to,
+                kind: kind.word().into(),
+                connected,
+                version: metrics.version.load(Relaxed),
+                messages: metrics.messages.load(Relaxed),
+                bytes: metrics.bytes.load(Relaxed),
+                resent: metrics.resent.load(Relaxed),
+                waiting_bytes,
+            });
+        });
+        lanes.sort_by(|a, b| (a.to, &a.kind).cmp(&(b.to, &b.kind)));
+        ClusterSurvey {
+            me: me.into(),
+            revision: view.revision.0,
+            leader: view.leader.as_ref().map(|leader| leader.node.clone()),
+            regions_all: status.regions,
+            regions_located: status.located,
+            regions_down: status.down,
+            recovered_late: status.recovered_late,
+            nodes: nodes.collect(),
+            regions: regions.collect(),
+            maps: maps.scenes().iter().map(map).collect(),
+            lanes,
+            refused: links.refused(),
+            left_out: LeftOut {
+                fenced: heard.fenced.load(Relaxed),
+                forbidden: heard.forbidden.load(Relaxed),
+                unknown: heard.unknown.load(Relaxed),
+                malformed: heard.malformed.load(Relaxed),
+                implausible: heard.implausible.load(Relaxed),
+                moves_refused: heard.moves_refused.load(Relaxed),
+            },
+            backlog: links.switch().backlog(),
+            kept_lost: links.kept_lost(),
+        }
+    }
+
+    /// Appends what links do, in Prometheus' text form.
+    pub fn write_metrics(&self, text: &mut String) {
+        type Family = (&'static str, &'static str, &'static str, fn(&LaneLine) -> u64);
+        let families: [Family; 5] = [
+            ("purview_link_connected", "gauge", "Whether a link to a peer stands.", |l| {
+                l.connected.into()
+            }),
+            (
+                "purview_link_waiting_bytes",
+                "gauge",
+                "Bytes that a peer has not acknowledged.",
+                |l| l.waiting_bytes as u64,
+            ),
+            ("purview_link_messages_total", "counter", "Messages said to a peer.", |l| l.messages),
+            ("purview_link_bytes_total", "counter", "Bytes of these.", |l| l.bytes),
+            (
+                "purview_link_resent_total",
+                "counter",
+                "Messages sent again after a connection was lost.",
+                |l| l.resent,
+            ),
+        ];
+        for (name, kind, help, value) in families {
+            *text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+            for lane in &self.lanes {
+                let (to, of) = (lane.to, &lane.kind);
+                *text += &format!("{name}{{peer=\"{to}\",lane=\"{of}\"}} {}\n", value(lane));
+            }
+        }
+        *text += "# HELP purview_links_refused_total Callers that were not let in as peers.\n";
+        *text += "# TYPE purview_links_refused_total counter\n";
+        *text += &format!("purview_links_refused_total {}\n", self.refused);
+        *text += "# HELP purview_links_left_out_total Messages of peers that were left out.\n";
+        *text += "# TYPE purview_links_left_out_total counter\n";
+        let LeftOut { fenced, forbidden, unknown, malformed, implausible, moves_refused } =
+            self.left_out;
+        let all = [
+            ("fenced", fenced),
+            ("forbidden", forbidden),
+            ("unknown", unknown),
+            ("malformed", malformed),
+            ("implausible", implausible),
+            ("move_refused", moves_refused),
+        ];
+        for (why, count) in all {
+            *text += &format!("purview_links_left_out_total{{why=\"{why}\"}} {count}\n");
+        }
+        let (messages, bytes) = self.backlog;
+        *text += "# HELP purview_links_backlog_messages Messages that wait for regions whose mailboxes are full.\n";
+        *text += "# TYPE purview_links_backlog_messages gauge\n";
+        *text += &format!("purview_links_backlog_messages {messages}\n");
+        *text += "# HELP purview_links_backlog_bytes Bytes of these.\n";
+        *text += "# TYPE purview_links_backlog_bytes gauge\n";
+        *text += &format!("purview_links_backlog_bytes {bytes}\n");
+        *text += "# HELP purview_kept_lost_total Messages for regions without an owner that found no room to wait.\n";
+        *text += "# TYPE purview_kept_lost_total counter\n";
+        *text += &format!("purview_kept_lost_total {}\n", self.kept_lost);
+        *text += "# HELP purview_regions_down Regions whose checkpoints cannot be read.\n";
+        *text += "# TYPE purview_regions_down gauge\n";
+        *text += &format!("purview_regions_down {}\n", self.regions_down);
+        let late = "purview_regions_recovered_late_total";
+        *text += &format!(
+            "# HELP {late} Recoveries here from checkpoints older than recovery assumes.\n"
+        );
+        *text += &format!("# TYPE {late} counter\n{late} {}\n", self.recovered_late);
+        *text += "# HELP purview_regions_located Regions of which it is known where they run.\n";
+        *text += "# TYPE purview_regions_located gauge\n";
+        *text += &format!("purview_regions_located {}\n", self.regions_located);
+    }
+}

@@ -1,0 +1,128 @@
+//! Questions between processes: asked on the lane for regions, answered beside it, so that a slow answer holds
+//! up no region. Over the links and not from console to console: consoles listen on loopback, links reach
+//! everybody and know who is a member.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use purview::wire::enquiry::{Answer, Question};
+use purview::wire::peer::PeerMsg;
+use tokio::sync::{Semaphore, oneshot};
+
+use super::remote::encoded;
+use super::{Kind, Links};
+
+/// How long an answer is waited for.
+const ANSWER_LIMIT: Duration = Duration::from_millis(2_500);
+
+/// Questions of others that are looked into at once; further ones get no answer.
+const AT_ONCE: usize = 4;
+
+/// Looks into a question.
+pub type Respond = Arc<dyn Fn(Question) -> BoxFuture<'static, Answer> + Send + Sync>;
+
+/// Questions that were asked, and who answers those of others.
+pub(super) struct Enquiries {
+    next: AtomicU64,
+    open: Mutex<HashMap<u64, (u64, oneshot::Sender<Answer>)>>,
+    respond: OnceLock<Respond>,
+    turns: Arc<Semaphore>,
+}
+
+impl Default for Enquiries {
+    fn default() -> Self {
+        let (next, open, respond) = Default::default();
+        Enquiries { next, open, respond, turns: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+}
+
+impl std::fmt::Debug for Enquiries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Enquiries").field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+/// A question that was asked; forgotten with this.
+struct Open<'a> {
+    of: &'a Enquiries,
+    ticket: u64,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.of.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.ticket);
+    }
+}
+
+impl Enquiries {
+    fn open(&self, of: u64) -> (Open<'_>, oneshot::Receiver<Answer>) {
+        let ticket = self.next.fetch_add(1, Relaxed);
+        let (tell, told) = oneshot::channel();
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket, (of, tell));
+        (Open { of: self, ticket }, told)
+    }
+
+    /// An answer has come; only who was asked is believed.
+    pub(super) fn told(&self, from: u64, ticket: u64, answer: Answer) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.get(&ticket).is_some_and(|(of, _)| *of == from)
+            && let Some((_, tell)) = open.remove(&ticket)
+        {
+            // Whoever asked may wait no longer.
+            let _waits = tell.send(answer).is_ok();
+        }
+    }
+}
+
+impl Links {
+    /// Who answers questions of others; before this nobody does.
+    pub fn respond_with(&self, respond: Respond) {
+        if self.0.enquiries.respond.set(respond).is_err() {
+            tracing::error!("questions of peers have somebody who answers them already");
+        }
+    }
+
+    /// Asks a process; `None` when it does not answer within 2.5 s.
+    pub async fn ask(&self, process: u64, question: Question) -> Option<Answer> {
+        let (open, told) = self.0.enquiries.open(process);
+        let ask = encoded(&PeerMsg::Ask { ticket: open.ticket, question });
+        self.peer(process)?.lane(Kind::Regions).push(ask).ok()?;
+        tokio::time::timeout(ANSWER_LIMIT, told).await.ok()?.ok()
+    }
+
+    /// A process asks this one.
+    pub(super) fn asked(&self, process: u64, ticket: u64, question: Question) {
+        let enquiries = &self.0.enquiries;
+        let Some(respond) = enquiries.respond.get().cloned() else { return };
+        let turn = match question {
+            // Answered at once, whatever else is asked: a late answer tells the time badly, and sessions wait for
+            // what is said of claims.
+            Question::Clock | Question::Claims(_) => None,
+            Question::Players | Question::Entity(_) | Question::Lines => {
+                let Ok(turn) = enquiries.turns.clone().try_acquire_owned() else {
+                    tracing::debug!(process, "too many questions at once");
+                    return;
+                };
+                Some(turn)
+            }
+        };
+        let links = self.clone();
+        self.0.home.spawn(async move {
+            let answer = respond(question).await;
+            if let Some(peer) = links.peer(process) {
+                let told = encoded(&PeerMsg::Told { ticket, answer });
+                // It asks again if it still wants to know.
+                let _lost = peer.lane(Kind::Regions).push(told).is_err();
+            }
+            drop(turn);
+        });
+    }
+
+    /// A process answers.
+    pub(super) fn told(&self, process: u64, ticket: u64, answer: Answer) {
+        self.0.enquiries.told(process, ticket, answer);
+    }
+}

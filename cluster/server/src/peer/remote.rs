@@ -1,0 +1,193 @@
+//! Regions and sessions of other processes, as the actors of this one see them.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use actix::dev::SendError;
+use bytes::Bytes;
+use purview::actor::address::{AwayError, AwayGateway, AwayRegion, Passing};
+use purview::actor::messages::ToRegion;
+use purview::scene::effects::{Input, Notice};
+use purview::scene::frames::{FrameBatch, Subset};
+use purview::scene::{Epoch, RegionId, SessionId};
+use purview::wire::peer::{self, MoveMsg, PeerMsg, speaker};
+
+use super::backlog::Busy;
+use super::dial::Lane;
+use super::router::Switch;
+
+/// Sessions that are remembered to be no more until somebody asks after them.
+const MAX_GONE: usize = 65_536;
+
+/// Longest message whose room is kept for the next ones, bytes.
+const SCRATCH: usize = 1 << 20;
+
+/// Bytes of a message, in one allocation of the right size.
+fn written<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Bytes, E> {
+    thread_local! {
+        static OUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    let mut out = OUT.take();
+    out.clear();
+    write(&mut out)?;
+    let bytes = Bytes::copy_from_slice(&out);
+    if out.capacity() <= SCRATCH {
+        OUT.set(out);
+    }
+    Ok(bytes)
+}
+
+/// Bytes of a message.
+pub(super) fn encoded(message: &PeerMsg) -> Bytes {
+    written(|out| peer::encode(message, out)).unwrap_or_else(|error| {
+        // None of these types has a value that MessagePack cannot hold.
+        purview::log_limited!(error, %error, "a message for a peer cannot be written");
+        Bytes::new()
+    })
+}
+
+/// A region of another process.
+#[derive(Debug)]
+pub(super) struct Remote {
+    pub(super) lane: Arc<Lane>,
+    pub(super) switch: Arc<Switch>,
+    pub(super) region: RegionId,
+    /// Regions of that process which take nothing now.
+    pub(super) busy: Arc<Busy>,
+}
+
+impl Remote {
+    /// Says something, if there is room for it.
+    fn push(&self, message: &PeerMsg) -> Result<(), AwayError> {
+        match () {
+            () if self.lane.is_ended() => Err(AwayError::Closed),
+            () if self.busy.is(self.region) || !self.lane.has_room() => Err(AwayError::Full),
+            // Others may have taken the room meanwhile: a lane takes one message more than it has room for.
+            () => self.lane.push(encoded(message)).map_err(|_| AwayError::Full),
+        }
+    }
+
+    /// The region epoch of who speaks, where one does.
+    fn epoch(&self, input: &Input) -> Epoch {
+        speaker(input).map(|region| self.switch.epoch(region)).unwrap_or_default()
+    }
+}
+
+/// What was not taken is given back.
+fn given_back<T>(error: AwayError, what: T) -> SendError<T> {
+    match error {
+        AwayError::Full => SendError::Full(what),
+        AwayError::Closed => SendError::Closed(what),
+    }
+}
+
+impl AwayRegion for Remote {
+    fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
+        let ToRegion { input, client } = msg;
+        // Its session is found again at the other end, by its name.
+        let message = PeerMsg::Region { to: self.region, epoch: self.epoch(&input), input };
+        let Err(error) = self.push(&message) else { return Ok(()) };
+        let PeerMsg::Region { input, .. } = message else { return Ok(()) };
+        Err(given_back(error, ToRegion { input, client }))
+    }
+
+    fn process(&self) -> Option<u64> {
+        Some(self.lane.peer())
+    }
+
+    fn pass_on(&self, passing: Passing) -> Result<(), SendError<Passing>> {
+        let region = self.region;
+        let (msg, client) = match passing {
+            Passing::Mark(mark) => (MoveMsg::Marked { region, mark }, None),
+            Passing::Message(ToRegion { input, client }) => {
+                (MoveMsg::Passed { region, epoch: self.epoch(&input), input }, client)
+            }
+        };
+        let message = PeerMsg::Move(Box::new(msg));
+        let Err(error) = self.push(&message) else { return Ok(()) };
+        let PeerMsg::Move(msg) = message else { return Ok(()) };
+        let passing = match *msg {
+            MoveMsg::Passed { input, .. } => Passing::Message(ToRegion { input, client }),
+            MoveMsg::Marked { mark, .. } => Passing::Mark(mark),
+            _ => return Ok(()),
+        };
+        Err(given_back(error, passing))
+    }
+}
+
+/// The sessions of another process.
+#[derive(Debug)]
+pub(super) struct Gateway {
+    process: u64,
+    lane: Arc<Lane>,
+    /// Sessions that it says are no more.
+    gone: Mutex<HashSet<SessionId>>,
+}
+
+impl Gateway {
+    pub(super) fn new(process: u64, lane: Arc<Lane>) -> Gateway {
+        Gateway { process, lane, gone: Mutex::default() }
+    }
+
+    pub(super) fn are_gone(&self, sessions: &[SessionId]) {
+        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        if gone.len() + sessions.len() > MAX_GONE {
+            // Most of them were asked after by nobody; the others are told of again.
+            gone.clear();
+        }
+        gone.extend(sessions.iter().take(MAX_GONE));
+    }
+
+    fn push(&self, bytes: Bytes) -> Result<(), AwayError> {
+        self.lane.push(bytes).map_err(|_| AwayError::Full)
+    }
+
+    fn check(&self) -> Result<(), AwayError> {
+        match () {
+            () if self.lane.is_ended() => Err(AwayError::Closed),
+            () if !self.lane.has_room() => Err(AwayError::Full),
+            () => Ok(()),
+        }
+    }
+}
+
+impl AwayGateway for Gateway {
+    fn process(&self) -> u64 {
+        self.process
+    }
+
+    fn frames(&self, from: RegionId, batch: &FrameBatch, which: &[u32]) -> Result<(), AwayError> {
+        self.check()?;
+        let written = written(|out| match which.len() == batch.sessions.len() {
+            true => peer::encode_frames(from, batch, out),
+            false => {
+                thread_local! {
+                    static SUBSET: RefCell<Subset> = RefCell::default();
+                }
+                let mut subset = SUBSET.take();
+                let written = peer::encode_frames(from, subset.of(batch, which), out);
+                SUBSET.set(subset);
+                written
+            }
+        });
+        match written {
+            Ok(bytes) => self.push(bytes),
+            Err(error) => {
+                purview::log_limited!(error, %error, "frames for a peer cannot be written");
+                Err(AwayError::Full)
+            }
+        }
+    }
+
+    fn notice(&self, session: SessionId, notice: &Notice) -> Result<(), AwayError> {
+        self.check()?;
+        self.push(encoded(&PeerMsg::Notice { session, notice: notice.clone() }))
+    }
+
+    fn connected(&self, session: SessionId) -> bool {
+        // Said once; whoever asks takes its entity away.
+        let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
+        !gone && !self.lane.is_ended()
+    }
+}

@@ -1,0 +1,228 @@
+//! The side that is called: streams are opened to it, and what comes on them is taken once and in order.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use purview::scene::mutants::{self, Mutant};
+use purview::wire::peer::{self, MAX_PEER_MSG, PeerMsg};
+use tokio::sync::Mutex as AsyncMutex;
+use tonic::body::Body;
+use tonic::server::{Grpc, StreamingService};
+use tonic::{Request, Response, Status, Streaming};
+use tower_service::Service;
+
+use super::Identity;
+use super::accept::{Refusals, Shown};
+use super::channel::{FRAME_BYTES, Receiving};
+use super::codec::Plain;
+use super::hello::{Hello, Kind, Refused, Versions, Welcome};
+use super::received::{Taken, Taking, acknowledgements};
+use super::router::{Switch, follows};
+use super::transport::Heard;
+use crate::executor::Home;
+
+/// The gRPC method by which a lane is opened.
+pub(super) const METHOD: &str = "/purview.Peers/Lane";
+
+/// What was taken of a lane, over all of its connections.
+#[derive(Debug, Default)]
+struct Inbox {
+    receiving: Receiving,
+    /// Which of its connections is the present one.
+    connection: u64,
+}
+
+/// The receiving ends, by the process at the other end and what they carry.
+type Lanes = BTreeMap<(u64, Kind), Arc<AsyncMutex<Inbox>>>;
+
+/// All lanes that lead here.
+#[derive(Debug)]
+pub(super) struct Inboxes {
+    cluster: String,
+    here: u64,
+    versions: Versions,
+    home: Home,
+    switch: Arc<Switch>,
+    lanes: Mutex<Lanes>,
+    /// Callers that were not let in.
+    pub(super) refusals: Arc<Refusals>,
+    /// Messages that their senders may not say.
+    forbidden: Refusals,
+}
+
+impl Inboxes {
+    pub(super) fn new(identity: &Identity, switch: Arc<Switch>, home: Home) -> Inboxes {
+        let Identity { cluster, process: here, versions } = identity.clone();
+        let (lanes, refusals, forbidden) = Default::default();
+        Inboxes { cluster, here, versions, home, switch, lanes, refusals, forbidden }
+    }
+
+    /// Where its tasks run.
+    pub(super) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Forgets the lanes of a process that is no more.
+    pub(super) fn forget(&self, process: u64) {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.retain(|(from, _), _| *from != process);
+    }
+
+    /// The lane that a caller opens, and the version to speak on it.
+    fn lane(&self, hello: &Hello, shown: &Shown) -> Result<(Arc<AsyncMutex<Inbox>>, u16), Refused> {
+        let version = hello.check(&self.cluster, self.here, self.versions)?;
+        let member = self.switch.member(hello.from).ok_or(Refused::Stranger(hello.from))?;
+        if let Some(shown) = &shown.0 {
+            member.check(&self.cluster, shown)?;
+        }
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok((lanes.entry((hello.from, hello.kind)).or_default().clone(), version))
+    }
+
+    /// A caller is not let in.
+    fn refused(&self, from: &dyn std::fmt::Display, why: &Refused) {
+        match why {
+            // Members are heard of by each process at its own time.
+            Refused::Stranger(_) | Refused::Process { .. } => {
+                tracing::debug!(process = %from, error = %why, "a caller is to try again");
+            }
+            _ => self.refusals.note(&format_args!("process {from}"), why),
+        }
+    }
+
+    /// Opens a lane's new connection; the one before it says nothing more from now on.
+    pub(super) async fn open(
+        self: Arc<Self>,
+        hello: Hello,
+        shown: Shown,
+        frames: Heard,
+    ) -> Result<(Welcome, Heard), Status> {
+        let opened = self.lane(&hello, &shown);
+        let (lane, version) = opened.inspect_err(|why| self.refused(&hello.from, why))?;
+        let (connection, want) = {
+            let mut inbox = lane.lock().await;
+            inbox.connection += 1;
+            (inbox.connection, inbox.receiving.want())
+        };
+        let taken = Arc::new(Taken::upto(want - 1));
+        let taking = Taking(taken.clone());
+        self.home.clone().spawn(async move {
+            if let Err(status) = self.take(frames, &hello, lane, connection, &taking).await {
+                tracing::debug!(from = hello.from, %status, "a lane's connection ended");
+            }
+        });
+        Ok((Welcome { version, want }, acknowledgements(taken)))
+    }
+
+    /// The same by gRPC.
+    async fn open_stream(
+        self: Arc<Self>,
+        request: Request<Streaming<Bytes>>,
+    ) -> Result<Response<Heard>, Status> {
+        let hello = Hello::read(request.metadata()).inspect_err(|why| self.refused(&"?", why))?;
+        let shown = request.extensions().get::<Shown>().cloned().unwrap_or_default();
+        let frames = request.into_inner().boxed();
+        let (welcome, acknowledged) = self.open(hello, shown, frames).await?;
+        let mut response = Response::new(acknowledged);
+        welcome.write(response.metadata_mut());
+        Ok(response)
+    }
+
+    async fn take(
+        &self,
+        mut frames: Heard,
+        hello: &Hello,
+        lane: Arc<AsyncMutex<Inbox>>,
+        connection: u64,
+        taking: &Taking,
+    ) -> Result<(), Status> {
+        while let Some(frame) = frames.next().await {
+            let frame = frame?;
+            let mut inbox = lane.lock().await;
+            if inbox.connection != connection {
+                return Err(Status::aborted("a newer connection took its place"));
+            }
+            let Some(member) = self.switch.member(hello.from) else {
+                return Err(Refused::Stranger(hello.from).into());
+            };
+            let bytes = frame.len();
+            let messages = inbox.receiving.take(frame);
+            let mut lasts = false;
+            for message in messages.map_err(|e| Status::data_loss(e.to_string()))? {
+                let len = message.len();
+                match peer::decode(&message) {
+                    Ok(message) if !member.may_say(&message) => {
+                        self.switch.metrics().forbidden.fetch_add(1, Relaxed);
+                        let why = "only a process that may own regions speaks for them";
+                        self.forbidden.note_as("a message was left out", &member.name, &why);
+                    }
+                    Ok(message) => {
+                        lasts |= !is_fleeting(&message);
+                        self.switch.take(hello.from, hello.kind, message, len).await;
+                    }
+                    // The lane goes on behind it.
+                    Err(error) => self.switch.refused(hello.from, &error),
+                }
+            }
+            taking.took(inbox.receiving.want() - 1, bytes, lasts);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a message is of no use to anybody else once its receiver is dead. What is, is acknowledged at once: whoever
+/// said it bequeaths it to the next owner, who asks what the dead one has made of it.
+fn is_fleeting(message: &PeerMsg) -> bool {
+    match message {
+        PeerMsg::Frames { .. } => true,
+        PeerMsg::Region { input, .. } => !follows(input) || everything_is_late(),
+        _ => false,
+    }
+}
+
+fn everything_is_late() -> bool {
+    mutants::has(Mutant::AckedLate) || mutants::has(Mutant::SaidToBoth)
+}
+
+/// The service as tonic serves it.
+#[derive(Debug, Clone)]
+pub(super) struct Peers(pub(super) Arc<Inboxes>);
+
+impl StreamingService<Bytes> for Peers {
+    type Response = Bytes;
+    type ResponseStream = Heard;
+    type Future = BoxFuture<'static, Result<Response<Self::ResponseStream>, Status>>;
+
+    fn call(&mut self, request: Request<Streaming<Bytes>>) -> Self::Future {
+        Box::pin(self.0.clone().open_stream(request))
+    }
+}
+
+impl Service<http::Request<Body>> for Peers {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<http::Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let peers = self.clone();
+        Box::pin(async move {
+            if request.uri().path() != METHOD {
+                return Ok(Status::unimplemented("there is only purview.Peers/Lane").into_http());
+            }
+            let mut grpc = Grpc::new(Plain)
+                .max_decoding_message_size(MAX_PEER_MSG + FRAME_BYTES)
+                .max_encoding_message_size(FRAME_BYTES);
+            Ok(grpc.streaming(peers, request).await)
+        })
+    }
+}

@@ -1,0 +1,109 @@
+//! What a peer of a next release says, over a real link.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use actix::{Actor, Context, Handler, System};
+use bytes::Bytes;
+use purview::actor::directory::Process;
+use purview::actor::messages::ToRegion;
+use purview::scene::effects::Order;
+use purview::scene::{EntityId, Pos, Scene, SceneId, SceneSpec};
+use serde::Serialize;
+
+use crate::peer::*;
+
+type Heard = Arc<std::sync::Mutex<Vec<u64>>>;
+
+struct Listener(Heard);
+
+impl Actor for Listener {
+    type Context = Context<Self>;
+}
+
+impl Handler<ToRegion> for Listener {
+    type Result = ();
+
+    fn handle(&mut self, msg: ToRegion, _: &mut Context<Self>) {
+        let Input::Logic { id, .. } = msg.input else { panic!("something else was said") };
+        self.0.lock().unwrap().push(id.0);
+    }
+}
+
+fn directory(number: u64) -> Arc<Directory> {
+    let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
+    let process = Process { number, clock: Duration::from_secs(60), fence: None, archive: None };
+    Arc::new(Directory::of_process(vec![Arc::new(scene)], process))
+}
+
+/// Kinds that this release does not know.
+#[derive(Serialize)]
+enum Next {
+    Weather(u8),
+    Region { to: u32, epoch: u64, input: NextInput, more: [u8; 2] },
+}
+
+#[derive(Serialize)]
+enum NextInput {
+    Rain { id: u64 },
+    Logic { id: u64, order: Order, why: &'static str },
+}
+
+fn order() -> Order {
+    Order::Move(Pos::ground(0, 0))
+}
+
+#[test]
+fn what_a_next_release_says_is_read_or_left_out_and_the_lane_goes_on() {
+    System::new().block_on(async {
+        let built =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = built.unwrap();
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let start = |number, directory| {
+            let handle = runtime.handle().clone();
+            let identity = Identity::new("c", number);
+            runtime.spawn(Links::start(identity, any, directory, handle, None))
+        };
+        let here = directory(1);
+        let (a, at_a) = start(1, here.clone()).await.unwrap().unwrap();
+        let (b, at_b) = start(2, directory(2)).await.unwrap().unwrap();
+        let heard = Heard::default();
+        let region = Listener(heard.clone()).start();
+        here.set_region(RegionId(0), Some(region.recipient().into()));
+        b.join(1, &at_a.to_string());
+        a.join(2, &at_b.to_string());
+        let lane = b.peer(1).unwrap().lane(Kind::Regions).clone();
+        let region = |input| Next::Region { to: 0, epoch: 0, input, more: [1, 2] };
+        let said = [
+            region(NextInput::Logic { id: 1, order: order(), why: "a field more" }),
+            Next::Weather(7),
+            region(NextInput::Rain { id: 9 }),
+            region(NextInput::Logic { id: 2, order: order(), why: "and on" }),
+        ];
+        for message in said {
+            lane.push(rmp_serde::to_vec(&message).unwrap().into()).unwrap();
+        }
+        // Damage.
+        lane.push(Bytes::from_static(&[0xc1, 7])).unwrap();
+        let id = EntityId(3);
+        let last = PeerMsg::Region {
+            to: RegionId(0),
+            epoch: Epoch(0),
+            input: Input::Logic { id, order: order() },
+        };
+        lane.push(encoded(&last)).unwrap();
+        let begin = Instant::now();
+        while heard.lock().unwrap().len() < 3 {
+            assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", heard.lock().unwrap());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(*heard.lock().unwrap(), [1, 2, 3]);
+        let metrics = a.switch().metrics();
+        assert_eq!((metrics.unknown.load(Relaxed), metrics.malformed.load(Relaxed)), (2, 1));
+        assert_eq!(lane.metrics.connections.load(Relaxed), 1);
+        a.stop();
+        b.stop();
+        runtime.shutdown_background();
+    });
+}

@@ -1,0 +1,29 @@
+//! How the regions of a process keep up.
+
+use serde::{Deserialize, Serialize};
+
+/// What a tick of the server took, milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct TickMs {
+    /// The mean.
+    pub mean: f64,
+    /// Half of all took no longer.
+    pub p50: f64,
+    /// 99 of 100 took no longer.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+/// What the server itself says of how it kept up; only where it runs in this process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ServerFigures {
+    /// Ticks that a region left out because it was late by more than a tick.
+    pub skipped_ticks: u64,
+    /// Ticks that a region closed without the ghosts of a neighbour, which was late.
+    pub forced_closes: u64,
+    /// Frames lost because a session's mailbox was full.
+    pub frames_lost: u64,
+    /// Ghost batches lost because a neighbour's mailbox was full.
+    pub borders_lost: u64,
+}

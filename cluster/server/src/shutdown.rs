@@ -1,0 +1,59 @@
+//! How long a process that is asked to end takes at most, step by step. The sum must fit into the time after which
+//! the system that runs it kills it (`server.grace`).
+
+pub mod signals;
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::gateway::GatewayConfig;
+
+/// A node asks the store to give its regions to others.
+pub(crate) const ORDER: Duration = Duration::from_secs(4);
+
+/// The last positions of the players of a gateway are saved.
+pub(crate) const FLUSH: Duration = Duration::from_secs(5);
+
+/// Requests to the console that are under way end.
+pub(crate) const CONSOLE: Duration = Duration::from_secs(2);
+
+/// The last checkpoints of a node are saved, and its lease is given up.
+pub(crate) const LEAVE: Duration = Duration::from_secs(10);
+
+/// A step, and how long it takes at most.
+pub type Step = (&'static str, Duration);
+
+/// The steps in which a process of a cluster ends, in their order.
+pub fn steps(config: &Config) -> [Step; 6] {
+    [
+        ("order", ORDER),
+        ("drain", config.cluster.drain),
+        ("gateway", GatewayConfig::default().stop_limit()),
+        ("flush", FLUSH),
+        ("console", CONSOLE),
+        ("leave", LEAVE),
+    ]
+}
+
+/// How long all of them take at most.
+pub fn total(config: &Config) -> Duration {
+    steps(config).iter().map(|(_, time)| *time).sum()
+}
+
+/// All of them in words, for example `order 4 s + drain 30 s`.
+pub fn text(config: &Config) -> String {
+    let words = steps(config).map(|(name, time)| format!("{name} {} s", time.as_secs_f64()));
+    words.join(" + ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_is_of_what_is_told() {
+        let config = Config::default();
+        assert_eq!(total(&config), Duration::from_secs(56));
+        let words = "order 4 s + drain 30 s + gateway 5 s + flush 5 s + console 2 s + leave 10 s";
+        assert_eq!(text(&config), words);
+    }
+}

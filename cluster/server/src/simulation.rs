@@ -1,0 +1,32 @@
+//! What a simulator takes the place of: the network between processes, clients' connections, and the
+//! stores. Everything else of a simulated process is the server as it is in production.
+
+pub use crate::node::Simulated;
+
+/// Clients' connections, each a pair of channels instead of a socket.
+pub mod clients {
+    pub use crate::gateway::Doors;
+    pub use crate::gateway::connection::{Broken, Heard, Inbound, Outbound};
+}
+
+/// Calls between processes.
+pub mod peers {
+    pub use crate::peer::dial::DialError;
+    pub use crate::peer::hello::{Hello, Welcome};
+    pub use crate::peer::transport::{Call, Dial, Frames, Heard, Offer};
+}
+
+/// A store of leases, below the rules that all stores have in common.
+pub mod leases {
+    pub use crate::storage::leases::store::{
+        FOLLOWER_QUEUE, Follower, Held, Listing, Store, Swap, Swapped, Told,
+    };
+}
+
+/// The checks that every store of checkpoints makes before it keeps anything.
+pub mod checkpoints {
+    pub use crate::storage::checkpoints::whole::check_layout;
+    pub use crate::storage::checkpoints::{
+        check_places, check_player, check_state, newest_of_each,
+    };
+}

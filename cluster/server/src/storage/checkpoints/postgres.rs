@@ -1,0 +1,318 @@
+//! Checkpoints of a cluster: PostgreSQL, 12 or later.
+//!
+//! A few connections to the server that takes writes, each made when it is needed. A request that fails
+//! says so; whoever asks keeps what it has and asks again. The tables are made by migrations (`schema.rs`).
+
+mod connection;
+mod failure;
+mod schema;
+mod tls_connector;
+mod whole;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt};
+use purview::scene::{Epoch, Tick};
+use tokio_postgres::tls::TlsConnect;
+use tokio_postgres::types::{FromSql, ToSql};
+use tokio_postgres::{NoTls, Row, Socket};
+
+use crate::tls;
+
+use super::{
+    Checkpoints, Kept, PlayerPlace, PlayersSaved, Saved, Snapshot, check_places, check_player,
+    check_state, newest_of_each,
+};
+use crate::storage::{CheckpointError, RegionKey};
+use connection::{Connections, Demand};
+use tls_connector::Secure;
+
+pub use connection::Tls;
+
+/// How long one answer is waited for: a snapshot of 64 MiB takes a while.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
+/// No row: fenced. The same epoch and tick again keep their slot.
+const SAVE: &str = "
+WITH fence AS (
+    INSERT INTO purview_regions AS r VALUES ($1, $2, $3, $4, $5, $6, 0)
+    ON CONFLICT (cluster, scene, region, planes) DO UPDATE SET
+        slot = CASE WHEN (r.epoch, r.tick) = ($5, $6) THEN r.slot ELSE 1 - r.slot END,
+        epoch = $5, tick = $6
+    WHERE (r.epoch, r.tick) <= ($5, $6)
+    RETURNING slot)
+INSERT INTO purview_states AS s SELECT $1, $2, $3, $4, slot, $5, $6, $7 FROM fence
+ON CONFLICT (cluster, scene, region, planes, slot) DO UPDATE SET
+    epoch = excluded.epoch, tick = excluded.tick, state = excluded.state
+RETURNING slot";
+
+const FENCED_BY: &str = "
+SELECT epoch, tick FROM purview_regions
+WHERE cluster = $1 AND scene = $2 AND region = $3 AND planes = $4";
+
+/// The newest first.
+const LOAD: &str = "
+SELECT s.epoch, s.tick, s.state FROM purview_regions r
+JOIN purview_states s USING (cluster, scene, region, planes)
+WHERE cluster = $1 AND scene = $2 AND region = $3 AND planes = $4
+ORDER BY s.slot <> r.slot";
+
+/// The region's own row stays, by which older ones are fenced.
+const SET_ASIDE: &str = "
+WITH moved AS (
+    DELETE FROM purview_states
+    WHERE cluster = $1 AND scene = $2 AND region = $3 AND planes = $4
+    RETURNING cluster, scene, region, planes, epoch, tick, state)
+INSERT INTO purview_quarantine (cluster, scene, region, planes, epoch, tick, state)
+SELECT * FROM moved
+ON CONFLICT (cluster, scene, region, planes, epoch, tick) DO UPDATE SET
+    state = excluded.state, since = now()";
+
+const REGIONS: &str = "
+SELECT scene, region, planes FROM purview_regions WHERE cluster = $1";
+
+const SAVE_PLAYERS: &str = "
+INSERT INTO purview_players AS p (cluster, name, epoch, clock, place)
+SELECT $1, n, e, c, w FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bytea[])
+    AS new (n, e, c, w)
+ON CONFLICT (cluster, name) DO UPDATE SET
+    epoch = excluded.epoch, clock = excluded.clock, place = excluded.place
+WHERE (p.epoch, p.clock) <= (excluded.epoch, excluded.clock)";
+
+const LOAD_PLAYER: &str = "
+SELECT epoch, clock, place FROM purview_players WHERE cluster = $1 AND name = $2";
+
+const HIGHEST_EPOCH: &str = "
+SELECT coalesce(max(epoch), 0) FROM purview_regions WHERE cluster = $1";
+
+/// Checkpoints in a PostgreSQL. Clones share the connections.
+#[derive(Clone)]
+pub struct Postgres {
+    connections: Connections,
+    cluster: String,
+}
+
+impl Postgres {
+    /// Connects to `url` (`postgres://user:password@host:port/database`, or in words) and
+    /// applies the migrations that are missing. It may name several hosts: the first that takes writes
+    /// counts. What is kept belongs to `cluster`: clusters of different names
+    /// do not see each other. Connections live on the runtime on which this is called.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Illegal`]: the URL; [`CheckpointError::Unreachable`] and
+    /// [`CheckpointError::Refused`]: the first connection did not come about.
+    pub async fn connect(url: &str, cluster: &str) -> Result<Postgres, CheckpointError> {
+        let connections = Connections::open(url, Demand::AsTheAddressSays, NoTls).await?;
+        Ok(Postgres { connections, cluster: cluster.into() })
+    }
+
+    /// The same, with certificates on both sides: a database that does not speak TLS is not talked to.
+    ///
+    /// # Errors
+    /// As [`Postgres::connect`].
+    pub async fn connect_with(
+        url: &str,
+        cluster: &str,
+        tls: &tls::Tls,
+    ) -> Result<Postgres, CheckpointError> {
+        Postgres::connect_by(url, cluster, Secure::new(tls)).await
+    }
+
+    /// The same over encrypted connections, made by `tls`; plain ones are refused.
+    ///
+    /// # Errors
+    /// As [`Postgres::connect`].
+    pub async fn connect_by<T: Tls>(
+        url: &str,
+        cluster: &str,
+        tls: T,
+    ) -> Result<Postgres, CheckpointError>
+    where
+        T::Stream: Send,
+        T::TlsConnect: Send,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let connections = Connections::open(url, Demand::Encrypted, tls).await?;
+        Ok(Postgres { connections, cluster: cluster.into() })
+    }
+}
+
+/// A region's name in columns.
+struct Columns {
+    scene: String,
+    region: i64,
+    planes: i32,
+}
+
+impl From<&RegionKey> for Columns {
+    fn from(key: &RegionKey) -> Columns {
+        let RegionKey { scene, region, planes } = key;
+        Columns { scene: scene.clone(), region: (*region).into(), planes: (*planes).into() }
+    }
+}
+
+/// What was checked to fit.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unsigned(row: &Row, column: usize) -> Result<u64, CheckpointError> {
+    let number: i64 = get(row, column)?;
+    u64::try_from(number).map_err(|_| bad(row, column, &format!("{number}: want 0 or more")))
+}
+
+fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, CheckpointError> {
+    row.try_get(column).map_err(|e| bad(row, column, &e.to_string()))
+}
+
+fn bad(row: &Row, column: usize, rule: &str) -> CheckpointError {
+    let key = row.columns().get(column).map_or("", |column| column.name()).to_owned();
+    CheckpointError::BadData { key, rule: rule.into() }
+}
+
+fn snapshot(row: &Row) -> Result<Snapshot, CheckpointError> {
+    let state: &[u8] = get(row, 2)?;
+    Ok(Snapshot {
+        epoch: Epoch(unsigned(row, 0)?),
+        tick: Tick(unsigned(row, 1)?),
+        state: Bytes::copy_from_slice(state),
+    })
+}
+
+fn region(row: &Row) -> Result<RegionKey, CheckpointError> {
+    let (region, planes): (i64, i32) = (get(row, 1)?, get(row, 2)?);
+    Ok(RegionKey {
+        scene: get(row, 0)?,
+        region: u32::try_from(region).map_err(|e| bad(row, 1, &format!("{region}: {e}")))?,
+        planes: u16::try_from(planes).map_err(|e| bad(row, 2, &format!("{planes}: {e}")))?,
+    })
+}
+
+impl Postgres {
+    async fn save_state(
+        &self,
+        key: &RegionKey,
+        epoch: Epoch,
+        tick: Tick,
+        state: &[u8],
+    ) -> Result<Saved, CheckpointError> {
+        check_state(key, epoch, tick, state)?;
+        let Columns { scene, region, planes } = key.into();
+        let (cluster, asked) = (&self.cluster, "save a region");
+        let (e, t) = (signed(epoch.0), signed(tick.0));
+        let saved = self
+            .connections
+            .query(asked, SAVE, &[cluster, &scene, &region, &planes, &e, &t, &state])
+            .await?;
+        if !saved.is_empty() {
+            return Ok(Saved::Ok);
+        }
+        let key: [&(dyn ToSql + Sync); 4] = [cluster, &scene, &region, &planes];
+        let by = self.connections.query(asked, FENCED_BY, &key).await?;
+        match by.first() {
+            Some(row) => {
+                Ok(Saved::Fenced { by: Epoch(unsigned(row, 0)?), tick: Tick(unsigned(row, 1)?) })
+            }
+            None => Err(CheckpointError::BadData {
+                key: format!("region {scene}/{region}"),
+                rule: "was taken away while it was saved: nothing else may write here".into(),
+            }),
+        }
+    }
+
+    async fn save_places(&self, places: Vec<PlayerPlace>) -> Result<PlayersSaved, CheckpointError> {
+        check_places(&places)?;
+        let (mut names, mut bytes) = (Vec::new(), Vec::new());
+        let (mut epochs, mut clocks) = (Vec::new(), Vec::new());
+        for PlayerPlace { name, epoch, clock, place } in newest_of_each(places) {
+            names.push(name);
+            epochs.push(signed(epoch.0));
+            clocks.push(signed(clock));
+            bytes.push(place.to_vec());
+        }
+        let new: [&(dyn ToSql + Sync); 5] = [&self.cluster, &names, &epochs, &clocks, &bytes];
+        let kept = self.connections.execute("save players", SAVE_PLAYERS, &new).await?;
+        let kept = usize::try_from(kept).unwrap_or(names.len()).min(names.len());
+        Ok(PlayersSaved { kept, fenced: names.len() - kept })
+    }
+}
+
+impl Checkpoints for Postgres {
+    fn save<'a>(
+        &'a self,
+        key: &'a RegionKey,
+        epoch: Epoch,
+        tick: Tick,
+        state: Bytes,
+    ) -> BoxFuture<'a, Result<Saved, CheckpointError>> {
+        async move { self.save_state(key, epoch, tick, &state).await }.boxed()
+    }
+
+    fn load<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
+        async move {
+            let Columns { scene, region, planes } = key.into();
+            let key: [&(dyn ToSql + Sync); 4] = [&self.cluster, &scene, &region, &planes];
+            let rows = self.connections.query("load a region", LOAD, &key).await?;
+            let mut snapshots = rows.iter().map(snapshot);
+            let mut next = || snapshots.next().transpose();
+            Ok(Kept { newest: next()?, previous: next()? })
+        }
+        .boxed()
+    }
+
+    fn set_aside<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<u64, CheckpointError>> {
+        async move {
+            let Columns { scene, region, planes } = key.into();
+            let key: [&(dyn ToSql + Sync); 4] = [&self.cluster, &scene, &region, &planes];
+            self.connections.execute("set a region's snapshots aside", SET_ASIDE, &key).await
+        }
+        .boxed()
+    }
+
+    fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>> {
+        async move {
+            let rows = self.connections.query("list regions", REGIONS, &[&self.cluster]).await?;
+            let mut keys = rows.iter().map(region).collect::<Result<Vec<_>, _>>()?;
+            keys.sort();
+            Ok(keys)
+        }
+        .boxed()
+    }
+
+    fn save_players(
+        &self,
+        places: Vec<PlayerPlace>,
+    ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
+        self.save_places(places).boxed()
+    }
+
+    fn load_player<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<PlayerPlace>, CheckpointError>> {
+        async move {
+            check_player(name)?;
+            let key: [&(dyn ToSql + Sync); 2] = [&self.cluster, &name];
+            let rows = self.connections.query("load a player", LOAD_PLAYER, &key).await?;
+            let Some(row) = rows.first() else { return Ok(None) };
+            let place: &[u8] = get(row, 2)?;
+            Ok(Some(PlayerPlace {
+                name: name.into(),
+                epoch: Epoch(unsigned(row, 0)?),
+                clock: unsigned(row, 1)?,
+                place: Bytes::copy_from_slice(place),
+            }))
+        }
+        .boxed()
+    }
+
+    fn highest_epoch(&self) -> BoxFuture<'_, Result<Epoch, CheckpointError>> {
+        async move {
+            let asked = "say its highest epoch";
+            let rows = self.connections.query(asked, HIGHEST_EPOCH, &[&self.cluster]).await?;
+            rows.first().map_or(Ok(Epoch(0)), |row| Ok(Epoch(unsigned(row, 0)?)))
+        }
+        .boxed()
+    }
+}

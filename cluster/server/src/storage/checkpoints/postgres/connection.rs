@@ -1,0 +1,363 @@
+//! Connections to the PostgreSQL that takes writes: a pool of a few, each made when it is needed.
+//!
+//! A request whose connection has ended, or leads to a server that takes no writes any more (SQLSTATE
+//! 25006, after a fail-over), is asked once more on a new connection. The address may name several hosts:
+//! the first one that takes writes is used. A request that is given up is cancelled on the server, and its
+//! connection is closed: it would answer the next request late.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::{
+    Connect, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod,
+    Runtime,
+};
+use futures::future::{BoxFuture, FutureExt};
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{CancelToken, Client, Config, Error, Row, Socket};
+
+use super::failure::{Failed, whole};
+use super::{ANSWER_LIMIT, schema};
+use crate::storage::CheckpointError;
+
+/// Most connections of a process.
+pub const CONNECTIONS: usize = 6;
+
+/// How long one host may take to let a connection in.
+const HOST_LIMIT: Duration = Duration::from_secs(3);
+
+/// How long the rest of a connection may take.
+const LOGIN_LIMIT: Duration = Duration::from_secs(5);
+
+/// After how long without an answer the system gives a connection up.
+const SILENCE_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a request to cancel may take.
+const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+
+/// How often one request is asked before its failure is told.
+const TRIES: usize = 3;
+
+/// The connections. Clones share them.
+#[derive(Clone)]
+pub struct Connections {
+    pool: Pool,
+    name: Arc<str>,
+    cancel: Arc<dyn Cancel>,
+    /// Whether the tables are as this release wants them.
+    migrated: Arc<Mutex<bool>>,
+    /// Where connections live.
+    home: Handle,
+}
+
+/// What makes encrypted connections, or plain ones.
+pub trait Tls: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static {}
+
+impl<T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static> Tls for T {}
+
+/// What connections must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Demand {
+    /// Its `sslmode`.
+    AsTheAddressSays,
+    Encrypted,
+}
+
+/// What a request wants to know.
+#[derive(Debug, Clone, Copy)]
+enum Want {
+    Rows,
+    Count,
+}
+
+/// How connections are made: everything that the address and the demand say.
+fn settings(url: &str, demand: Demand) -> Result<Config, CheckpointError> {
+    let mut config: Config = url.parse().map_err(|e: Error| CheckpointError::Illegal {
+        what: "the address of PostgreSQL".into(),
+        found: whole(&e),
+        rule: "must be postgres://user:password@host:port/database".into(),
+    })?;
+    // A socket of this machine's own is nobody else's to read.
+    let remote = config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_)));
+    if demand == Demand::Encrypted && remote {
+        config.ssl_mode(SslMode::Require);
+    }
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    config.connect_timeout(HOST_LIMIT).tcp_user_timeout(SILENCE_LIMIT);
+    config.keepalives_idle(SILENCE_LIMIT).application_name("purview");
+    Ok(config)
+}
+
+impl Connections {
+    /// Connects, and brings the tables to what this release wants.
+    pub async fn open<T: Tls>(
+        url: &str,
+        demand: Demand,
+        tls: T,
+    ) -> Result<Connections, CheckpointError>
+    where
+        T::Stream: Send,
+        T::TlsConnect: Send,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        let config = settings(url, demand)?;
+        let name: Arc<str> = name(&config).into();
+        let home = Handle::current();
+        let limit = HOST_LIMIT * config.get_hosts().len().max(1) as u32 + LOGIN_LIMIT;
+        let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let maker = Maker { tls: tls.clone(), home: home.clone() };
+        let pool = Pool::builder(Manager::from_connect(config, maker, how))
+            .max_size(CONNECTIONS)
+            .create_timeout(Some(limit))
+            .post_create(Hook::async_fn(|client, _| {
+                limit_statements(client).map(|set| set.map_err(HookError::Backend)).boxed()
+            }))
+            .runtime(Runtime::Tokio1)
+            .build();
+        let pool = pool.map_err(|e| CheckpointError::Refused {
+            store: name.to_string(),
+            asked: "connect",
+            cause: e.to_string(),
+        })?;
+        let cancel = Arc::new(Canceller(tls));
+        let opened = Connections { pool, name, cancel, migrated: Arc::default(), home };
+        let ready = opened.ready().await;
+        ready.map_err(|failed| failed.told(&opened.name, "connect"))?;
+        Ok(opened)
+    }
+
+    pub async fn query(
+        &self,
+        asked: &'static str,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, CheckpointError> {
+        self.ask(asked, sql, params, Want::Rows).await.map(|(rows, _)| rows)
+    }
+
+    pub async fn execute(
+        &self,
+        asked: &'static str,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<u64, CheckpointError> {
+        self.ask(asked, sql, params, Want::Count).await.map(|(_, count)| count)
+    }
+
+    async fn ask(
+        &self,
+        asked: &'static str,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+        want: Want,
+    ) -> Result<(Vec<Row>, u64), CheckpointError> {
+        let late = |_| Failed::Unreachable(format!("no answer within {ANSWER_LIMIT:?}"));
+        let answer = timeout(ANSWER_LIMIT, self.try_often(sql, params, want)).await.map_err(late);
+        answer.flatten().map_err(|failed| failed.told(&self.name, asked))
+    }
+
+    async fn try_often(
+        &self,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+        want: Want,
+    ) -> Result<(Vec<Row>, u64), Failed> {
+        let mut tries = 1;
+        loop {
+            let failed = match self.try_once(sql, params, want).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            match &failed {
+                Failed::ReadOnly(cause) => {
+                    tracing::warn!(cause, "PostgreSQL takes no writes: connecting anew");
+                    self.pool.retain(|_, _| false);
+                }
+                Failed::NoTable(_) => *self.migrated.lock().await = false,
+                Failed::Closed(_) => {}
+                Failed::Unreachable(_) | Failed::Refused(_) => return Err(failed),
+            }
+            tries += 1;
+            if tries > TRIES {
+                return Err(failed);
+            }
+        }
+    }
+
+    async fn try_once(
+        &self,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+        want: Want,
+    ) -> Result<(Vec<Row>, u64), Failed> {
+        self.ready().await?;
+        let lent = self.lend().await?;
+        let answer = match (lent.client.as_ref(), want) {
+            (None, _) => return Err(Failed::Unreachable("no connection".into())),
+            (Some(client), Want::Rows) => rows(client, sql, params).await.map(|rows| (rows, 0)),
+            (Some(client), Want::Count) => {
+                count(client, sql, params).await.map(|count| (Vec::new(), count))
+            }
+        };
+        let answer = answer.map_err(|e| Failed::from(&e));
+        match &answer {
+            Ok(_) | Err(Failed::Refused(_) | Failed::NoTable(_)) => lent.give_back(),
+            Err(_) => lent.close(),
+        }
+        answer
+    }
+
+    /// A connection, of which `self` is told what becomes of it.
+    async fn lend(&self) -> Result<Lent, Failed> {
+        let client = self.pool.get().await.map_err(|e| match e {
+            PoolError::Backend(e) => Failed::from(&e),
+            // A connection that ended as it was made is not worth another try at once.
+            other => Failed::Unreachable(other.to_string()),
+        });
+        let client = client.map_err(|failed| match failed {
+            Failed::Closed(cause) => Failed::Unreachable(cause),
+            failed => failed,
+        })?;
+        Ok(Lent { client: Some(client), cancel: self.cancel.clone(), home: self.home.clone() })
+    }
+
+    /// Brings the tables to what this release wants, if that is not done yet.
+    async fn ready(&self) -> Result<(), Failed> {
+        let mut migrated = self.migrated.lock().await;
+        if *migrated {
+            return Ok(());
+        }
+        let mut lent = self.lend().await?;
+        let Some(client) = lent.client.take() else { return Ok(()) };
+        // Taken out of the pool: with its end the lock ends that it holds.
+        let mut client = Object::take(client);
+        // A migration that was begun goes on, whoever asked for it.
+        let done = self.home.spawn(async move { schema::migrate(&mut client).await }).await;
+        done.map_err(|e| Failed::Refused(format!("the tables cannot be changed: {e}")))??;
+        *migrated = true;
+        Ok(())
+    }
+}
+
+async fn rows(
+    client: &Object,
+    sql: &str,
+    params: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<Row>, Error> {
+    let statement = client.prepare_cached(sql).await?;
+    client.query(&statement, params).await
+}
+
+async fn count(client: &Object, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<u64, Error> {
+    let statement = client.prepare_cached(sql).await?;
+    client.execute(&statement, params).await
+}
+
+/// The server gives up what nobody waits for any more.
+async fn limit_statements(client: &Client) -> Result<(), Error> {
+    let set = format!("SET statement_timeout = {}", ANSWER_LIMIT.as_millis());
+    client.batch_execute(&set).await
+}
+
+/// A connection that is in use.
+struct Lent {
+    client: Option<Object>,
+    cancel: Arc<dyn Cancel>,
+    home: Handle,
+}
+
+impl Lent {
+    fn give_back(mut self) {
+        drop(self.client.take());
+    }
+
+    fn close(mut self) {
+        drop(self.client.take().map(Object::take));
+    }
+}
+
+/// Whoever asked has gone without an answer.
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let Some(client) = self.client.take() else { return };
+        let cancelled = self.cancel.cancel(client.cancel_token());
+        let client = Object::take(client);
+        self.home.spawn(async move {
+            if timeout(CANCEL_LIMIT, cancelled).await.is_err() {
+                tracing::debug!("a request to PostgreSQL could not be cancelled");
+            }
+            drop(client);
+        });
+    }
+}
+
+/// Asks a server to end what it is doing for a connection.
+trait Cancel: Send + Sync {
+    fn cancel(&self, token: CancelToken) -> BoxFuture<'static, ()>;
+}
+
+struct Canceller<T>(T);
+
+impl<T: Tls> Cancel for Canceller<T>
+where
+    T::Stream: Send,
+    T::TlsConnect: Send,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+{
+    fn cancel(&self, token: CancelToken) -> BoxFuture<'static, ()> {
+        let tls = self.0.clone();
+        async move {
+            if let Err(error) = token.cancel_query(tls).await {
+                tracing::debug!(%error, "a request to PostgreSQL could not be cancelled");
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Makes connections that live on one runtime, whoever asks for them.
+struct Maker<T> {
+    tls: T,
+    home: Handle,
+}
+
+impl<T: Tls> Connect for Maker<T>
+where
+    T::Stream: Send,
+    T::TlsConnect: Send,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+{
+    fn connect(&self, config: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), Error>> {
+        let (tls, config, home) = (self.tls.clone(), config.clone(), self.home.clone());
+        async move {
+            let (client, connection) = config.connect(tls).await?;
+            let driver = home.spawn(async move {
+                if let Err(e) = connection.await {
+                    tracing::warn!(cause = whole(&e), "a connection to PostgreSQL ended");
+                }
+            });
+            Ok((client, driver))
+        }
+        .boxed()
+    }
+}
+
+/// Where it is, without the password.
+fn name(config: &Config) -> String {
+    let ports = config.get_ports();
+    let host = |(i, host): (usize, &Host)| {
+        let port = ports.get(i).or(ports.first()).copied().unwrap_or(5432);
+        match host {
+            Host::Tcp(host) => format!("{host}:{port}"),
+            Host::Unix(path) => path.display().to_string(),
+        }
+    };
+    let hosts: Vec<String> = config.get_hosts().iter().enumerate().map(host).collect();
+    format!("PostgreSQL ({})", hosts.join(", "))
+}

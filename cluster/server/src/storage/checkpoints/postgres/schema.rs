@@ -1,0 +1,80 @@
+//! The tables, made and changed by numbered migrations.
+//!
+//! To add a table, add a file `migrations/V<next number>__<name>.sql`; processes apply what is missing
+//! when they connect. Never change a file that a release has applied. During a rolling upgrade an older
+//! release works with the newer tables: only add tables and columns with defaults.
+
+use refinery::Runner;
+use tokio_postgres::Client;
+
+use super::failure::Failed;
+
+mod embedded {
+    refinery::embed_migrations!("src/storage/checkpoints/postgres/migrations");
+}
+
+/// The table in which refinery notes what it has applied.
+const HISTORY: &str = "purview_schema_history";
+
+/// One process at a time.
+const LOCK: &str = "SELECT pg_advisory_lock(hashtext('purview schema')::bigint)";
+
+/// Applies what is missing. The connection is of no other use afterwards: it holds the lock.
+pub async fn migrate(client: &mut Client) -> Result<(), Failed> {
+    if is_current(client).await? {
+        return Ok(());
+    }
+    client.batch_execute("SET statement_timeout = 0").await.map_err(|e| Failed::from(&e))?;
+    client.query_one(LOCK, &[]).await.map_err(|e| Failed::from(&e))?;
+    let report = runner().run_async(client).await.map_err(|e| of(&e))?;
+    for migration in report.applied_migrations() {
+        tracing::info!(%migration, "the tables of PostgreSQL are changed");
+    }
+    Ok(())
+}
+
+fn runner() -> Runner {
+    let mut runner = embedded::migrations::runner();
+    runner.set_migration_table_name(HISTORY);
+    // A newer release may have applied more.
+    runner.set_abort_missing(false)
+}
+
+/// Whether everything is applied: then no right to change tables is needed.
+async fn is_current(client: &Client) -> Result<bool, Failed> {
+    let there = format!("SELECT to_regclass('{HISTORY}') IS NOT NULL");
+    let row = client.query_one(&there, &[]).await.map_err(|e| Failed::from(&e))?;
+    if !row.try_get::<_, bool>(0).map_err(|e| Failed::from(&e))? {
+        return Ok(false);
+    }
+    let all = format!("SELECT version FROM {HISTORY}");
+    let rows = client.query(&all, &[]).await.map_err(|e| Failed::from(&e))?;
+    let applied = rows.iter().map(|row| row.try_get::<_, i32>(0));
+    let applied: Vec<i32> = applied.collect::<Result<_, _>>().map_err(|e| Failed::from(&e))?;
+    Ok(runner().get_migrations().iter().all(|m| applied.contains(&m.version())))
+}
+
+/// What PostgreSQL said, if it said anything.
+fn of(error: &refinery::Error) -> Failed {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(e) = cause {
+        if let Some(said) = e.downcast_ref::<tokio_postgres::Error>() {
+            return Failed::from(said);
+        }
+        cause = e.source();
+    }
+    Failed::Refused(super::failure::whole(error))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn migrations_are_numbered_without_gaps() {
+        let mut runner = super::runner();
+        runner.set_migration_table_name(super::HISTORY);
+        let mut versions: Vec<i32> =
+            runner.get_migrations().iter().map(refinery::Migration::version).collect();
+        versions.sort_unstable();
+        assert_eq!(versions, (1..=versions.len() as i32).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,97 @@
+//! Layouts, and everything that is kept.
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt};
+use purview::scene::Epoch;
+
+use super::{Postgres, get, signed, unsigned};
+use crate::storage::checkpoints::whole::{KeptLayout, PAGE_MAX, Whole, check_layout};
+use crate::storage::{CheckpointError, PlayerPlace};
+
+const SAVE_LAYOUT: &str = "
+INSERT INTO purview_layouts AS l VALUES ($1, $2, $3, $4)
+ON CONFLICT (cluster, scene) DO UPDATE SET change = excluded.change, layout = excluded.layout
+WHERE l.change <= excluded.change";
+
+const LAYOUTS: &str = "
+SELECT scene, change, layout FROM purview_layouts WHERE cluster = $1 ORDER BY scene COLLATE \"C\"";
+
+const PLAYERS: &str = "
+SELECT name, epoch, clock, place FROM purview_players
+WHERE cluster = $1 AND name > $2 ORDER BY name LIMIT $3";
+
+/// All or nothing: it is one statement.
+const ERASE: &str = "
+WITH s AS (DELETE FROM purview_states WHERE cluster = $1),
+     r AS (DELETE FROM purview_regions WHERE cluster = $1),
+     l AS (DELETE FROM purview_layouts WHERE cluster = $1)
+DELETE FROM purview_players WHERE cluster = $1";
+
+impl Whole for Postgres {
+    fn save_layout(&self, layout: KeptLayout) -> BoxFuture<'_, Result<bool, CheckpointError>> {
+        async move {
+            check_layout(&layout)?;
+            let KeptLayout { scene, change, data } = layout;
+            let (change, data) = (signed(change), data.to_vec());
+            let asked = "save a layout";
+            let saved = self
+                .connections
+                .execute(asked, SAVE_LAYOUT, &[&self.cluster, &scene, &change, &data])
+                .await?;
+            Ok(saved > 0)
+        }
+        .boxed()
+    }
+
+    fn layouts(&self) -> BoxFuture<'_, Result<Vec<KeptLayout>, CheckpointError>> {
+        async move {
+            let rows = self.connections.query("list layouts", LAYOUTS, &[&self.cluster]).await?;
+            let layout = |row| -> Result<KeptLayout, CheckpointError> {
+                let data: &[u8] = get(row, 2)?;
+                let (scene, change) = (get(row, 0)?, unsigned(row, 1)?);
+                Ok(KeptLayout { scene, change, data: Bytes::copy_from_slice(data) })
+            };
+            rows.iter().map(layout).collect()
+        }
+        .boxed()
+    }
+
+    fn players<'a>(
+        &'a self,
+        after: &'a str,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<PlayerPlace>, CheckpointError>> {
+        async move {
+            let most = i64::try_from(most.min(PAGE_MAX)).unwrap_or(i64::MAX);
+            let asked = "list players";
+            let rows =
+                self.connections.query(asked, PLAYERS, &[&self.cluster, &after, &most]).await?;
+            let player = |row| -> Result<PlayerPlace, CheckpointError> {
+                let place: &[u8] = get(row, 3)?;
+                Ok(PlayerPlace {
+                    name: get(row, 0)?,
+                    epoch: Epoch(unsigned(row, 1)?),
+                    clock: unsigned(row, 2)?,
+                    place: Bytes::copy_from_slice(place),
+                })
+            };
+            rows.iter().map(player).collect()
+        }
+        .boxed()
+    }
+
+    fn processes(&self) -> BoxFuture<'_, Result<u64, CheckpointError>> {
+        std::future::ready(Ok(0)).boxed()
+    }
+
+    fn processes_are(&self, _: u64) -> BoxFuture<'_, Result<(), CheckpointError>> {
+        std::future::ready(Ok(())).boxed()
+    }
+
+    fn erase(&self) -> BoxFuture<'_, Result<(), CheckpointError>> {
+        async move {
+            self.connections.execute("erase everything", ERASE, &[&self.cluster]).await.map(drop)
+        }
+        .boxed()
+    }
+}

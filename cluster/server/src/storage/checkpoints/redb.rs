@@ -1,0 +1,315 @@
+//! Checkpoints of a single machine: one file, brought safely to the disk with every save.
+
+mod whole;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt};
+use purview::scene::{Epoch, Tick};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+
+use super::{
+    Checkpoints, Kept, PlayerPlace, PlayersSaved, Saved, Snapshot, check_places, check_player,
+    check_state, newest_of_each,
+};
+use crate::storage::{CheckpointError, RegionKey};
+
+/// The file's name below `data_dir`.
+pub const FILE: &str = "checkpoints.redb";
+
+/// Epoch, tick and state by the region's name.
+type States = TableDefinition<'static, &'static str, (u64, u64, &'static [u8])>;
+
+const NEWEST: States = TableDefinition::new("newest");
+const PREVIOUS: States = TableDefinition::new("previous");
+
+/// The same of what was set aside, by the region's name and, behind a `#`, epoch and tick.
+const ASIDE: States = TableDefinition::new("set_aside");
+
+/// Epoch, clock and place by the player's name.
+const PLAYERS: TableDefinition<'static, &str, (u64, u64, &[u8])> =
+    TableDefinition::new("last_places");
+
+/// Counts, by their names.
+const COUNTS: TableDefinition<'static, &str, u64> = TableDefinition::new("counts");
+
+/// How many processes have had the file open.
+const RUNS: &str = "runs";
+
+/// Checkpoints in one file. Clones share it.
+#[derive(Clone)]
+pub struct Redb {
+    database: Arc<Database>,
+    path: PathBuf,
+}
+
+impl Redb {
+    /// Opens `data_dir/checkpoints.redb`, or makes it. Blocks.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Refused`]: the folder cannot be written, or another process has it open;
+    /// [`CheckpointError::BadData`]: the file is damaged, or no such file.
+    pub fn open(data_dir: &Path) -> Result<Redb, CheckpointError> {
+        let path = data_dir.join(FILE);
+        std::fs::create_dir_all(data_dir).map_err(|e| refused(&path, "make its folder", &e))?;
+        let database = Database::create(&path).map_err(|e| opening(&path, &e))?;
+        let redb = Redb { database: Arc::new(database), path };
+        // Every table is there from now on.
+        redb.write("make its tables", |txn| {
+            txn.open_table(NEWEST)?;
+            txn.open_table(PREVIOUS)?;
+            txn.open_table(ASIDE)?;
+            txn.open_table(PLAYERS)?;
+            txn.open_table(COUNTS)?;
+            txn.open_table(whole::LAYOUTS)?;
+            Ok(())
+        })?;
+        Ok(redb)
+    }
+
+    /// Counts one process more that goes on with what is kept: its number, from 1. Blocks.
+    ///
+    /// # Errors
+    /// [`CheckpointError`].
+    pub fn count_run(&self) -> Result<u64, CheckpointError> {
+        self.write("count its runs", |txn| {
+            let mut counts = txn.open_table(COUNTS)?;
+            let run = counts.get(RUNS)?.map_or(0, |found| found.value()).saturating_add(1);
+            counts.insert(RUNS, run)?;
+            Ok(run)
+        })
+    }
+
+    fn write<T>(
+        &self,
+        asked: &'static str,
+        f: impl FnOnce(&redb::WriteTransaction) -> Result<T, redb::Error>,
+    ) -> Result<T, CheckpointError> {
+        let done = || -> Result<T, redb::Error> {
+            let txn = self.database.begin_write()?;
+            let done = f(&txn)?;
+            txn.commit()?;
+            Ok(done)
+        };
+        done().map_err(|e| failed(&self.path, asked, &e))
+    }
+
+    fn read<T>(
+        &self,
+        asked: &'static str,
+        f: impl FnOnce(&redb::ReadTransaction) -> Result<T, redb::Error>,
+    ) -> Result<T, CheckpointError> {
+        let done = || -> Result<T, redb::Error> { f(&self.database.begin_read()?) };
+        done().map_err(|e| failed(&self.path, asked, &e))
+    }
+
+    /// Does something that blocks where that harms nobody.
+    fn blocking<T: Send + 'static>(
+        &self,
+        asked: &'static str,
+        f: impl FnOnce(&Redb) -> Result<T, CheckpointError> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, CheckpointError>> {
+        let redb = self.clone();
+        async move {
+            let path = redb.path.clone();
+            let done = tokio::task::spawn_blocking(move || f(&redb)).await;
+            done.unwrap_or_else(|e| Err(unreachable(&path, asked, &e)))
+        }
+        .boxed()
+    }
+}
+
+fn opening(path: &Path, error: &redb::DatabaseError) -> CheckpointError {
+    use redb::DatabaseError as E;
+    match error {
+        E::DatabaseAlreadyOpen => refused(path, "open it", &"another process has it open"),
+        E::RepairAborted | E::UpgradeRequired(_) => bad(path, error),
+        E::Storage(redb::StorageError::Corrupted(_)) => bad(path, error),
+        // The file is no database at all.
+        E::Storage(redb::StorageError::Io(e)) if e.kind() == std::io::ErrorKind::InvalidData => {
+            bad(path, error)
+        }
+        _ => refused(path, "open it", error),
+    }
+}
+
+fn failed(path: &Path, asked: &'static str, error: &redb::Error) -> CheckpointError {
+    match error {
+        redb::Error::Corrupted(_) => bad(path, error),
+        _ => refused(path, asked, error),
+    }
+}
+
+fn bad(path: &Path, error: &dyn std::fmt::Display) -> CheckpointError {
+    CheckpointError::BadData { key: path.display().to_string(), rule: error.to_string() }
+}
+
+fn refused(path: &Path, asked: &'static str, cause: &dyn std::fmt::Display) -> CheckpointError {
+    let (store, cause) = (path.display().to_string(), cause.to_string());
+    CheckpointError::Refused { store, asked, cause }
+}
+
+fn unreachable(path: &Path, asked: &'static str, cause: &dyn std::fmt::Display) -> CheckpointError {
+    let (store, cause) = (path.display().to_string(), cause.to_string());
+    CheckpointError::Unreachable { store, asked, cause }
+}
+
+impl Checkpoints for Redb {
+    fn save<'a>(
+        &'a self,
+        key: &'a RegionKey,
+        epoch: Epoch,
+        tick: Tick,
+        state: Bytes,
+    ) -> BoxFuture<'a, Result<Saved, CheckpointError>> {
+        if let Err(e) = check_state(key, epoch, tick, &state) {
+            return std::future::ready(Err(e)).boxed();
+        }
+        let (key, asked) = (key.to_string(), "save a region");
+        self.blocking(asked, move |redb| {
+            redb.write(asked, |txn| save(txn, &key, epoch, tick, &state))
+        })
+    }
+
+    fn load<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
+        let (key, asked) = (key.to_string(), "load a region");
+        self.blocking(asked, move |redb| {
+            redb.read(asked, |txn| {
+                let snapshot = |table| -> Result<Option<Snapshot>, redb::Error> {
+                    Ok(txn.open_table(table)?.get(key.as_str())?.map(|found| {
+                        let (epoch, tick, state) = found.value();
+                        let state = Bytes::copy_from_slice(state);
+                        Snapshot { epoch: Epoch(epoch), tick: Tick(tick), state }
+                    }))
+                };
+                Ok(Kept { newest: snapshot(NEWEST)?, previous: snapshot(PREVIOUS)? })
+            })
+        })
+    }
+
+    fn set_aside<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<u64, CheckpointError>> {
+        let (key, asked) = (key.to_string(), "set a region's snapshots aside");
+        self.blocking(asked, move |redb| redb.write(asked, |txn| set_aside(txn, &key)))
+    }
+
+    fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>> {
+        let asked = "list regions";
+        self.blocking(asked, move |redb| {
+            let names = redb.read(asked, |txn| {
+                let table = txn.open_table(NEWEST)?;
+                let names = table.iter()?.map(|entry| Ok(entry?.0.value().to_owned()));
+                names.collect::<Result<Vec<String>, redb::Error>>()
+            })?;
+            let mut keys = names
+                .iter()
+                .map(|name| name.parse())
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|e: crate::storage::LeaseError| bad(&redb.path, &e))?;
+            keys.sort();
+            Ok(keys)
+        })
+    }
+
+    fn save_players(
+        &self,
+        places: Vec<PlayerPlace>,
+    ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
+        if let Err(e) = check_places(&places) {
+            return std::future::ready(Err(e)).boxed();
+        }
+        let asked = "save players";
+        self.blocking(asked, move |redb| redb.write(asked, |txn| save_players(txn, places)))
+    }
+
+    fn load_player<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<PlayerPlace>, CheckpointError>> {
+        if let Err(e) = check_player(name) {
+            return std::future::ready(Err(e)).boxed();
+        }
+        let (name, asked) = (name.to_owned(), "load a player");
+        self.blocking(asked, move |redb| {
+            redb.read(asked, |txn| {
+                let found = txn.open_table(PLAYERS)?.get(name.as_str())?.map(|found| {
+                    let (epoch, clock, place) = found.value();
+                    (Epoch(epoch), clock, Bytes::copy_from_slice(place))
+                });
+                Ok(found.map(|(epoch, clock, place)| PlayerPlace { name, epoch, clock, place }))
+            })
+        })
+    }
+
+    fn highest_epoch(&self) -> BoxFuture<'_, Result<Epoch, CheckpointError>> {
+        let asked = "say its highest epoch";
+        self.blocking(asked, move |redb| {
+            redb.read(asked, |txn| {
+                let mut highest = 0;
+                for table in [NEWEST, ASIDE] {
+                    for entry in txn.open_table(table)?.iter()? {
+                        highest = highest.max(entry?.1.value().0);
+                    }
+                }
+                Ok(Epoch(highest))
+            })
+        })
+    }
+}
+
+fn save(
+    txn: &redb::WriteTransaction,
+    key: &str,
+    epoch: Epoch,
+    tick: Tick,
+    state: &[u8],
+) -> Result<Saved, redb::Error> {
+    let mut newest = txn.open_table(NEWEST)?;
+    let now = newest.get(key)?.map(|found| {
+        let (epoch, tick, _) = found.value();
+        (Epoch(epoch), Tick(tick))
+    });
+    match now {
+        Some((by, at)) if (by, at) > (epoch, tick) => return Ok(Saved::Fenced { by, tick: at }),
+        Some(same) if same == (epoch, tick) => return Ok(Saved::Ok),
+        _ => {}
+    }
+    if let Some(before) = newest.insert(key, (epoch.0, tick.0, state))? {
+        txn.open_table(PREVIOUS)?.insert(key, before.value())?;
+    }
+    Ok(Saved::Ok)
+}
+
+fn set_aside(txn: &redb::WriteTransaction, key: &str) -> Result<u64, redb::Error> {
+    let (mut aside, mut moved) = (txn.open_table(ASIDE)?, 0);
+    for table in [NEWEST, PREVIOUS] {
+        if let Some(kept) = txn.open_table(table)?.remove(key)? {
+            let (epoch, tick, state) = kept.value();
+            aside.insert(format!("{key}#{epoch}.{tick}").as_str(), (epoch, tick, state))?;
+            moved += 1;
+        }
+    }
+    Ok(moved)
+}
+
+fn save_players(
+    txn: &redb::WriteTransaction,
+    places: Vec<PlayerPlace>,
+) -> Result<PlayersSaved, redb::Error> {
+    let mut table = txn.open_table(PLAYERS)?;
+    let mut saved = PlayersSaved::default();
+    for new in newest_of_each(places) {
+        let now = table.get(new.name.as_str())?.map(|found| {
+            let (epoch, clock, _) = found.value();
+            (epoch, clock)
+        });
+        if now.is_some_and(|now| now > new.age()) {
+            saved.fenced += 1;
+        } else {
+            table.insert(new.name.as_str(), (new.epoch.0, new.clock, &*new.place))?;
+            saved.kept += 1;
+        }
+    }
+    Ok(saved)
+}

@@ -1,0 +1,225 @@
+//! Checkpoints on their way to where they are kept: encoded and written outside of any tick. Of each
+//! region only the newest waits, so a store that is away costs memory for one of each, and ticks go on.
+//! A few are saved at once, the region first whose last saved checkpoint is the oldest.
+
+mod queue;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use purview::actor::directory::Archive;
+use purview::clock;
+use purview::scene::region::{ESCROW_TICKS, RegionSnapshot};
+use purview::scene::{Epoch, RegionId, Tick};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::storage::{CheckpointError, Checkpoints, RegionKey, Saved};
+
+use queue::{Brought, Queue};
+
+/// Time between two tries while the store is away.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Checkpoints that are saved at once.
+pub(crate) const SAVES_AT_ONCE: usize = 4;
+
+/// Between two warnings that checkpoints are overdue.
+const WARN_EVERY: Duration = Duration::from_secs(60);
+
+/// What became of checkpoints.
+#[derive(Debug, Default)]
+pub struct ArchiveMetrics {
+    /// Kept.
+    pub saved: AtomicU64,
+    /// Bytes of these.
+    pub bytes: AtomicU64,
+    /// Not kept, since a newer owner's is.
+    pub fenced: AtomicU64,
+    /// Tries that failed: the store is away, or says no.
+    pub failed: AtomicU64,
+}
+
+/// Checkpoints that wait.
+#[derive(Debug)]
+pub struct Shelf {
+    every_ticks: u64,
+    /// A checkpoint that is older is overdue: recovery assumes that none is.
+    limit: Duration,
+    queue: Mutex<Queue<RegionSnapshot>>,
+    warned: Mutex<Option<Instant>>,
+    more: Notify,
+    metrics: ArchiveMetrics,
+}
+
+impl Archive for Shelf {
+    fn every_ticks(&self) -> u64 {
+        self.every_ticks
+    }
+
+    fn keep(&self, snapshot: RegionSnapshot) {
+        let (epoch, tick, at) = (snapshot.epoch(), snapshot.tick(), clock::now());
+        self.queue().bring(snapshot.region(), Brought { epoch, tick, at, item: snapshot });
+        self.more.notify_one();
+        self.warn_if_overdue(at);
+    }
+
+    fn oldest(&self) -> Option<Tick> {
+        self.queue().oldest()
+    }
+
+    fn forget(&self, region: RegionId, epoch: Epoch) {
+        self.queue().forget(region, epoch);
+    }
+}
+
+impl Shelf {
+    /// A shelf to which each region brings a checkpoint every so many ticks of this length.
+    pub(crate) fn new(every_ticks: u64, tick: Duration) -> Shelf {
+        Shelf {
+            every_ticks: every_ticks.max(1),
+            limit: tick * ESCROW_TICKS as u32,
+            queue: Mutex::default(),
+            warned: Mutex::default(),
+            more: Notify::new(),
+            metrics: ArchiveMetrics::default(),
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue<RegionSnapshot>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what is brought, for as long as it is run. `key` names regions.
+    pub(crate) async fn run(
+        self: Arc<Self>,
+        store: Arc<dyn Checkpoints>,
+        key: impl Fn(RegionId) -> Option<RegionKey> + Send + Sync,
+    ) {
+        let savers = (0..SAVES_AT_ONCE).map(|_| self.save_all(&*store, &key));
+        futures::future::join_all(savers).await;
+    }
+
+    async fn save_all(
+        &self,
+        store: &dyn Checkpoints,
+        key: &(impl Fn(RegionId) -> Option<RegionKey> + Send + Sync),
+    ) {
+        loop {
+            let next = self.queue().next();
+            let Some((region, brought)) = next else {
+                self.more.notified().await;
+                continue;
+            };
+            match key(region) {
+                Some(key) => self.save(store, (region, key), brought).await,
+                None => self.queue().drop_one(region),
+            }
+        }
+    }
+
+    async fn save(
+        &self,
+        store: &dyn Checkpoints,
+        (region, key): (RegionId, RegionKey),
+        brought: Brought<RegionSnapshot>,
+    ) {
+        let bytes = match brought.item.encode() {
+            Ok(bytes) => Bytes::from(bytes),
+            Err(error) => {
+                self.metrics.failed.fetch_add(1, Relaxed);
+                purview::log_limited!(error, %error, region = %key, "a checkpoint cannot be written");
+                return self.queue().drop_one(region);
+            }
+        };
+        let (epoch, tick) = (brought.epoch, brought.tick);
+        let saved = store.save(&key, epoch, tick, bytes.clone()).await;
+        let is_ok = matches!(saved, Ok(Saved::Ok));
+        if !self.note(&key, saved, bytes.len()) {
+            self.queue().give_back(region, brought);
+            tokio::time::sleep(AGAIN).await;
+        } else if is_ok {
+            self.queue().is_saved(region, tick, brought.at);
+        } else {
+            self.queue().drop_one(region);
+        }
+    }
+
+    /// False when it is to be tried again.
+    fn note(&self, key: &RegionKey, saved: Result<Saved, CheckpointError>, bytes: usize) -> bool {
+        let metrics = &self.metrics;
+        match saved {
+            Ok(Saved::Ok) => {
+                metrics.saved.fetch_add(1, Relaxed);
+                metrics.bytes.fetch_add(bytes as u64, Relaxed);
+                true
+            }
+            Ok(Saved::Fenced { by, .. }) => {
+                metrics.fenced.fetch_add(1, Relaxed);
+                purview::log_limited!(warn, region = %key, %by, "a checkpoint of a former owner was not kept");
+                true
+            }
+            Err(error) => {
+                metrics.failed.fetch_add(1, Relaxed);
+                purview::log_limited!(warn, %error, region = %key, "a checkpoint waits");
+                !matches!(error, CheckpointError::Unreachable { .. })
+            }
+        }
+    }
+
+    /// Regions that run here whose last saved checkpoint is older than recovery assumes.
+    pub(crate) fn overdue(&self) -> Vec<RegionId> {
+        self.overdue_at(clock::now())
+    }
+
+    fn overdue_at(&self, now: Instant) -> Vec<RegionId> {
+        let queue = self.queue();
+        let old = queue.ages(now).filter(|(_, age)| *age > self.limit);
+        old.map(|(region, _)| region).collect()
+    }
+
+    fn warn_if_overdue(&self, now: Instant) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.is_some_and(|last| now.saturating_duration_since(last) < WARN_EVERY) {
+            return;
+        }
+        let overdue = self.overdue_at(now);
+        let Some(first) = overdue.first() else { return };
+        *warned = Some(now);
+        let (regions, limit) = (overdue.len(), self.limit);
+        tracing::error!(regions, %first, ?limit, "checkpoints are overdue: their store is away or too slow");
+    }
+
+    /// Appends its figures in Prometheus' text form.
+    pub(crate) fn write_metrics(&self, text: &mut String) {
+        let of = |counter: &AtomicU64| counter.load(Relaxed);
+        let now = clock::now();
+        // One lock after the other.
+        let waiting = self.queue().waiting() as u64;
+        let overdue = self.overdue_at(now).len() as u64;
+        let families = [
+            ("saved_total", "counter", "Checkpoints that were kept.", of(&self.metrics.saved)),
+            ("bytes_total", "counter", "Bytes of these.", of(&self.metrics.bytes)),
+            ("fenced_total", "counter", "Checkpoints of former owners.", of(&self.metrics.fenced)),
+            ("failed_total", "counter", "Tries that failed.", of(&self.metrics.failed)),
+            ("waiting", "gauge", "Checkpoints that wait for their store.", waiting),
+            ("overdue", "gauge", "Regions with a checkpoint older than recovery assumes.", overdue),
+        ];
+        for (name, kind, help, value) in families {
+            let name = format!("purview_checkpoints_{name}");
+            *text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+        }
+        let name = "purview_checkpoint_age_seconds";
+        *text += &format!("# HELP {name} Age of a region's last saved checkpoint.\n");
+        *text += &format!("# TYPE {name} gauge\n");
+        let ages: Vec<_> = self.queue().ages(now).collect();
+        for (region, age) in ages {
+            *text += &format!("{name}{{region=\"{}\"}} {:.1}\n", region.0, age.as_secs_f64());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! Twenty regions and a store that is too slow for all of them, or away, in virtual time.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use purview::scene::SceneId;
+
+use crate::storage::checkpoints::writer::*;
+use crate::storage::{Kept, KeptLayout, PlayerPlace, PlayersSaved, Whole};
+
+const REGIONS: u32 = 20;
+const TICK: Duration = Duration::from_millis(100);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A store that takes its time.
+#[derive(Default)]
+struct Slow {
+    takes: Duration,
+    away: AtomicBool,
+    saved: Mutex<BTreeMap<u32, u64>>,
+    at_once: Mutex<(usize, usize)>,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap()
+}
+
+impl Whole for Slow {
+    fn save_layout(&self, _: KeptLayout) -> BoxFuture<'_, Result<bool, CheckpointError>> {
+        std::future::ready(Ok(true)).boxed()
+    }
+
+    fn layouts(&self) -> BoxFuture<'_, Result<Vec<KeptLayout>, CheckpointError>> {
+        std::future::ready(Ok(Vec::new())).boxed()
+    }
+
+    fn players<'a>(
+        &'a self,
+        _: &'a str,
+        _: usize,
+    ) -> BoxFuture<'a, Result<Vec<PlayerPlace>, CheckpointError>> {
+        std::future::ready(Ok(Vec::new())).boxed()
+    }
+
+    fn processes(&self) -> BoxFuture<'_, Result<u64, CheckpointError>> {
+        std::future::ready(Ok(0)).boxed()
+    }
+
+    fn processes_are(&self, _: u64) -> BoxFuture<'_, Result<(), CheckpointError>> {
+        std::future::ready(Ok(())).boxed()
+    }
+
+    fn erase(&self) -> BoxFuture<'_, Result<(), CheckpointError>> {
+        std::future::ready(Ok(())).boxed()
+    }
+}
+
+impl Checkpoints for Slow {
+    fn save<'a>(
+        &'a self,
+        key: &'a RegionKey,
+        epoch: Epoch,
+        _: Tick,
+        _: Bytes,
+    ) -> BoxFuture<'a, Result<Saved, CheckpointError>> {
+        async move {
+            {
+                let mut at_once = lock(&self.at_once);
+                at_once.0 += 1;
+                at_once.1 = at_once.1.max(at_once.0);
+            }
+            tokio::time::sleep(self.takes).await;
+            lock(&self.at_once).0 -= 1;
+            if self.away.load(Relaxed) {
+                let (store, cause) = ("the store".into(), "away".into());
+                return Err(CheckpointError::Unreachable { store, asked: "save", cause });
+            }
+            lock(&self.saved).insert(key.region, epoch.0);
+            Ok(Saved::Ok)
+        }
+        .boxed()
+    }
+
+    fn load<'a>(&'a self, _: &'a RegionKey) -> BoxFuture<'a, Result<Kept, CheckpointError>> {
+        std::future::ready(Ok(Kept::default())).boxed()
+    }
+
+    fn set_aside<'a>(&'a self, _: &'a RegionKey) -> BoxFuture<'a, Result<u64, CheckpointError>> {
+        std::future::ready(Ok(0)).boxed()
+    }
+
+    fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>> {
+        std::future::ready(Ok(Vec::new())).boxed()
+    }
+
+    fn save_players(
+        &self,
+        _: Vec<PlayerPlace>,
+    ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>> {
+        std::future::ready(Ok(PlayersSaved::default())).boxed()
+    }
+
+    fn load_player<'a>(
+        &'a self,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<PlayerPlace>, CheckpointError>> {
+        std::future::ready(Ok(None)).boxed()
+    }
+
+    fn highest_epoch(&self) -> BoxFuture<'_, Result<Epoch, CheckpointError>> {
+        std::future::ready(Ok(Epoch(0))).boxed()
+    }
+}
+
+/// A shelf whose regions bring a checkpoint each second, whose epoch says in which.
+struct Trial {
+    shelf: Arc<Shelf>,
+    store: Arc<Slow>,
+    second: u64,
+    oldest: Duration,
+}
+
+impl Trial {
+    fn new(takes: Duration) -> Trial {
+        let shelf = Arc::new(Shelf::new(10, TICK));
+        let store = Arc::new(Slow { takes, ..Slow::default() });
+        let key = |id: RegionId| Some(RegionKey { scene: "city".into(), region: id.0, planes: 0 });
+        tokio::spawn(shelf.clone().run(store.clone(), key));
+        Trial { shelf, store, second: 0, oldest: Duration::ZERO }
+    }
+
+    async fn pass(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.second += 1;
+            for id in (0..REGIONS).map(RegionId) {
+                self.shelf.keep(RegionSnapshot::nothing(SceneId(0), id, Epoch(self.second)));
+            }
+            tokio::time::sleep(SECOND).await;
+            let ages: Vec<_> = self.shelf.queue().ages(clock::now()).map(|(_, age)| age).collect();
+            self.oldest = self.oldest.max(ages.into_iter().max().unwrap_or_default());
+        }
+    }
+
+    fn metrics(&self) -> String {
+        let mut text = String::new();
+        self.shelf.write_metrics(&mut text);
+        text
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_a_slow_store_every_region_has_its_turn() {
+    // Twenty are brought each second, and fewer than seven are saved.
+    let mut trial = Trial::new(Duration::from_millis(600));
+    trial.pass(120).await;
+    let saved = lock(&trial.store.saved).clone();
+    assert_eq!(saved.len(), REGIONS as usize, "some were never saved: {saved:?}");
+    let behind = saved.values().map(|second| trial.second - second).max();
+    assert!(behind <= Some(6), "one is {behind:?} s behind: {saved:?}");
+    // Twenty at four in 0.6 s are 3 s for a round, and what is saved is as old as its turn took.
+    assert!(trial.oldest < Duration::from_secs(8), "{:?}", trial.oldest);
+    assert_eq!(lock(&trial.store.at_once).1, SAVES_AT_ONCE);
+    assert_eq!(trial.shelf.overdue(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn checkpoints_that_recovery_would_find_too_old_are_seen() {
+    let mut trial = Trial::new(Duration::from_millis(10));
+    trial.pass(5).await;
+    trial.store.away.store(true, Relaxed);
+    let limit = (TICK * ESCROW_TICKS as u32).as_secs();
+    trial.pass(limit - 5).await;
+    assert_eq!(trial.shelf.overdue(), [], "not yet");
+    trial.pass(10).await;
+    assert_eq!(trial.shelf.overdue().len(), REGIONS as usize);
+    let text = trial.metrics();
+    assert!(text.contains("\npurview_checkpoints_overdue 20\n"), "{text}");
+    assert!(text.contains("\npurview_checkpoints_waiting 20\n"), "{text}");
+    let age =
+        text.lines().find_map(|l| l.strip_prefix("purview_checkpoint_age_seconds{region=\"7\"} "));
+    let age: f64 = age.unwrap().parse().unwrap();
+    assert!(age > 120.0 && age < 140.0, "{age}");
+    trial.store.away.store(false, Relaxed);
+    trial.pass(5).await;
+    assert_eq!(trial.shelf.overdue(), []);
+    assert!(trial.metrics().contains("\npurview_checkpoints_overdue 0\n"));
+}

@@ -1,0 +1,243 @@
+//! The lease store of a single process: nothing to install, and the same promises.
+//!
+//! A lease does not run out while its membership lives and the store is not cut off from it: in one
+//! process there is nobody who could die alone, and a machine that slept goes on where it was.
+
+mod clock;
+mod state;
+mod watching;
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use purview::scene::Epoch;
+use tokio::sync::{Notify, watch};
+
+pub use clock::{Clock, ManualClock};
+
+use super::Loss;
+use super::keys;
+use super::store::{Follower, Held, Lease, Listing, Store, Swap, Swapped};
+use crate::storage::{LeaseError, RegionKey};
+use state::State;
+
+/// The store's name in errors.
+const NAME: &str = "the store of this process";
+
+/// The store of a single process, and one way to it: [`Embedded::another`] makes more ways, each of
+/// which can be cut, as a network would be.
+pub struct Embedded {
+    shared: Arc<Shared>,
+    way: Arc<Way>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Told of each change, in the order in which they began to wait.
+    changed: Arc<Notify>,
+    clock: Clock,
+    epochs_above: u64,
+    ways: AtomicI64,
+}
+
+/// One way to the store.
+struct Way {
+    number: i64,
+    open: watch::Sender<bool>,
+}
+
+impl Embedded {
+    /// An empty store whose epochs are all higher than `epoch`, the highest that checkpoints know.
+    /// Must be called on a tokio runtime that lives as long.
+    pub fn new(epoch: Epoch) -> Embedded {
+        Embedded::with_clock(epoch, Clock::Monotonic)
+    }
+
+    /// The same by another clock, which tests bring forward.
+    pub fn with_clock(epoch: Epoch, clock: Clock) -> Embedded {
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            changed: Arc::default(),
+            clock,
+            epochs_above: epoch.0,
+            ways: AtomicI64::new(0),
+        });
+        let changed = shared.changed.clone();
+        tokio::spawn(sweep(Arc::downgrade(&shared), changed, shared.clock.clone()));
+        Embedded::way(shared)
+    }
+
+    /// Another way to the same store.
+    pub fn another(&self) -> Embedded {
+        Embedded::way(self.shared.clone())
+    }
+
+    fn way(shared: Arc<Shared>) -> Embedded {
+        let number = shared.ways.fetch_add(1, Ordering::Relaxed);
+        Embedded { shared, way: Arc::new(Way { number, open: watch::Sender::new(true) }) }
+    }
+
+    /// Cuts this way, for tests: nothing asked by it is answered, and the leases taken by it run
+    /// out, until it is mended.
+    pub fn cut(&self) {
+        self.way.open.send_replace(false);
+        let now = self.shared.clock.now();
+        self.shared.change(|state| state.cut(self.way.number, now));
+    }
+
+    /// Breaks the store's word, for tests: the leases taken by this way are over for everybody else at once, while their
+    /// holders believe to have them, since they hear nothing until it is mended.
+    pub fn betray(&self) {
+        self.way.open.send_replace(false);
+        self.shared.change(|state| state.betray(self.way.number));
+    }
+
+    /// Breaks the store's word, for tests: whoever was granted this region under this epoch holds it no more.
+    pub fn take_away(&self, key: &RegionKey, epoch: Epoch) {
+        let granted = epoch.0.saturating_sub(self.shared.epochs_above);
+        self.shared.change(|state| state.remove(&keys::region(key), granted));
+    }
+
+    /// Mends this way.
+    pub fn mend(&self) {
+        self.shared.change(|state| state.mend(self.way.number));
+        self.way.open.send_replace(true);
+    }
+
+    /// Forgets the steps to the present revision, as a store does now and then: who follows from
+    /// further back is told everything anew.
+    pub fn compact(&self) {
+        self.shared.change(State::compact);
+    }
+
+    /// Does something with the store as it is now, if the way to it is open.
+    fn ask<T>(
+        &self,
+        asked: &'static str,
+        f: impl FnOnce(&mut State) -> T,
+    ) -> Result<T, LeaseError> {
+        if *self.way.open.borrow() { Ok(self.shared.change(f)) } else { Err(cut_off(asked)) }
+    }
+}
+
+fn cut_off(asked: &'static str) -> LeaseError {
+    let cause = "the way to it is cut".into();
+    LeaseError::Unreachable { store: NAME.into(), asked, cause }
+}
+
+impl Shared {
+    /// What panicked while it held the state changed nothing halfway: each change is one step.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let before = (state.revision(), state.next_end());
+        state.expire(self.clock.now());
+        let done = f(&mut state);
+        let changed = (state.revision(), state.next_end()) != before;
+        drop(state);
+        if changed {
+            self.changed.notify_waiters();
+        }
+        done
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Who waits sees that there is nothing any more.
+        self.changed.notify_waiters();
+    }
+}
+
+impl Store for Embedded {
+    fn epochs_above(&self) -> u64 {
+        self.shared.epochs_above
+    }
+
+    async fn lease(&self, ttl: Duration) -> Result<Held, LeaseError> {
+        let now = self.shared.clock.now();
+        let way = self.way.number;
+        let (id, authority, lost) =
+            self.ask("grant a lease", |state| state.grant(ttl, way, now))?;
+        let lease = Arc::new(OwnLease { id, shared: self.shared.clone(), way: self.way.clone() });
+        Ok(Held { lease, ttl, authority, lost })
+    }
+
+    async fn revoke(&self, lease: i64) -> Result<bool, LeaseError> {
+        self.ask("end a lease", |state| state.end(lease, Loss::Gone))
+    }
+
+    async fn swap(&self, swap: Swap) -> Result<Swapped, LeaseError> {
+        self.ask(swap.asked, |state| state.swap(&swap))
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Listing, LeaseError> {
+        self.ask("list keys", |state| state.list(prefix))
+    }
+
+    fn follow(&self, prefix: &str) -> Follower {
+        watching::start(&self.shared, &self.way, prefix)
+    }
+}
+
+/// A lease of this process; it runs out once it is dropped.
+struct OwnLease {
+    id: i64,
+    shared: Arc<Shared>,
+    way: Arc<Way>,
+}
+
+impl Lease for OwnLease {
+    fn id(&self) -> i64 {
+        self.id
+    }
+
+    fn leave(&self) -> BoxFuture<'_, Result<(), LeaseError>> {
+        async move {
+            if !*self.way.open.borrow() {
+                return Err(cut_off("end a lease"));
+            }
+            self.shared.change(|state| state.end(self.id, Loss::Left));
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+impl Drop for OwnLease {
+    fn drop(&mut self) {
+        let now = self.shared.clock.now();
+        self.shared.change(|state| state.run_out(self.id, now));
+    }
+}
+
+/// Ends leases when their time is over, also while nobody asks anything.
+async fn sweep(shared: Weak<Shared>, changed: Arc<Notify>, clock: Clock) {
+    loop {
+        let mut more = std::pin::pin!(changed.notified());
+        // From here on no change is missed.
+        more.as_mut().enable();
+        let Some(next_end) = shared.upgrade().map(|shared| shared.lock().next_end()) else {
+            return;
+        };
+        let time = async {
+            match next_end {
+                Some(time) => clock.sleep_until(time).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = time => match shared.upgrade() {
+                Some(shared) => shared.change(|_| ()),
+                None => return,
+            },
+            () = more => {}
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Asking etcd: one endpoint after the other, within limits, until one answers.
+
+use std::future::Future;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use etcd_client::{Client, Error};
+use tokio::time::Instant;
+use tonic::Code;
+
+use super::{ANSWER_LIMIT, REQUEST_LIMIT, Shared, unsigned};
+use crate::storage::LeaseError;
+
+/// Shortest and longest pause before all endpoints are asked once more.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+/// Why one request to one endpoint failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failed {
+    /// No answer, or not now: another endpoint or another time may do.
+    Unreachable(String),
+    Refused(String),
+    NoLease,
+    WentBack {
+        seen: u64,
+        found: u64,
+    },
+}
+
+impl Failed {
+    /// For whoever asked.
+    pub fn told(self, store: &str, asked: &'static str) -> LeaseError {
+        let store = format!("etcd ({store})");
+        match self {
+            Failed::Unreachable(cause) => LeaseError::Unreachable { store, asked, cause },
+            Failed::Refused(cause) => LeaseError::Refused { store, asked, cause },
+            Failed::NoLease => {
+                LeaseError::Refused { store, asked, cause: "there is no such lease".into() }
+            }
+            Failed::WentBack { seen, found } => LeaseError::WentBack { seen, found },
+        }
+    }
+}
+
+/// What a failure of the client means.
+pub fn failed(error: &Error) -> Failed {
+    let Error::GRpcStatus(status) = error else {
+        return match error {
+            Error::InvalidArgs(_) | Error::InvalidUri(_) | Error::InvalidMetadataValue(_) => {
+                Failed::Refused(error.to_string())
+            }
+            _ => Failed::Unreachable(bottom(error)),
+        };
+    };
+    let cause = format!("{:?}: {}", status.code(), status.message());
+    match status.code() {
+        Code::NotFound if status.message().contains("lease") => Failed::NoLease,
+        // Too many requests at once pass; a full disk quota does not.
+        Code::ResourceExhausted if !status.message().contains("space") => {
+            Failed::Unreachable(cause)
+        }
+        Code::InvalidArgument
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::PermissionDenied
+        | Code::ResourceExhausted
+        | Code::FailedPrecondition
+        | Code::OutOfRange
+        | Code::Unimplemented
+        | Code::Unauthenticated => Failed::Refused(cause),
+        Code::Ok
+        | Code::Cancelled
+        | Code::Unknown
+        | Code::DeadlineExceeded
+        | Code::Aborted
+        | Code::Internal
+        | Code::Unavailable
+        | Code::DataLoss => Failed::Unreachable(bottom(status)),
+    }
+}
+
+/// An error with all its causes, which say what a person can act on.
+fn bottom(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(e) = cause {
+        text = format!("{text}: {e}");
+        cause = e.source();
+    }
+    text
+}
+
+impl Shared {
+    /// The client that answered last.
+    pub fn client(&self) -> (usize, Client) {
+        let at = self.at.load(Ordering::Relaxed);
+        (at, self.clients[at % self.clients.len()].clone())
+    }
+
+    /// The next client from now on, if nobody else has moved on.
+    pub fn next(&self, from: usize) {
+        let next = from.wrapping_add(1);
+        // Else somebody has.
+        let _moved = self.at.compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Asks until there is an answer, at most [`REQUEST_LIMIT`]. The request must come to the same
+    /// if it is made twice; it gives its answer and the revision of the store that came with it.
+    /// True: it was asked more than once.
+    pub async fn ask<T, F>(
+        &self,
+        asked: &'static str,
+        request: impl Fn(Client) -> F,
+    ) -> Result<(T, bool), Failed>
+    where
+        F: Future<Output = Result<(Option<i64>, T), Error>>,
+    {
+        let seen = self.seen.load(Ordering::Acquire);
+        let until = Instant::now() + REQUEST_LIMIT;
+        let mut pause = PAUSE.0;
+        for round in 1.. {
+            let (at, client) = self.client();
+            let cause = match tokio::time::timeout(ANSWER_LIMIT, request(client)).await {
+                Ok(Ok((revision, answer))) => {
+                    self.check(seen, unsigned(revision.unwrap_or(0)))?;
+                    return Ok((answer, round > 1));
+                }
+                Ok(Err(e)) => match failed(&e) {
+                    Failed::Unreachable(cause) => cause,
+                    failed => return Err(failed),
+                },
+                Err(_) => format!("no answer within {ANSWER_LIMIT:?}"),
+            };
+            tracing::debug!(asked, cause, "etcd does not answer");
+            self.next(at);
+            if Instant::now() + pause >= until {
+                return Err(Failed::Unreachable(cause));
+            }
+            if round % self.clients.len() == 0 {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE.1);
+            }
+        }
+        Err(Failed::Unreachable("asked too often".into()))
+    }
+
+    /// An answer to what was asked after `seen` was answered cannot be older.
+    pub fn check(&self, seen: u64, found: u64) -> Result<(), Failed> {
+        self.seen.fetch_max(found, Ordering::AcqRel);
+        if found < seen { Err(Failed::WentBack { seen, found }) } else { Ok(()) }
+    }
+}

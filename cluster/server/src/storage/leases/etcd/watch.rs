@@ -1,0 +1,212 @@
+//! Who follows etcd: told all, then each step in order, over watches that are opened again whenever
+//! they end.
+//!
+//! ```text
+//! list ── all, revision r ──▶ watch from r + 1 ── steps ──▶ ... ── it ends ──▶ watch from the last + 1
+//!   ▲                                                                                   │
+//!   └──────────────────────── those steps are no longer known ◀────────────────────────┘
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use etcd_client::{Event, EventType, GetOptions, WatchOptions, WatchResponse, WatchStream};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::request::{self, Failed};
+use super::{ANSWER_LIMIT, ANSWER_MAX, Shared, signed};
+use crate::storage::LeaseError;
+use crate::storage::leases::store::{Entry, FOLLOWER_QUEUE, Follower, Step, Told};
+
+/// How long a watch may be silent before it is asked whether it is alive.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// How many times in a row it may stay silent.
+const QUIET_MAX: u32 = 3;
+
+/// Shortest and longest pause before a watch is opened again.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+pub fn start(shared: &Arc<Shared>, prefix: &str) -> Follower {
+    let (tell, told) = mpsc::channel(FOLLOWER_QUEUE);
+    let task = Task { shared: shared.clone(), prefix: prefix.into(), tell, at: None, away: false };
+    shared.runtime.spawn(task.run());
+    told
+}
+
+struct Task {
+    shared: Arc<Shared>,
+    prefix: String,
+    tell: mpsc::Sender<Result<Told, LeaseError>>,
+    /// The revision up to which all has been told.
+    at: Option<u64>,
+    /// An outage has been told of.
+    away: bool,
+}
+
+/// Why a watch is over.
+enum Ended {
+    /// The follower is gone.
+    Over,
+    /// The steps that follow are no longer known.
+    Compacted,
+    Failed(Failed),
+}
+
+impl From<Failed> for Ended {
+    fn from(failed: Failed) -> Ended {
+        Ended::Failed(failed)
+    }
+}
+
+impl Task {
+    /// Ends by itself with the follower.
+    async fn run(mut self) {
+        let mut pause = PAUSE.0;
+        let tell = self.tell.clone();
+        loop {
+            let told = self.at;
+            let (at, _) = self.shared.client();
+            let ended = tokio::select! {
+                ended = self.watch() => ended,
+                () = tell.closed() => return,
+            };
+            if self.at != told {
+                pause = PAUSE.0;
+            }
+            match ended {
+                Ended::Over => return,
+                Ended::Compacted => self.at = None,
+                Ended::Failed(failed) => {
+                    self.shared.next(at);
+                    if !std::mem::replace(&mut self.away, true) {
+                        let error = failed.told(&self.shared.name, "tell what changes");
+                        if self.tell.send(Err(error)).await.is_err() {
+                            return;
+                        }
+                    }
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE.1);
+        }
+    }
+
+    /// Tells what is to be told until something ends.
+    async fn watch(&mut self) -> Ended {
+        match self.try_watch().await {
+            Ok(never) => match never {},
+            Err(ended) => ended,
+        }
+    }
+
+    async fn try_watch(&mut self) -> Result<std::convert::Infallible, Ended> {
+        let at = match self.at {
+            Some(at) => {
+                self.shared.still_at(&self.prefix).await?;
+                at
+            }
+            None => self.list().await?,
+        };
+        let mut stream = self.open(at + 1).await?;
+        let mut quiet = 0;
+        loop {
+            let Ok(message) = timeout(QUIET, stream.message()).await else {
+                quiet += 1;
+                if quiet > QUIET_MAX {
+                    return Err(lost("it is silent").into());
+                }
+                stream.request_progress().await.map_err(|e| request::failed(&e))?;
+                continue;
+            };
+            quiet = 0;
+            let message = message.map_err(|e| request::failed(&e))?;
+            let message = message.ok_or_else(|| lost("the stream ended"))?;
+            self.take(&message).await?;
+        }
+    }
+
+    /// Tells everything; at which revision.
+    async fn list(&mut self) -> Result<u64, Ended> {
+        let listing = self.shared.list(&self.prefix).await.map_err(|e| Ended::Failed(again(e)))?;
+        let revision = listing.revision;
+        self.tell(Told::All(listing)).await?;
+        self.at = Some(revision);
+        Ok(revision)
+    }
+
+    async fn open(&self, from: u64) -> Result<WatchStream, Ended> {
+        let options = WatchOptions::new().with_prefix().with_start_revision(signed(from));
+        let (_, client) = self.shared.client();
+        let mut client = client.watch_client().max_decoding_message_size(ANSWER_MAX);
+        let opened = client.watch(self.shared.key(&self.prefix), Some(options));
+        let opened = timeout(ANSWER_LIMIT, opened).await.map_err(|_| lost("no answer in time"))?;
+        Ok(opened.map_err(|e| request::failed(&e))?)
+    }
+
+    async fn take(&mut self, message: &WatchResponse) -> Result<(), Ended> {
+        if message.compact_revision() > 0 {
+            return Err(Ended::Compacted);
+        }
+        if message.canceled() {
+            return Err(lost(message.cancel_reason()).into());
+        }
+        self.away = false;
+        for step in self.steps(message.events()) {
+            if Some(step.revision) > self.at {
+                let revision = step.revision;
+                self.tell(Told::Step(step)).await?;
+                self.at = Some(revision);
+            }
+        }
+        Ok(())
+    }
+
+    /// The events of a message by revision.
+    fn steps(&self, events: &[Event]) -> Vec<Step> {
+        let mut steps: BTreeMap<u64, Vec<(String, Option<Entry>)>> = BTreeMap::new();
+        for event in events {
+            let Some(kv) = event.kv() else { continue };
+            let put = event.event_type() == EventType::Put;
+            let Some(entry) = self.shared.entry(kv) else { continue };
+            let revision = entry.changed;
+            steps.entry(revision).or_default().push((entry.key.clone(), put.then_some(entry)));
+        }
+        steps.into_iter().map(|(revision, keys)| Step { revision, keys }).collect()
+    }
+
+    async fn tell(&mut self, told: Told) -> Result<(), Ended> {
+        self.tell.send(Ok(told)).await.map_err(|_| Ended::Over)
+    }
+}
+
+fn lost(cause: &str) -> Failed {
+    Failed::Unreachable(cause.into())
+}
+
+/// A failure as it was before it was told to somebody.
+fn again(error: LeaseError) -> Failed {
+    match error {
+        LeaseError::Unreachable { cause, .. } => Failed::Unreachable(cause),
+        LeaseError::WentBack { seen, found } => Failed::WentBack { seen, found },
+        error => Failed::Refused(error.to_string()),
+    }
+}
+
+impl Shared {
+    /// Whether the store still is where it was or further: one that was wiped would stay silent.
+    async fn still_at(&self, prefix: &str) -> Result<(), Failed> {
+        let key = self.key(prefix);
+        let asked = self.ask("say its revision", |mut client| {
+            let key = key.clone();
+            async move {
+                let options = GetOptions::new().with_limit(1).with_keys_only();
+                let answer = client.get(key, Some(options)).await?;
+                Ok((answer.header().map(|header| header.revision()), ()))
+            }
+        });
+        asked.await.map(|_| ())
+    }
+}

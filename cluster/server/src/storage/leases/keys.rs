@@ -1,0 +1,211 @@
+//! The keys of the store, and what stands under each: JSON, so that a person can read it there.
+//! Keys and fields that are not known are passed over: a newer release may have written them.
+//!
+//! | key | data | lease |
+//! |---|---|---|
+//! | `nodes/LEASE` | what the node says of itself | the node's |
+//! | `regions/PLANES/REGION/SCENE` | owner | the owner's |
+//! | `leader` | owner | the leader's |
+//! | `values/KEY` | bytes | none |
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use purview::scene::Epoch;
+use serde::{Deserialize, Serialize};
+
+use super::store::{Entry, Listing, Step};
+use super::view::{Change, Leader, View, What};
+use crate::storage::{Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value};
+
+pub const NODES: &str = "nodes/";
+pub const REGIONS: &str = "regions/";
+pub const LEADER: &str = "leader";
+pub const VALUES: &str = "values/";
+
+/// Who holds a region or leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    pub node: String,
+    pub incarnation: Incarnation,
+    /// Of a region that was taken over: the epoch of the first owner that had it as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Epoch>,
+}
+
+pub fn node(lease: i64) -> String {
+    format!("{NODES}{lease:016x}")
+}
+
+pub fn region(key: &RegionKey) -> String {
+    format!("{REGIONS}{key}")
+}
+
+pub fn value(key: &str) -> String {
+    format!("{VALUES}{key}")
+}
+
+/// The JSON of what always has one.
+pub fn encode<T: Serialize>(key: &str, data: &T) -> Result<Bytes, LeaseError> {
+    serde_json::to_vec(data).map(Bytes::from).map_err(|e| bad(key, &e))
+}
+
+/// What stands under a key.
+pub fn decode<'a, T: Deserialize<'a>>(entry: &'a Entry) -> Result<T, LeaseError> {
+    serde_json::from_slice(&entry.data).map_err(|e| bad(&entry.key, &e))
+}
+
+fn bad(key: &str, cause: &serde_json::Error) -> LeaseError {
+    LeaseError::BadData { key: key.into(), rule: cause.to_string() }
+}
+
+pub fn owner(entry: &Entry, epochs_above: u64) -> Result<Owner, LeaseError> {
+    let Holder { node, incarnation, since } = decode(entry)?;
+    let epoch = Epoch(epochs_above + entry.changed);
+    Ok(Owner { node, incarnation, epoch, lineage: since.unwrap_or(epoch) })
+}
+
+/// Reads what a follower is told. It remembers which incarnation stands under which key: of a key
+/// that is gone the store tells no more than its name.
+#[derive(Debug, Default)]
+pub struct Reader {
+    epochs_above: u64,
+    nodes: BTreeMap<String, Incarnation>,
+}
+
+impl Reader {
+    pub fn new(epochs_above: u64) -> Reader {
+        Reader { epochs_above, nodes: BTreeMap::new() }
+    }
+
+    /// Everything, and what of it nobody can read.
+    pub fn view(&mut self, listing: Listing) -> (View, Vec<LeaseError>) {
+        self.nodes.clear();
+        let keys = listing.entries.into_iter().map(|entry| (entry.key.clone(), Some(entry)));
+        let (change, errors) =
+            self.change(Step { revision: listing.revision, keys: keys.collect() });
+        let (revision, epochs_above) = (change.revision, self.epochs_above);
+        let mut view = View { revision, epochs_above, ..View::default() };
+        for what in change.what {
+            view.take(what);
+        }
+        (view, errors)
+    }
+
+    /// One step, and what of it nobody can read: that is taken as gone, for what was there before
+    /// is no longer so.
+    pub fn change(&mut self, step: Step) -> (Change, Vec<LeaseError>) {
+        let (mut what, mut errors) = (Vec::new(), Vec::new());
+        for (key, entry) in step.keys {
+            let read = self.read(&key, entry.as_ref()).or_else(|e| {
+                errors.push(e);
+                self.read(&key, None)
+            });
+            // Only the key itself can be wrong now, which has been told.
+            what.extend(read.ok().flatten());
+        }
+        (Change { revision: Revision(step.revision), what }, errors)
+    }
+
+    fn read(&mut self, key: &str, entry: Option<&Entry>) -> Result<Option<What>, LeaseError> {
+        if key.starts_with(NODES) {
+            self.read_node(key, entry)
+        } else if let Some(text) = key.strip_prefix(REGIONS) {
+            let region: RegionKey = text.parse()?;
+            Ok(Some(match entry {
+                Some(entry) => What::Owned(region, owner(entry, self.epochs_above)?),
+                None => What::Freed(region),
+            }))
+        } else if key == LEADER {
+            Ok(Some(match entry {
+                Some(entry) => What::Leads(leader(entry)?),
+                None => What::LeadsNoMore,
+            }))
+        } else if let Some(key) = key.strip_prefix(VALUES) {
+            Ok(Some(match entry {
+                Some(entry) => What::Set(key.into(), entry.into()),
+                None => What::Unset(key.into()),
+            }))
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn read_node(&mut self, key: &str, entry: Option<&Entry>) -> Result<Option<What>, LeaseError> {
+        let Some(entry) = entry else {
+            return Ok(self.nodes.remove(key).map(What::Gone));
+        };
+        let node: NodeInfo = decode(entry)?;
+        let incarnation = Incarnation(entry.created);
+        self.nodes.insert(key.into(), incarnation);
+        Ok(Some(What::Joined(incarnation, node)))
+    }
+}
+
+fn leader(entry: &Entry) -> Result<Leader, LeaseError> {
+    let Holder { node, incarnation, .. } = decode(entry)?;
+    Ok(Leader { node, incarnation, revision: Revision(entry.created) })
+}
+
+impl From<&Entry> for Value {
+    fn from(entry: &Entry) -> Value {
+        Value { revision: Revision(entry.changed), data: entry.data.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(key: &str, data: &str, created: u64, changed: u64) -> Entry {
+        Entry { key: key.into(), data: data.to_owned().into(), created, changed, lease: 7 }
+    }
+
+    const NODE: &str = r#"{"name":"a","address":"h:1","regions":true,"gateway":false,
+        "capacity":100,"process":7,"protocol":1,"of a newer release":{}}"#;
+    const HOLDER: &str = r#"{"node":"a","incarnation":3}"#;
+
+    #[test]
+    fn a_listing_is_read_whatever_newer_releases_add() {
+        let mut reader = Reader::new(100);
+        let (mut view, errors) = reader.view(Listing {
+            revision: 9,
+            entries: vec![
+                entry("leader", HOLDER, 4, 4),
+                entry("nodes/0007", NODE, 3, 3),
+                entry("regions/1/12/a/b", HOLDER, 5, 8),
+                entry("something/new", "?", 6, 6),
+                entry("values/plan", "x", 6, 7),
+            ],
+        });
+        assert_eq!(errors, []);
+        assert_eq!(view.revision, Revision(9));
+        assert_eq!(view.nodes[&Incarnation(3)].name, "a");
+        let key = RegionKey { scene: "a/b".into(), region: 12, planes: 1 };
+        let (incarnation, epoch) = (Incarnation(3), Epoch(108));
+        let owner = Owner { node: "a".into(), incarnation, epoch, lineage: epoch };
+        assert_eq!(view.owners.clone().into_iter().collect::<Vec<_>>(), [(key, owner)]);
+        assert_eq!(view.leader.clone().map(|leader| leader.revision), Some(Revision(4)));
+        assert_eq!(view.values["plan"], Value { revision: Revision(7), data: "x".into() });
+        let step = Step { revision: 10, keys: vec![("nodes/0007".into(), None)] };
+        let (change, _) = reader.change(step);
+        assert_eq!(change.what, [What::Gone(Incarnation(3))]);
+        assert!(view.knows_of(Epoch(109)) && !view.knows_of(Epoch(110)), "granted at 10");
+        view.apply(&change);
+        assert!(view.knows_of(Epoch(110)) && !view.knows_of(Epoch(111)));
+    }
+
+    #[test]
+    fn what_nobody_can_read_is_told_and_taken_as_gone() {
+        let mut reader = Reader::new(0);
+        reader.view(Listing { revision: 3, entries: vec![entry("nodes/7", NODE, 3, 3)] });
+        let keys = ["nodes/7", "leader", "regions/0/1/city", "regions/nonsense"];
+        let keys = keys.map(|key| (key.to_owned(), Some(entry(key, "{", 3, 4))));
+        let (change, errors) = reader.change(Step { revision: 4, keys: keys.into() });
+        let city = RegionKey { scene: "city".into(), region: 1, planes: 0 };
+        let gone = [What::Gone(Incarnation(3)), What::LeadsNoMore, What::Freed(city)];
+        assert_eq!(change.what, gone);
+        assert_eq!(errors.len(), 4);
+        assert!(errors.iter().all(|e| matches!(e, LeaseError::BadData { .. })), "{errors:?}");
+    }
+}

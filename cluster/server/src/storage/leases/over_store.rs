@@ -1,0 +1,357 @@
+//! [`Leases`] over any [`Store`]: which keys are swapped for which request.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use purview::scene::Epoch;
+use tokio::sync::watch;
+
+use super::keys::{self, Holder};
+use super::names::{self, VALUE_MAX};
+use super::store::{Entry, Follower, Guard, Store, Swap, Swapped, Told, Write};
+use super::{Claim, Grant, Leadership, Leases, Membership, Put, Refusal, Released};
+use super::{TTL_MAX, TTL_MIN};
+use crate::storage::{Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value, Watch};
+
+/// How long a candidate waits before it asks a store again that is out of reach.
+const CAMPAIGN_PAUSE: Duration = Duration::from_millis(200);
+
+impl<S: Store> Leases for S {
+    fn join(&self, node: NodeInfo, ttl: Duration) -> BoxFuture<'_, Result<Membership, LeaseError>> {
+        join(self, node, ttl).boxed()
+    }
+
+    fn claim<'a>(
+        &'a self,
+        by: &'a Membership,
+        key: &'a RegionKey,
+    ) -> BoxFuture<'a, Result<Claim, LeaseError>> {
+        ask(self, by, key, None).boxed()
+    }
+
+    fn take_over<'a>(
+        &'a self,
+        by: &'a Membership,
+        key: &'a RegionKey,
+        expected: Epoch,
+    ) -> BoxFuture<'a, Result<Claim, LeaseError>> {
+        ask(self, by, key, Some(expected)).boxed()
+    }
+
+    fn release<'a>(
+        &'a self,
+        by: &'a Membership,
+        key: &'a RegionKey,
+        epoch: Epoch,
+    ) -> BoxFuture<'a, Result<Released, LeaseError>> {
+        release(self, by, key, epoch).boxed()
+    }
+
+    fn evict(&self, incarnation: Incarnation) -> BoxFuture<'_, Result<bool, LeaseError>> {
+        async move {
+            let nodes = self.list(keys::NODES).await?;
+            match nodes.entries.iter().find(|entry| entry.created == incarnation.0) {
+                Some(node) => self.revoke(node.lease).await,
+                None => Ok(false),
+            }
+        }
+        .boxed()
+    }
+
+    fn campaign<'a>(&'a self, by: &'a Membership) -> BoxFuture<'a, Result<Leadership, LeaseError>> {
+        async move {
+            tokio::select! {
+                biased;
+                won = campaign(self, by) => won,
+                _ = by.lost() => Err(by.lost_lease()),
+            }
+        }
+        .boxed()
+    }
+
+    fn resign<'a>(&'a self, leadership: &'a Leadership) -> BoxFuture<'a, Result<bool, LeaseError>> {
+        async move {
+            let swap = Swap {
+                asked: "resign",
+                key: keys::LEADER.into(),
+                guard: Guard::At(leadership.revision.0),
+                write: Write::Delete,
+            };
+            Ok(match self.swap(swap).await? {
+                Swapped::Done(_) => true,
+                Swapped::Refused { found, again } => found.is_none() && again,
+                Swapped::NoLease => false,
+            })
+        }
+        .boxed()
+    }
+
+    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Value>, LeaseError>> {
+        async move {
+            names::name("a value's key", key)?;
+            let key = keys::value(key);
+            let below = self.list(&key).await?;
+            Ok(below.entries.iter().find(|entry| entry.key == key).map(Value::from))
+        }
+        .boxed()
+    }
+
+    fn put_if<'a>(
+        &'a self,
+        key: &'a str,
+        expected: Option<Revision>,
+        data: Bytes,
+    ) -> BoxFuture<'a, Result<Put, LeaseError>> {
+        put_if(self, key, expected, data).boxed()
+    }
+
+    fn get_or_create<'a>(
+        &'a self,
+        key: &'a str,
+        data: Bytes,
+    ) -> BoxFuture<'a, Result<Value, LeaseError>> {
+        async move {
+            loop {
+                match put_if(self, key, None, data.clone()).await? {
+                    Put::Done { revision, .. } => return Ok(Value { revision, data }),
+                    Put::Refused { found: Some(value), .. } => return Ok(value),
+                    // Taken away in between.
+                    Put::Refused { found: None, .. } => {}
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn watch(&self) -> Watch {
+        Watch::new(self.follow(""), self.epochs_above())
+    }
+}
+
+async fn join<S: Store>(
+    store: &S,
+    node: NodeInfo,
+    ttl: Duration,
+) -> Result<Membership, LeaseError> {
+    node.check()?;
+    let held = store.lease(whole_seconds(ttl)?).await?;
+    let lease = held.lease.id();
+    let key = keys::node(lease);
+    let data = keys::encode(&key, &node)?;
+    let put = Write::Put { data, lease };
+    let swap = Swap { asked: "join", key: key.clone(), guard: Guard::Absent, write: put };
+    let incarnation = match store.swap(swap).await? {
+        Swapped::Done(revision) => revision,
+        Swapped::Refused { found: Some(entry), .. } if entry.lease == lease => entry.created,
+        Swapped::Refused { .. } => {
+            let rule = format!("belongs to lease {lease:016x}, but another stands there");
+            return Err(LeaseError::BadData { key, rule });
+        }
+        Swapped::NoLease => {
+            let incarnation = Incarnation(0);
+            return Err(LeaseError::LostLease { node: node.name, incarnation });
+        }
+    };
+    Ok(Membership {
+        incarnation: Incarnation(incarnation),
+        node: node.into(),
+        ttl: held.ttl,
+        authority: held.authority,
+        lost: held.lost,
+        disowned: watch::Sender::new(false),
+        lease: held.lease,
+    })
+}
+
+fn whole_seconds(ttl: Duration) -> Result<Duration, LeaseError> {
+    if (TTL_MIN..=TTL_MAX).contains(&ttl) {
+        return Ok(Duration::from_secs(ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0)));
+    }
+    Err(LeaseError::Illegal {
+        what: "a lease's time to live".into(),
+        found: format!("{ttl:?}"),
+        rule: format!("must be {TTL_MIN:?} to {TTL_MAX:?}"),
+    })
+}
+
+/// Claims a region, or takes it over from the epoch that is expected.
+async fn ask<S: Store>(
+    store: &S,
+    by: &Membership,
+    key: &RegionKey,
+    expected: Option<Epoch>,
+) -> Result<Claim, LeaseError> {
+    key.check()?;
+    let at = keys::region(key);
+    let mut me = Holder { node: by.node.name.clone(), incarnation: by.incarnation, since: None };
+    let grant = |changed, since: Option<Epoch>| {
+        let epoch = Epoch(store.epochs_above() + changed);
+        let (key, lineage) = (key.clone(), since.unwrap_or(epoch));
+        Ok(Claim::Granted(Grant { key, incarnation: by.incarnation, expected, epoch, lineage }))
+    };
+    let guard = match expected.map(|epoch| revision(store, epoch)) {
+        None => Guard::Absent,
+        Some(Some(revision)) => Guard::At(revision),
+        Some(None) => {
+            let found = find(store, &at).await?;
+            return Ok(Claim::Refused(refusal(store, by, key, expected, found.as_ref())?));
+        }
+    };
+    if let Some(expected) = expected
+        && let Some(entry) = find(store, &at).await?
+    {
+        // Whoever has come between is found again by the swap.
+        let owner = keys::owner(&entry, store.epochs_above())?;
+        me.since = Some(owner.lineage).filter(|_| owner.epoch == expected);
+    }
+    let since = me.since;
+    let write = Write::Put { data: keys::encode(&at, &me)?, lease: by.lease.id() };
+    let asked = if expected.is_some() { "take a region over" } else { "claim a region" };
+    match store.swap(Swap { asked, key: at, guard, write }).await? {
+        Swapped::Done(revision) => grant(revision, since),
+        Swapped::NoLease => Err(by.lost_lease()),
+        Swapped::Refused { found: Some(entry), .. } => {
+            let refusal = refusal(store, by, key, expected, Some(&entry))?;
+            // Its own, since the epoch that it expects or later: asked before.
+            let mine = |o: &Owner| o.incarnation == by.incarnation && Some(o.epoch) > expected;
+            match refusal.owner.as_ref().filter(|owner| mine(owner)).map(|owner| owner.lineage) {
+                Some(lineage) => grant(entry.changed, Some(lineage)),
+                None => Ok(Claim::Refused(refusal)),
+            }
+        }
+        Swapped::Refused { found: None, .. } => {
+            Ok(Claim::Refused(refusal(store, by, key, expected, None)?))
+        }
+    }
+}
+
+async fn release<S: Store>(
+    store: &S,
+    by: &Membership,
+    key: &RegionKey,
+    epoch: Epoch,
+) -> Result<Released, LeaseError> {
+    key.check()?;
+    let at = keys::region(key);
+    let free = Released::Free { key: key.clone(), epoch };
+    let found = find(store, &at).await?;
+    let refused =
+        |found: Option<&Entry>| refusal(store, by, key, Some(epoch), found).map(Released::Not);
+    // An epoch is granted to one only: who owned it now did so when it is swapped.
+    let owner = found.as_ref().map(|entry| keys::owner(entry, store.epochs_above())).transpose()?;
+    let mine = owner.is_some_and(|o| o.epoch == epoch && o.incarnation == by.incarnation);
+    let (true, Some(revision)) = (mine, revision(store, epoch)) else {
+        return refused(found.as_ref());
+    };
+    let write = Write::Delete;
+    let swap = Swap { asked: "release a region", key: at, guard: Guard::At(revision), write };
+    match store.swap(swap).await? {
+        Swapped::Done(_) => Ok(free),
+        Swapped::NoLease => Err(by.lost_lease()),
+        Swapped::Refused { found: None, again: true } => Ok(free),
+        Swapped::Refused { found, .. } => refused(found.as_ref()),
+    }
+}
+
+async fn campaign<S: Store>(store: &S, by: &Membership) -> Result<Leadership, LeaseError> {
+    let me = Holder { node: by.node.name.clone(), incarnation: by.incarnation, since: None };
+    let write = Write::Put { data: keys::encode(keys::LEADER, &me)?, lease: by.lease.id() };
+    let mut leader = None;
+    loop {
+        let (key, guard, write) = (keys::LEADER.into(), Guard::Absent, write.clone());
+        match store.swap(Swap { asked: "lead", key, guard, write }).await {
+            Ok(Swapped::Done(revision)) => return Ok(leads(by, revision)),
+            Ok(Swapped::NoLease) => return Err(by.lost_lease()),
+            Ok(Swapped::Refused { found: Some(entry), .. }) => {
+                if keys::decode::<Holder>(&entry)?.incarnation == by.incarnation {
+                    return Ok(leads(by, entry.created));
+                }
+                let follower = leader.get_or_insert_with(|| store.follow(keys::LEADER));
+                gone(follower, entry.created).await;
+            }
+            Ok(Swapped::Refused { found: None, .. }) => {}
+            Err(LeaseError::Unreachable { .. }) => tokio::time::sleep(CAMPAIGN_PAUSE).await,
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+fn leads(by: &Membership, revision: u64) -> Leadership {
+    Leadership { membership: by.clone(), revision: Revision(revision) }
+}
+
+/// Waits until the leader that began at `created` leads no more.
+async fn gone(leader: &mut Follower, created: u64) {
+    while let Some(told) = leader.recv().await {
+        let (revision, leads) = match told {
+            Ok(Told::All(listing)) => (listing.revision, !listing.entries.is_empty()),
+            Ok(Told::Step(step)) => (step.revision, step.keys.iter().any(|(_, e)| e.is_some())),
+            // What was missed is told when the store is back.
+            Err(_) => continue,
+        };
+        if revision > created && !leads {
+            return;
+        }
+    }
+}
+
+async fn put_if<S: Store>(
+    store: &S,
+    key: &str,
+    expected: Option<Revision>,
+    data: Bytes,
+) -> Result<Put, LeaseError> {
+    names::name("a value's key", key)?;
+    if data.len() > VALUE_MAX {
+        return Err(LeaseError::Illegal {
+            what: format!("the value of {key:?}"),
+            found: format!("{} bytes", data.len()),
+            rule: format!("must have at most {VALUE_MAX} bytes"),
+        });
+    }
+    let refused = |found: Option<&Entry>| Put::Refused {
+        key: key.into(),
+        expected,
+        found: found.map(Value::from),
+    };
+    let guard = match expected {
+        None => Guard::Absent,
+        // No key has it.
+        Some(Revision(0)) => return Ok(refused(find(store, &keys::value(key)).await?.as_ref())),
+        Some(Revision(revision)) => Guard::At(revision),
+    };
+    let write = Write::Put { data: data.clone(), lease: 0 };
+    let swap = Swap { asked: "set a value", key: keys::value(key), guard, write };
+    Ok(match store.swap(swap).await? {
+        Swapped::Done(revision) => Put::Done { key: key.into(), revision: Revision(revision) },
+        // Whoever set it to just this: it is as it was asked to be.
+        Swapped::Refused { found: Some(entry), again: true } if entry.data == data => {
+            Put::Done { key: key.into(), revision: Revision(entry.changed) }
+        }
+        Swapped::Refused { found, .. } => refused(found.as_ref()),
+        Swapped::NoLease => refused(None),
+    })
+}
+
+/// The revision of the store that was granted as this epoch; none: none can be.
+fn revision<S: Store>(store: &S, epoch: Epoch) -> Option<u64> {
+    epoch.0.checked_sub(store.epochs_above()).filter(|revision| *revision > 0)
+}
+
+async fn find<S: Store>(store: &S, key: &str) -> Result<Option<Entry>, LeaseError> {
+    let below = store.list(key).await?;
+    Ok(below.entries.into_iter().find(|entry| entry.key == key))
+}
+
+fn refusal<S: Store>(
+    store: &S,
+    by: &Membership,
+    key: &RegionKey,
+    expected: Option<Epoch>,
+    found: Option<&Entry>,
+) -> Result<Refusal, LeaseError> {
+    let owner = found.map(|entry| keys::owner(entry, store.epochs_above())).transpose()?;
+    Ok(Refusal { key: key.clone(), incarnation: by.incarnation, expected, owner })
+}

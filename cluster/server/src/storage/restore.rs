@@ -1,0 +1,275 @@
+//! What outlives a server that is a single process: its regions' checkpoints and its players' last places,
+//! in one file below `server.data_dir`.
+//!
+//! A process that starts goes on from what the last one kept. Three things keep the two apart: each has a number
+//! of its own, in which the names of its entities and sessions begin; its regions' epochs are above all that are kept;
+//! and its clock begins where the last tick that is kept was, so that nothing has walked on, ended or run out
+//! meanwhile.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use purview::actor::departing::Depart;
+use purview::actor::directory::{Archive, Directory, Process};
+use purview::actor::region::{Clock, RegionRef, start_regions_as};
+use purview::scene::effects::Effect;
+use purview::scene::map::RegionEntry;
+use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
+use purview::scene::{Epoch, Region, RegionId, Scene};
+use purview::wire::SnapshotError;
+
+use super::checkpoints::last_positions::PlaceBook;
+use super::checkpoints::redb::Redb;
+use super::checkpoints::writer::Shelf;
+use super::{CheckpointError, Checkpoints, RegionKey, Snapshot};
+
+/// For how long the client of a player that is kept may come back, at least, milliseconds.
+const GRACE_MS: u32 = 10_000;
+
+/// How long a region's last tick may take to end when the server does.
+const LAST_TICK: Duration = Duration::from_secs(1);
+
+/// Why a server does not go on from what is kept. Nothing of that has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// The file cannot be had, read or written.
+    #[error(transparent)]
+    Store(#[from] CheckpointError),
+    /// Neither the newest checkpoint of a region nor the one before it is sound.
+    #[error(
+        "region {region}: its checkpoint cannot be read: {newest}, nor the one before it: {previous}; \
+         restore server.data_dir from a copy, or set the region's checkpoints aside and start it empty: \
+         `purview ctl region R{} empty --data-dir DIR`",
+        .region.region
+    )]
+    Unsound {
+        /// The region.
+        region: RegionKey,
+        /// What is wrong with the newest.
+        newest: SnapshotError,
+        /// What is wrong with the one before it, or that there is none.
+        previous: String,
+    },
+    /// The configuration has no such region.
+    #[error(
+        "region {0} is kept, and the configuration has no such region; give its scene the name, place and regions \
+         that it had, or begin with an empty server.data_dir"
+    )]
+    Unknown(RegionKey),
+    /// A checkpoint does not fit the scene.
+    #[error("region {region}: {source}")]
+    Unfit {
+        /// The region.
+        region: RegionKey,
+        /// Why.
+        source: RestoreError,
+    },
+    /// The file has been used too often to name entities any more.
+    #[error("server.data_dir was used {0} times, which is too often; begin with an empty one")]
+    Runs(u64),
+}
+
+/// Most processes of one folder: names of entities have room for so many.
+const MAX_RUNS: u64 = (1 << 21) - 1;
+
+/// Where a server keeps what outlives it.
+pub struct Durable {
+    store: Arc<Redb>,
+    shelf: Arc<Shelf>,
+    places: Arc<PlaceBook>,
+    regions: HashMap<RegionId, RegionKey>,
+}
+
+impl std::fmt::Debug for Durable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Durable").field("regions", &self.regions.len()).finish_non_exhaustive()
+    }
+}
+
+/// A server's regions before they run.
+type Beginnings = HashMap<RegionId, (Region, Vec<Effect>)>;
+
+/// How regions begin.
+pub struct Start {
+    beginnings: Beginnings,
+    /// What the directory is to know.
+    pub process: Process,
+}
+
+impl Start {
+    /// Runs every region.
+    pub fn run(
+        mut self,
+        directory: &Arc<Directory>,
+        arbiters: &[actix::ArbiterHandle],
+    ) -> Vec<RegionRef> {
+        start_regions_as(directory, arbiters, Clock::Real, |_, id| self.beginnings.remove(&id))
+    }
+}
+
+impl Durable {
+    /// Opens `data_dir`, or makes it, and says how the regions of `scenes` begin: empty, or from where they were.
+    /// To be called on a runtime that lives as long as the server.
+    ///
+    /// # Errors
+    /// [`DataError`]; then nothing that is kept has changed.
+    pub async fn open(
+        data_dir: &Path,
+        scenes: &[Arc<Scene>],
+        every: Duration,
+        linger: Duration,
+    ) -> Result<(Durable, Start), DataError> {
+        let store = Arc::new(Redb::open(data_dir)?);
+        let regions = names_of(scenes);
+        let kept = load(&store, &regions).await?;
+        let above = store.highest_epoch().await?;
+        let clock = kept.values().map(|(_, s)| end_of(s, scenes)).max().unwrap_or_default();
+        let beginnings = begin(kept, scenes, above, linger)?;
+        let number = store.count_run()?;
+        if number >= MAX_RUNS {
+            return Err(DataError::Runs(number));
+        }
+        let tick_ms = scenes.first().map_or(100, |scene| scene.tick_ms);
+        let ticks = every.as_millis().div_ceil(u128::from(tick_ms.max(1))) as u64;
+        let shelf = Arc::new(Shelf::new(ticks, Duration::from_millis(tick_ms.into())));
+        let archive = Some(shelf.clone() as Arc<dyn Archive>);
+        let process = Process { number, clock, fence: None, archive };
+        let home = tokio::runtime::Handle::current().into();
+        let places = Arc::new(PlaceBook::new(every, store.clone(), home));
+        let durable = Durable { store, shelf, places, regions };
+        Ok((durable, Start { beginnings, process }))
+    }
+
+    /// Keeps what regions and sessions bring, until the runtime ends.
+    pub fn keep(&self) {
+        let names = self.regions.clone();
+        let key = move |id| names.get(&id).cloned();
+        tokio::spawn(self.shelf.clone().run(self.store.clone(), key));
+        tokio::spawn(self.places.clone().run());
+    }
+
+    /// The book of last places.
+    pub fn places(&self) -> &Arc<PlaceBook> {
+        &self.places
+    }
+
+    /// Appends its figures in Prometheus' text form.
+    pub fn metrics(&self) -> impl Fn(&mut String) + Send + Sync + use<> {
+        let (shelf, places) = (self.shelf.clone(), self.places.clone());
+        move |text| {
+            shelf.write_metrics(text);
+            places.write_metrics(text);
+        }
+    }
+
+    /// Ends every region, and keeps what each was last, and where players were.
+    pub async fn end(&self, regions: &[RegionRef]) {
+        let ended = regions.iter().map(async |region| {
+            let (depart, departing) = Depart::new(None);
+            region.addr.do_send(depart);
+            let departure = departing.unless(tokio::time::sleep(LAST_TICK)).await;
+            let Some(last) = departure.and_then(|departure| departure.checkpoint) else {
+                return tracing::warn!(region = %region.region, "its last tick did not end in time");
+            };
+            if let Err(why) = self.keep_last(&last).await {
+                tracing::warn!(%why, region = %region.region, "its last checkpoint could not be kept");
+            }
+        });
+        futures::future::join_all(ended).await;
+        self.places.flush().await;
+    }
+
+    async fn keep_last(&self, last: &RegionSnapshot) -> anyhow::Result<()> {
+        let Some(key) = self.regions.get(&last.region()) else { return Ok(()) };
+        let bytes = last.encode()?;
+        self.store.save(key, last.epoch(), last.tick(), bytes.into()).await?;
+        Ok(())
+    }
+}
+
+/// How regions are called where they are kept.
+fn names_of(scenes: &[Arc<Scene>]) -> HashMap<RegionId, RegionKey> {
+    let of_scene = |scene: &Arc<Scene>| {
+        let name = scene.spec.name.clone();
+        let key = move |id: RegionId| RegionKey { scene: name.clone(), region: id.0, planes: 0 };
+        scene.map.regions.iter().map(|entry| (entry.id, key(entry.id))).collect::<Vec<_>>()
+    };
+    scenes.iter().flat_map(of_scene).collect()
+}
+
+/// The checkpoint of each region that counts.
+type Loaded = HashMap<RegionId, (RegionKey, RegionSnapshot)>;
+
+async fn load(store: &Redb, regions: &HashMap<RegionId, RegionKey>) -> Result<Loaded, DataError> {
+    let mut all = HashMap::new();
+    for key in store.regions().await? {
+        let id = RegionId(key.region);
+        if regions.get(&id) != Some(&key) {
+            return Err(DataError::Unknown(key));
+        }
+        let kept = store.load(&key).await?;
+        let Some(newest) = kept.newest else { continue };
+        let snapshot = match RegionSnapshot::decode(&newest.state) {
+            Ok(snapshot) => snapshot,
+            Err(error) => before(&key, error, kept.previous)?,
+        };
+        all.insert(id, (key, snapshot));
+    }
+    Ok(all)
+}
+
+/// The checkpoint before one that is not sound.
+fn before(
+    key: &RegionKey,
+    newest: SnapshotError,
+    previous: Option<Snapshot>,
+) -> Result<RegionSnapshot, DataError> {
+    let read = |kept: Snapshot| RegionSnapshot::decode(&kept.state).map_err(|e| e.to_string());
+    match previous.ok_or_else(|| "there is none".to_owned()).and_then(read) {
+        Ok(before) => {
+            tracing::error!(region = %key, error = %newest, tick = %before.tick(), "a checkpoint is not sound; the one before counts");
+            Ok(before)
+        }
+        Err(previous) => Err(DataError::Unsound { region: key.clone(), newest, previous }),
+    }
+}
+
+/// The time at which the tick after the snapshot's begins.
+fn end_of(snapshot: &RegionSnapshot, scenes: &[Arc<Scene>]) -> Duration {
+    let scene = scenes.iter().find(|scene| scene.id == snapshot.scene());
+    let tick_ms = scene.map_or(100, |scene| scene.tick_ms);
+    Duration::from_millis(snapshot.tick().next().0.saturating_mul(tick_ms.into()))
+}
+
+/// Every region: from where it was, or empty.
+fn begin(
+    mut kept: Loaded,
+    scenes: &[Arc<Scene>],
+    above: Epoch,
+    linger: Duration,
+) -> Result<Beginnings, DataError> {
+    let of_scene = |scene| move |entry: &RegionEntry| (scene, entry.id);
+    let all: Vec<(&Arc<Scene>, RegionId)> =
+        scenes.iter().flat_map(|scene| scene.map.regions.iter().map(of_scene(scene))).collect();
+    let ask: Vec<RegionId> = all.iter().map(|(_, id)| *id).collect();
+    let linger_ms = u32::try_from(linger.as_millis()).unwrap_or(u32::MAX);
+    let mut beginnings = HashMap::new();
+    for (nth, (scene, id)) in all.into_iter().enumerate() {
+        let epoch = Epoch(above.0 + 1 + nth as u64);
+        let mut fx = Vec::new();
+        let region = match kept.remove(&id) {
+            None => Region::new(scene.clone(), id).map(|region| region.with_epoch(epoch)),
+            Some((region, snapshot)) => {
+                let grace_ms = GRACE_MS.max(linger_ms);
+                let grace_ticks = u64::from(grace_ms / scene.tick_ms.max(1)).max(1);
+                let how = Recovery { ask: ask.clone(), grace_ticks, owners: Vec::new() };
+                let begun = Region::recover(scene.clone(), id, epoch, snapshot, how, &mut fx);
+                Some(begun.map_err(|source| DataError::Unfit { region, source })?)
+            }
+        };
+        beginnings.extend(region.map(|region| (id, (region, fx))));
+    }
+    Ok(beginnings)
+}
