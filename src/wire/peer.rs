@@ -1,5 +1,5 @@
 //! What the processes of a cluster say to each other, for their regions and their sessions. Each
-//! message is one MessagePack value; `docs/cluster.md` says how they travel, and what a next release may
+//! message is one MessagePack value; `docs/cluster-inside.md` says how they travel, and what a next release may
 //! change of them.
 
 use bytes::Bytes;

@@ -39,6 +39,7 @@ fn the_top_level_holds_only_what_belongs_there() {
         "benches",
         "fuzz",
         "clients",
+        "CONTRIBUTING.md",
         "SECURITY.md",
         "deny.toml",
         // Not part of the project: what a build leaves.
