@@ -68,7 +68,8 @@ fn broken(path: &Path, page: &str, target: &str) -> Option<String> {
 
 fn pages() -> Vec<PathBuf> {
     let mut pages = files("docs", ".md");
-    pages.extend(["README.md", "CHANGELOG.md"].map(|name| root().join(name)));
+    let papers = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
+    pages.extend(papers.map(|name| root().join(name)));
     pages
 }
 
@@ -97,6 +98,75 @@ fn every_page_stands_in_the_summary() {
         .map(|page| short(&page))
         .collect();
     assert!(missing.is_empty(), "not in docs/SUMMARY.md: {missing:?}");
+}
+
+/// The paths of source files that a page names in code spans, with line numbers.
+fn named_files(page: &str) -> Vec<(usize, &str)> {
+    let roots =
+        ["src/", "cluster/", "clients/", "tests/", "benches/", "fuzz/", "deploy/", "examples/"];
+    let mut found = Vec::new();
+    for (i, line) in page.lines().enumerate() {
+        for span in line.split('`').skip(1).step_by(2) {
+            let path = span.split([' ', ':', '#']).next().unwrap_or_default();
+            let is_path = roots.iter().any(|root| path.starts_with(root));
+            let is_pattern = path.contains(['*', '<', '{', '$']) || path.contains("NAME") || path.contains("TARGET");
+            if is_path && !is_pattern {
+                found.push((i + 1, path));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_file_that_a_page_names_exists() {
+    let mut found = Vec::new();
+    for path in pages().iter().filter(|path| !path.ends_with("CHANGELOG.md")) {
+        let page = std::fs::read_to_string(path).unwrap();
+        for (line, file) in named_files(&page) {
+            if !root().join(file).exists() {
+                found.push(format!("{}:{line}: there is no {file}", short(path)));
+            }
+        }
+    }
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+/// Most characters of a line of a document. Tables, code and lines of one word are exempt.
+const COLUMNS: usize = 100;
+
+fn long_lines(page: &str) -> Vec<usize> {
+    let mut fenced = false;
+    let mut found = Vec::new();
+    for (i, line) in page.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        }
+        let table = line.trim_start().starts_with('|');
+        let one_word = line.trim_start_matches(['-', ' ']).split(' ').count() < 2;
+        if line.chars().count() > COLUMNS && !fenced && !table && !one_word {
+            found.push(i + 1);
+        }
+    }
+    found
+}
+
+#[test]
+fn lines_of_documents_are_short() {
+    let mut found = Vec::new();
+    for path in pages().iter().filter(|path| !path.ends_with("SUMMARY.md")) {
+        let page = std::fs::read_to_string(path).unwrap();
+        found.extend(long_lines(&page).iter().map(|line| format!("{}:{line}", short(path))));
+    }
+    assert!(found.is_empty(), "longer than {COLUMNS} characters:\n{}", found.join("\n"));
+}
+
+#[test]
+fn what_is_wrong_with_a_page_is_detected() {
+    let page = "`src/lib.rs` `src/no.rs` `src/*.rs` `x`\n";
+    assert_eq!(named_files(page), [(1, "src/lib.rs"), (1, "src/no.rs")]);
+    let long = "word ".repeat(21);
+    assert_eq!(long_lines(&format!("{long}\n| {long}\n```\n{long}\n```\n")), [1]);
 }
 
 #[test]

@@ -57,15 +57,15 @@ fn borders(crowd: &CrowdRows) -> String {
     let across = crowd.rows.iter().filter(|row| row.regions > 1);
     let told = across.map(|row: &Row| {
         format!(
-            "{}: {} messages per player and second go to another region, {} batches per region and \
-             tick, {} pairs one-sided at a tick's end.",
+            "- {}: {} messages per player and second go to another region,\n  {} batches per region \
+             and tick, {} pairs one-sided at a tick's end",
             row.lists,
             figure(row.between_regions),
             figure(row.batches),
             figure(row.one_sided)
         )
     });
-    told.collect::<Vec<_>>().join("  \n")
+    told.collect::<Vec<_>>().join("\n")
 }
 
 /// All that was measured, as Markdown.
