@@ -11,6 +11,7 @@ use purview_server::gateway::Tokens;
 use purview_server::http;
 use purview_server::node::{ClusterSurvey, Node, Roles};
 use purview_server::storage::leases::embedded::Embedded;
+use purview_server::storage::{Checkpoints, Leases};
 use tokio::runtime::{Builder, Runtime};
 
 /// Nothing here takes this long, unless it never comes.
@@ -87,6 +88,38 @@ fn overdue_checkpoints_are_shown_until_they_are_saved() {
         assert_eq!(node.status().borrow().here, 2, "they run");
         memory.set_faults(ShelfFaults::default());
         console.shows("runs").await;
+        node.stop().await;
+        outer.shutdown_background();
+    });
+}
+
+#[test]
+fn recovery_from_a_checkpoint_that_is_too_old_is_counted() {
+    System::new().block_on(async {
+        let outer = runtime();
+        let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
+        let memory = Memory::new(1);
+        let roles = Roles { regions: true, gateway: true };
+        let config = config();
+        let join = || {
+            let (leases, kept) = (Arc::new(store.another()), Arc::new(memory.clone()));
+            Node::join(&config, roles, Tokens::dev(), leases, Some(kept), runtime())
+        };
+        let node = join().await.unwrap();
+        let console = Console(format!("http://{}", node.console_addr().unwrap()));
+        console.shows("runs").await;
+        assert_eq!(console.metric("purview_regions_recovered_late_total ").await, 0.0);
+        node.stop().await;
+        assert!(memory.highest_epoch().await.unwrap() > Epoch(0), "the last checkpoints are saved");
+        // The cluster's clock goes on while nothing runs: a minute is 6,000 ticks.
+        let began = store.get("clock").await.unwrap().unwrap();
+        let ms: u64 = std::str::from_utf8(&began.data).unwrap().parse().unwrap();
+        let earlier = (ms - 60_000).to_string().into();
+        store.put_if("clock", Some(began.revision), earlier).await.unwrap();
+        let node = join().await.unwrap();
+        let console = Console(format!("http://{}", node.console_addr().unwrap()));
+        console.shows("runs").await;
+        assert_eq!(console.metric("purview_regions_recovered_late_total ").await, 2.0);
         node.stop().await;
         outer.shutdown_background();
     });

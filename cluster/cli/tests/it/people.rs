@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::console::schema::{document, wrong_with};
 use purview::scene::{EntityId, Pos};
-use purview_client::{Client, join_at};
+use purview::wire::CloseCode;
+use purview_client::{Client, ClientError, Event, join_at};
 use purview_lab::testbed::local_cluster::{LocalCluster, Parts};
 use purview_server::admin::{People, Whereabouts};
 use purview_server::config::Config;
@@ -136,4 +137,66 @@ fn whoever_is_asked_knows_where_everybody_in_the_cluster_is() {
     assert_eq!(code, Some(3), "{stdout}");
     assert!(stdout.contains("node-2 does not answer"), "{stdout}");
     assert!(stdout.contains("node-1\n"), "{stdout}");
+}
+
+#[test]
+fn an_operator_ends_the_sessions_of_a_subject_and_bars_it() {
+    let program = Path::new(env!("CARGO_BIN_EXE_purview"));
+    let parts = Parts { nodes: 1, gateways: 2 };
+    let place = tempfile::tempdir().unwrap();
+    let mut config = config();
+    let token_file = place.path().join("command.token");
+    config.console.token_file = Some(place.path().join("console.token"));
+    config.console.command_token_file = Some(token_file.clone());
+    let cluster = LocalCluster::start(program, &config, parts, &mut |_| {}).unwrap();
+    let token = std::fs::read_to_string(token_file).unwrap().trim().to_owned();
+    let reading = std::fs::read_to_string(place.path().join("console.token")).unwrap();
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let hour = Some(Duration::from_secs(3_600));
+    let login = |subject: &str, gateway: usize| {
+        let (url, token) = (cluster.url(gateway).unwrap(), cluster.tokens().mint(subject, hour));
+        runtime.block_on(async {
+            let mut client = Client::connect(&url, &token.unwrap()).await?;
+            client.join(join_at("field", Pos::ground(3_000, 3_000))).await?;
+            Ok::<_, ClientError>(client)
+        })
+    };
+    let ended = |client: &mut Client| {
+        runtime.block_on(async {
+            loop {
+                match client.next().await.unwrap() {
+                    Event::Closed { code, .. } => return code,
+                    _ => continue,
+                }
+            }
+        })
+    };
+    let (mut ada, mut bob) = (login("ada", 1).unwrap(), login("bob", 1).unwrap());
+    let console = cluster.gateways()[0].ready().unwrap().console.unwrap();
+    // Reading does not permit it, and the session goes on.
+    let (code, _, stderr) = ctl(&["kick", "ada"], &console, Some(reading.trim()));
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("403") || stderr.contains("command"), "{stderr}");
+    let (code, _, stderr) = ctl(&["kick", &"x".repeat(2_000)], &console, Some(&token));
+    assert_eq!(code, Some(1), "{stderr}");
+    // The order is given at one gateway and ends the session at the other one.
+    let (code, stdout, stderr) = ctl(&["kick", "ada", "--for", "1h"], &console, Some(&token));
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
+    assert!(stdout.contains("\"ada\""), "{stdout}");
+    assert_eq!(ended(&mut ada), Some(CloseCode::Kicked));
+    for gateway in 0..2 {
+        let begin = Instant::now();
+        while !matches!(login("ada", gateway), Err(ClientError::Closed { code: Some(CloseCode::Kicked), .. })) {
+            assert!(begin.elapsed() < PATIENCE, "the subject is barred at every gateway");
+        }
+    }
+    // A bar of no time ends it; a subject that was not named has noticed nothing.
+    let (code, stdout, _) = ctl(&["kick", "ada", "--for", "0s", "--json"], &console, Some(&token));
+    let told: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, &told["ordered"]), (Some(0), &true.into()));
+    let begin = Instant::now();
+    while login("ada", 1).is_err() {
+        assert!(begin.elapsed() < PATIENCE, "the bar is over");
+    }
+    runtime.block_on(bob.leave()).unwrap();
 }

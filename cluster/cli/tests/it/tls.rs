@@ -466,3 +466,53 @@ fn a_configuration_that_is_half_secure_is_refused() {
     let config = Config::parse(&whole).unwrap();
     assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
 }
+
+#[test]
+fn the_command_makes_a_certificate_for_each_named_process_and_adds_more_later() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("certs");
+    let run = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
+        let output = command.arg("certs").arg(&folder).args(more).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let own = ["--cluster", "prod", "--node", "node-1", "--node", "node-2", "--gateway", "edge-1"];
+    let (code, stdout, stderr) = run(&own);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(stdout.contains("name = \"prod\"\nnode = \"node-1\""), "{stdout}");
+    let named = |process: &str| {
+        let file = folder.join(format!("{process}.pem"));
+        let output = Command::new("openssl")
+            .args(["x509", "-noout", "-ext", "subjectAltName", "-in"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(named("node-1").contains("URI:purview://prod/node/node-1"), "{}", named("node-1"));
+    assert!(named("node-2").contains("URI:purview://prod/node/node-2"));
+    assert!(named("edge-1").contains("URI:purview://prod/gateway/edge-1"));
+    let authority = std::fs::read(folder.join("ca.pem")).unwrap();
+    // The authority of the folder signs for a process that comes later.
+    let (code, _, stderr) = run(&["--more", "--cluster", "prod", "--node", "node-3"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(named("node-3").contains("URI:purview://prod/node/node-3"));
+    assert_eq!(std::fs::read(folder.join("ca.pem")).unwrap(), authority);
+    let verified = Command::new("openssl")
+        .args(["verify", "-CAfile"])
+        .args([folder.join("ca.pem"), folder.join("node-3.pem")])
+        .output()
+        .unwrap();
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    // No process gets a second certificate, and an empty folder has no authority to use.
+    let (code, _, stderr) = run(&["--more", "--cluster", "prod", "--node", "node-1"]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("node-1") && stderr.contains("not overwritten"), "{stderr}");
+    let other = place.path().join("other");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_purview")).arg("certs").arg(&other).arg("--more").output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("ca."), "{output:?}");
+}

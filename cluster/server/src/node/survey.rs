@@ -287,7 +287,7 @@ impl ClusterSurvey {
         *text += "# HELP purview_kept_lost_total Messages for regions without an owner that found no room to wait.\n";
         *text += "# TYPE purview_kept_lost_total counter\n";
         *text += &format!("purview_kept_lost_total {}\n", self.kept_lost);
-        *text += "# HELP purview_regions_down Regions whose checkpoints cannot be read.\n";
+        *text += "# HELP purview_regions_down Regions of the whole cluster whose checkpoints cannot be read.\n";
         *text += "# TYPE purview_regions_down gauge\n";
         *text += &format!("purview_regions_down {}\n", self.regions_down);
         let late = "purview_regions_recovered_late_total";
