@@ -2,10 +2,11 @@
 //!
 //! This crate is the scene and its actors; `purview-server` makes a server of it. Directions of
 //! import, which a test checks: [`scene`] imports nothing of ours, [`wire`] imports `scene`,
-//! [`actor`] imports both.
+//! [`actor`] imports both. To embed a scene in a server of your own, begin with [`world`].
 
 pub mod actor;
 pub mod clock;
 pub mod log_limited;
 pub mod scene;
 pub mod wire;
+pub mod world;

@@ -37,6 +37,7 @@ fn the_top_level_holds_only_what_belongs_there() {
         "deploy",
         "docs",
         "benches",
+        "examples",
         "fuzz",
         "clients",
         "CONTRIBUTING.md",

@@ -1,0 +1,461 @@
+//! A whole scene in one value, to embed in a server of your own: entities and inputs go in, views and
+//! events come out.
+//!
+//! [`World`] runs one region that covers the map, without actors, sockets, threads or a clock: the
+//! caller decides when a tick ends. A server that must spread one map over several machines uses the
+//! crate `purview-server` instead.
+//!
+//! ```
+//! use purview::scene::Pos;
+//! use purview::world::{Entity, Event, World};
+//!
+//! let mut world = World::builder().size_m(1_024, 1_024).build()?;
+//! let ann = world.add(Entity::player(Pos::ground(10_000, 10_000)))?;
+//! let bob = world.add(Entity::player(Pos::ground(12_000, 10_000)))?;
+//! let events = world.tick();
+//! assert!(events.contains(&Event::Entered { viewer: ann, subject: bob }));
+//! assert_eq!(world.view(bob).collect::<Vec<_>>(), [ann]);
+//! # Ok::<_, purview::world::WorldError>(())
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::scene::effects::{Bond, Deed, Effect, Input, MAX_BONDS, Order, Spawn};
+use crate::scene::frames::{FrameBatch, Refusal};
+use crate::scene::inspect::Resident;
+use crate::scene::spec::{MoveSpec, Moves, SpecError};
+use crate::scene::{
+    EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
+    SessionId, Tick, Visibility,
+};
+
+/// Most bytes of an action's payload.
+pub const MAX_ACTION_BYTES: usize = 1_024;
+
+/// Most bytes of an entity's appearance.
+pub const MAX_APPEARANCE_BYTES: usize = 16 * 1_024;
+
+/// The lands of a map whose size is not a multiple of the default land, centimetres.
+const LAND_CM: i32 = 51_200;
+
+/// Why a call changed nothing.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum WorldError {
+    /// The scene breaks its own rules.
+    #[error("the scene is not possible: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Scene(Vec<SpecError>),
+    /// No entity of the world has this id.
+    #[error("there is no entity {0}")]
+    UnknownEntity(EntityId),
+    /// The scene has no such kind.
+    #[error("there is no kind {kind}: the scene has the kinds 0 to {last}")]
+    UnknownKind {
+        /// The kind asked for.
+        kind: u8,
+        /// The last kind of the scene.
+        last: u8,
+    },
+    /// The position is outside the map.
+    #[error("{pos:?} is outside the map of {width_cm} cm x {depth_cm} cm")]
+    OutOfBounds {
+        /// The position asked for.
+        pos: Pos,
+        /// Size of the map along x, centimetres.
+        width_cm: i32,
+        /// Size of the map along z, centimetres.
+        depth_cm: i32,
+    },
+    /// An input of a client is not the next one.
+    #[error("input {got} of entity {id} is not the next one: want {want}")]
+    WrongSeq {
+        /// The player.
+        id: EntityId,
+        /// The number of the input.
+        got: u32,
+        /// The number of the next input.
+        want: u32,
+    },
+    /// The payload of an action, or an appearance, is too long.
+    #[error("{what} of {len} bytes is too long: want at most {max}")]
+    TooLong {
+        /// What is too long.
+        what: &'static str,
+        /// Its length, bytes.
+        len: usize,
+        /// The limit, bytes.
+        max: usize,
+    },
+    /// A player has too many bonds.
+    #[error("{count} bonds are too many: want at most {max}")]
+    TooManyBonds {
+        /// How many.
+        count: usize,
+        /// The limit.
+        max: usize,
+    },
+}
+
+/// What a viewer has to know after a tick. Only players view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The viewer begins to see the subject.
+    Entered {
+        /// The player that sees.
+        viewer: EntityId,
+        /// The entity that is seen.
+        subject: EntityId,
+    },
+    /// The viewer no longer sees the subject.
+    Left {
+        /// The player that saw.
+        viewer: EntityId,
+        /// The entity that was seen.
+        subject: EntityId,
+    },
+    /// The subject is at another position. Told at the rate of the ring in which the viewer sees it.
+    Moved {
+        /// The player that sees.
+        viewer: EntityId,
+        /// The entity that moved.
+        subject: EntityId,
+        /// Its position.
+        pos: Pos,
+    },
+    /// The subject did something.
+    Acted {
+        /// The player that sees.
+        viewer: EntityId,
+        /// The entity that acted.
+        subject: EntityId,
+        /// The payload of the action.
+        payload: Bytes,
+    },
+    /// An input of the player's client was refused when it was applied, and changed nothing.
+    Refused {
+        /// The player.
+        player: EntityId,
+        /// The number of the input.
+        seq: Seq,
+        /// The reason.
+        why: Refusal,
+    },
+}
+
+/// An entity to add: a builder.
+#[derive(Debug, Clone)]
+pub struct Entity {
+    kind: Kind,
+    pos: Pos,
+    plane: Plane,
+    range: Option<RangeSet>,
+    appearance: Bytes,
+    bonds: Vec<Bond>,
+}
+
+impl Entity {
+    /// A player: it views, and other players view it.
+    pub fn player(pos: Pos) -> Entity {
+        Entity::of(Kind::PLAYER, pos)
+    }
+
+    /// An entity of another kind of the scene: players view it, and it views nothing.
+    pub fn of(kind: Kind, pos: Pos) -> Entity {
+        let (plane, range) = (Plane(0), None);
+        Entity { kind, pos, plane, range, appearance: Bytes::new(), bonds: Vec::new() }
+    }
+
+    /// The plane; 0 unless set. Entities of different planes never see each other.
+    pub fn plane(mut self, plane: Plane) -> Entity {
+        self.plane = plane;
+        self
+    }
+
+    /// The range in which the player sees (patches only); the scene's unless set.
+    pub fn range(mut self, range: RangeSet) -> Entity {
+        self.range = Some(range);
+        self
+    }
+
+    /// Opaque bytes that every viewer receives with the entity.
+    pub fn appearance(mut self, appearance: impl Into<Bytes>) -> Entity {
+        self.appearance = appearance.into();
+        self
+    }
+
+    /// A bond: players of one group see each other before all other players.
+    pub fn bond(mut self, bond: Bond) -> Entity {
+        self.bonds.push(bond);
+        self
+    }
+}
+
+/// How a [`World`] is made.
+#[derive(Debug, Clone)]
+pub struct WorldBuilder {
+    spec: SceneSpec,
+    tick_ms: u32,
+}
+
+impl WorldBuilder {
+    /// Size of the map along x and z, metres, rounded up to whole lands of 512 m.
+    pub fn size_m(mut self, width: u32, depth: u32) -> WorldBuilder {
+        let lands = |m: u32| (i64::from(m) * 100).div_ceil(i64::from(LAND_CM)).max(1);
+        let side = |m: u32| i32::try_from(lands(m) * i64::from(LAND_CM)).unwrap_or(i32::MAX);
+        (self.spec.width_cm, self.spec.depth_cm) = (side(width), side(depth));
+        (self.spec.spawn_x_cm, self.spec.spawn_z_cm) = (0, 0);
+        self
+    }
+
+    /// How entities come into view; patches unless set.
+    pub fn visibility(mut self, visibility: Visibility) -> WorldBuilder {
+        self.spec.visibility = visibility;
+        self
+    }
+
+    /// Most players in one player's view; 60 unless set.
+    pub fn view_cap(mut self, players: usize) -> WorldBuilder {
+        self.spec.view_cap = players;
+        self
+    }
+
+    /// Length of a tick, milliseconds; 100 unless set.
+    pub fn tick_ms(mut self, ms: u32) -> WorldBuilder {
+        self.tick_ms = ms;
+        self
+    }
+
+    /// Everything else: `change` gets the scene's specification.
+    pub fn spec(mut self, change: impl FnOnce(&mut SceneSpec)) -> WorldBuilder {
+        change(&mut self.spec);
+        self
+    }
+
+    /// Makes the world.
+    ///
+    /// # Errors
+    /// [`WorldError::Scene`]: every rule that the scene breaks.
+    pub fn build(mut self) -> Result<World, WorldError> {
+        // One region covers the map.
+        self.spec.region_lands_x = self.spec.width_cm / self.spec.land_cm.max(1);
+        self.spec.region_lands_z = self.spec.depth_cm / self.spec.land_cm.max(1);
+        let scene = Scene::new(SceneId(0), self.spec, self.tick_ms, RegionId(0));
+        let scene = Arc::new(scene.map_err(WorldError::Scene)?);
+        let region = Region::new(scene.clone(), RegionId(0));
+        let region = region.ok_or_else(|| WorldError::Scene(Vec::new()))?;
+        let (entities, effects) = (BTreeMap::new(), Vec::new());
+        Ok(World { scene, region, tick: Tick(0), last_id: 0, entities, effects })
+    }
+}
+
+/// A scene with its entities. See the module.
+#[derive(Debug)]
+pub struct World {
+    scene: Arc<Scene>,
+    region: Region,
+    tick: Tick,
+    last_id: u64,
+    /// All entities, and of players the number of the last input of the client.
+    entities: BTreeMap<EntityId, Option<Seq>>,
+    effects: Vec<Effect>,
+}
+
+impl World {
+    /// A world of 2048 x 2048 m, ten ticks a second, with views by patches, unless the builder is told
+    /// otherwise. Positions are trusted.
+    pub fn builder() -> WorldBuilder {
+        let moves = MoveSpec { mode: Moves::Trusted, ..MoveSpec::default() };
+        let spec = SceneSpec { name: "world".into(), moves, ..SceneSpec::default() };
+        WorldBuilder { spec, tick_ms: 100 }
+    }
+
+    /// The scene: its size, kinds and rules.
+    pub fn scene(&self) -> &Scene {
+        &self.scene
+    }
+
+    /// The tick that was ended last; 0 before the first one.
+    pub fn current_tick(&self) -> Tick {
+        self.tick
+    }
+
+    /// Adds an entity. It is in the world from the end of the tick on.
+    ///
+    /// # Errors
+    /// The kind or the position is not of the scene, the appearance is longer than
+    /// [`MAX_APPEARANCE_BYTES`], or there are more than [`MAX_BONDS`] bonds.
+    pub fn add(&mut self, entity: Entity) -> Result<EntityId, WorldError> {
+        let Entity { kind, pos, plane, range, appearance, bonds } = entity;
+        let last = u8::try_from(self.scene.spec.kinds.len().saturating_sub(1)).unwrap_or(u8::MAX);
+        if kind.0 > last {
+            return Err(WorldError::UnknownKind { kind: kind.0, last });
+        }
+        self.check_pos(pos)?;
+        check_bonds(&bonds)?;
+        check_len("an appearance", &appearance, MAX_APPEARANCE_BYTES)?;
+        self.last_id += 1;
+        let id = EntityId(self.last_id);
+        let player = kind == Kind::PLAYER;
+        let range = range.unwrap_or(self.scene.spec.default_range);
+        let session = player.then_some(SessionId(id.0));
+        let spawn = Spawn { id, kind, plane, pos, range, look: appearance, session, bonds };
+        self.handle(Input::Enter(Box::new(spawn)));
+        self.entities.insert(id, player.then_some(Seq(0)));
+        Ok(id)
+    }
+
+    /// Removes an entity: its viewers are told at the end of the tick.
+    ///
+    /// # Errors
+    /// There is no such entity.
+    pub fn remove(&mut self, id: EntityId) -> Result<(), WorldError> {
+        self.check_id(id)?;
+        self.entities.remove(&id);
+        self.handle(Input::Leave(id));
+        Ok(())
+    }
+
+    /// Moves an entity to a position: a step, or a teleport of any distance.
+    ///
+    /// # Errors
+    /// There is no such entity, or the position is outside the map.
+    pub fn move_to(&mut self, id: EntityId, pos: Pos) -> Result<(), WorldError> {
+        self.check_id(id)?;
+        self.check_pos(pos)?;
+        self.handle(Input::Logic { id, order: Order::Move(pos) });
+        Ok(())
+    }
+
+    /// Lets an entity do something that all its viewers are told once, at the end of the tick.
+    ///
+    /// # Errors
+    /// There is no such entity, or the payload is longer than [`MAX_ACTION_BYTES`].
+    pub fn act(&mut self, id: EntityId, payload: impl Into<Bytes>) -> Result<(), WorldError> {
+        self.check_id(id)?;
+        let payload = payload.into();
+        check_len("an action", &payload, MAX_ACTION_BYTES)?;
+        self.handle(Input::Logic { id, order: Order::Act(Deed::new(payload)) });
+        Ok(())
+    }
+
+    /// Sets all bonds of a player.
+    ///
+    /// # Errors
+    /// There is no such entity, or there are more than [`MAX_BONDS`] bonds.
+    pub fn set_bonds(&mut self, id: EntityId, bonds: Vec<Bond>) -> Result<(), WorldError> {
+        self.check_id(id)?;
+        check_bonds(&bonds)?;
+        self.handle(Input::Bonds { id, bonds });
+        Ok(())
+    }
+
+    /// Applies a numbered input of a player's client. Numbers begin at 1 and have no gaps, so that an
+    /// input that a client sends twice is applied once.
+    ///
+    /// # Errors
+    /// There is no such player, or the input is not the next one. What the rules of the scene refuse
+    /// comes back as [`Event::Refused`].
+    pub fn input(&mut self, id: EntityId, seq: Seq, order: Order) -> Result<(), WorldError> {
+        let last = self.entities.get_mut(&id).and_then(Option::as_mut);
+        let last = last.ok_or(WorldError::UnknownEntity(id))?;
+        let want = Seq(last.0.wrapping_add(1));
+        if seq != want {
+            return Err(WorldError::WrongSeq { id, got: seq.0, want: want.0 });
+        }
+        *last = seq;
+        self.handle(Input::Client { id, seq, order });
+        Ok(())
+    }
+
+    /// Ends a tick: applies what was asked for, and tells every player's changes, in the order of the
+    /// players' ids.
+    pub fn tick(&mut self) -> Vec<Event> {
+        self.tick = Tick(self.tick.0 + 1);
+        self.region.tick(self.tick, &mut self.effects);
+        let mut events = Vec::new();
+        let effects: Vec<Effect> = self.effects.drain(..).collect();
+        for effect in effects {
+            if let Effect::Frames(batch) = effect {
+                tell(&batch, &mut events);
+                self.region.recycle(batch);
+            }
+        }
+        events
+    }
+
+    /// The entities that a player sees: the players of its view list, the best first, then entities of
+    /// other kinds. Empty for what is no player.
+    pub fn view(&self, id: EntityId) -> impl Iterator<Item = EntityId> {
+        let player = self.region.inspect_player(id);
+        player.into_iter().flat_map(|player| {
+            let listed: Vec<EntityId> =
+                player.view.iter().filter(|entry| entry.linked).map(|entry| entry.id).collect();
+            let others: Vec<EntityId> =
+                player.seen.iter().copied().filter(|id| !listed.contains(id)).collect();
+            listed.into_iter().chain(others)
+        })
+    }
+
+    /// Where an entity is.
+    pub fn pos(&self, id: EntityId) -> Option<Pos> {
+        match self.region.inspect_entity(id)? {
+            Resident::Player(player) => Some(player.pos),
+            Resident::Other(entity) => Some(entity.pos),
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        self.region.handle(input, &mut self.effects);
+    }
+
+    fn check_id(&self, id: EntityId) -> Result<(), WorldError> {
+        let known = self.entities.contains_key(&id);
+        if known { Ok(()) } else { Err(WorldError::UnknownEntity(id)) }
+    }
+
+    fn check_pos(&self, pos: Pos) -> Result<(), WorldError> {
+        let SceneSpec { width_cm, depth_cm, .. } = self.scene.spec;
+        let inside = (0..width_cm).contains(&pos.x) && (0..depth_cm).contains(&pos.z);
+        if inside { Ok(()) } else { Err(WorldError::OutOfBounds { pos, width_cm, depth_cm }) }
+    }
+}
+
+fn check_bonds(bonds: &[Bond]) -> Result<(), WorldError> {
+    let (count, max) = (bonds.len(), MAX_BONDS);
+    if count > max { Err(WorldError::TooManyBonds { count, max }) } else { Ok(()) }
+}
+
+fn check_len(what: &'static str, bytes: &Bytes, max: usize) -> Result<(), WorldError> {
+    let len = bytes.len();
+    if len > max { Err(WorldError::TooLong { what, len, max }) } else { Ok(()) }
+}
+
+/// The frames of a tick as events.
+fn tell(batch: &FrameBatch, events: &mut Vec<Event>) {
+    for frame in &batch.sessions {
+        let viewer = EntityId(frame.session.0);
+        let [enters, moves, _, acts] = batch.refs_of(frame);
+        let left = batch.leaves_of(frame).iter();
+        events.extend(left.map(|subject| Event::Left { viewer, subject: *subject }));
+        events.extend(
+            enters
+                .iter()
+                .map(|i| Event::Entered { viewer, subject: batch.entering[*i as usize].id }),
+        );
+        events.extend(moves.iter().map(|i| {
+            let (subject, pos) = batch.moving[*i as usize];
+            Event::Moved { viewer, subject, pos }
+        }));
+        events.extend(acts.iter().map(|i| {
+            let (subject, payload) = batch.acting[*i as usize].clone();
+            Event::Acted { viewer, subject, payload }
+        }));
+        events.extend(batch.refused_of(frame).iter().map(|refused| Event::Refused {
+            player: viewer,
+            seq: refused.seq,
+            why: refused.why,
+        }));
+    }
+}

@@ -1,0 +1,97 @@
+//! The embedded world: it tells what a region tells, and refuses what a region drops in silence.
+
+use purview::scene::effects::{Bond, Order};
+use purview::scene::{EntityId, Kind, Plane, Pos, Seq, Visibility};
+use purview::world::{Entity, Event, MAX_ACTION_BYTES, MAX_APPEARANCE_BYTES, World, WorldError};
+
+fn world() -> World {
+    World::builder().size_m(512, 512).build().unwrap()
+}
+
+#[test]
+fn entities_of_other_kinds_are_seen_and_see_nothing() {
+    let mut world = world();
+    let ann = world.add(Entity::player(Pos::ground(1_000, 1_000))).unwrap();
+    let monster = world.add(Entity::of(Kind(2), Pos::ground(2_000, 1_000))).unwrap();
+    let elsewhere = Entity::of(Kind(2), Pos::ground(2_000, 1_000)).plane(Plane(7));
+    let elsewhere = world.add(elsewhere).unwrap();
+    assert_eq!(world.tick(), [Event::Entered { viewer: ann, subject: monster }]);
+    assert_eq!(world.view(ann).collect::<Vec<_>>(), [monster]);
+    assert_eq!(world.view(monster).count(), 0);
+    assert_eq!(world.view(elsewhere).count(), 0);
+    world.move_to(monster, Pos::ground(2_500, 1_000)).unwrap();
+    let pos = Pos::ground(2_500, 1_000);
+    assert_eq!(world.tick(), [Event::Moved { viewer: ann, subject: monster, pos }]);
+    assert_eq!(world.pos(monster), Some(pos));
+    world.remove(monster).unwrap();
+    assert_eq!(world.tick(), [Event::Left { viewer: ann, subject: monster }]);
+    assert_eq!(world.pos(monster), None);
+}
+
+#[test]
+fn a_full_view_prefers_bonds_to_distance() {
+    let circle = Visibility::Circle { enter_cm: 10_000, leave_cm: 11_000 };
+    let mut world =
+        World::builder().size_m(512, 512).visibility(circle).view_cap(1).build().unwrap();
+    let party = Bond { class: 0, group: 9 };
+    let ann = world.add(Entity::player(Pos::ground(10_000, 10_000)).bond(party)).unwrap();
+    let _near = world.add(Entity::player(Pos::ground(10_100, 10_000))).unwrap();
+    let friend = world.add(Entity::player(Pos::ground(15_000, 10_000)).bond(party)).unwrap();
+    world.tick();
+    assert_eq!(world.view(ann).collect::<Vec<_>>(), [friend]);
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_changes_nothing() {
+    let mut world = world();
+    let ann = world.add(Entity::player(Pos::ground(0, 0))).unwrap();
+    let outside = Pos::ground(-1, 0);
+    let size = (51_200, 51_200);
+    let out = WorldError::OutOfBounds { pos: outside, width_cm: size.0, depth_cm: size.1 };
+    assert_eq!(world.add(Entity::player(outside)), Err(out.clone()));
+    assert_eq!(world.move_to(ann, outside), Err(out));
+    let kind = WorldError::UnknownKind { kind: 9, last: 4 };
+    assert_eq!(world.add(Entity::of(Kind(9), Pos::ground(0, 0))), Err(kind));
+    let nobody = EntityId(99);
+    assert_eq!(world.remove(nobody), Err(WorldError::UnknownEntity(nobody)));
+    assert_eq!(world.act(nobody, "x"), Err(WorldError::UnknownEntity(nobody)));
+    let (len, max) = (MAX_ACTION_BYTES + 1, MAX_ACTION_BYTES);
+    let long = WorldError::TooLong { what: "an action", len, max };
+    assert_eq!(world.act(ann, vec![0; len]), Err(long));
+    let bonds = vec![Bond { class: 0, group: 1 }; 9];
+    assert_eq!(world.set_bonds(ann, bonds), Err(WorldError::TooManyBonds { count: 9, max: 8 }));
+    let scene = World::builder().view_cap(0).spec(|spec| spec.kinds.clear()).build().unwrap_err();
+    assert!(matches!(&scene, WorldError::Scene(errors) if !errors.is_empty()), "{scene}");
+    assert_eq!(world.tick(), []);
+}
+
+#[test]
+fn the_limits_of_the_world_are_those_of_a_region() {
+    let mut world = world();
+    let look = vec![1; MAX_APPEARANCE_BYTES];
+    let ann = world.add(Entity::player(Pos::ground(0, 0)).appearance(look)).unwrap();
+    let bob = world.add(Entity::player(Pos::ground(100, 0))).unwrap();
+    assert_eq!(world.tick().len(), 2);
+    world.act(ann, vec![7; MAX_ACTION_BYTES]).unwrap();
+    let events = world.tick();
+    assert!(events.iter().any(|e| matches!(e, Event::Acted { viewer, .. } if *viewer == bob)));
+}
+
+#[test]
+fn inputs_of_a_client_are_applied_once_and_in_order() {
+    let mut world = world();
+    let ann = world.add(Entity::player(Pos::ground(0, 0))).unwrap();
+    world.tick();
+    let to = |x| Order::Move(Pos::ground(x, 0));
+    world.input(ann, Seq(1), to(100)).unwrap();
+    let wrong = |got| WorldError::WrongSeq { id: ann, got, want: 2 };
+    assert_eq!(world.input(ann, Seq(1), to(200)), Err(wrong(1)), "it was applied already");
+    assert_eq!(world.input(ann, Seq(3), to(300)), Err(wrong(3)), "input 2 is missing");
+    world.input(ann, Seq(2), Order::Move(Pos::ground(-5, 0))).unwrap();
+    let events = world.tick();
+    assert!(
+        matches!(events[..], [Event::Refused { player, seq: Seq(2), .. }] if player == ann),
+        "{events:?}"
+    );
+    assert_eq!(world.pos(ann), Some(Pos::ground(100, 0)));
+}
