@@ -5,7 +5,7 @@
 //! plain, is refused with an [`Untrusted`] before anything is said. The certificate of a process of the
 //! cluster also says which process it is ([`Named`]).
 //!
-//! One stack for all: rustls with ring, which tonic and the client of etcd bring.
+//! One stack for all: rustls with ring, which tonic brings, too.
 
 pub mod make;
 mod named;
@@ -16,7 +16,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use etcd_client::{Certificate, Identity, TlsOptions};
 use reload::Reloading;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -142,7 +141,7 @@ struct Inner {
     serve: Arc<ServerConfig>,
     call: Arc<ClientConfig>,
     database: Arc<ClientConfig>,
-    etcd: TlsOptions,
+    etcd: Arc<ClientConfig>,
 }
 
 impl fmt::Debug for Tls {
@@ -221,7 +220,7 @@ impl Tls {
     }
 
     /// For calling etcd.
-    pub(crate) fn etcd(&self) -> TlsOptions {
+    pub(crate) fn etcd(&self) -> Arc<ClientConfig> {
         self.0.current().etcd.clone()
     }
 }
@@ -237,18 +236,15 @@ impl Inner {
             roots.add(root).map_err(|e| unfit(AUTHORITY, authority, e.to_string(), want))?;
         }
         let chain = certificates(CERTIFICATE, certificate, chain_text)?;
-        let identity = Identity::from_pem(chain_text, key_text);
-        let etcd =
-            TlsOptions::new().ca_certificate(Certificate::from_pem(roots_text)).identity(identity);
         let files = Files { chain, key: private, roots };
         // The key is not the certificate's, or neither is of a kind that is known here.
-        let (serve, call, database) = configs(&files)
+        let (serve, call, database, etcd) = configs(&files)
             .map_err(|e| unfit(KEY, key, e.to_string(), "the key of cluster.tls.certificate"))?;
         Ok(Inner { serve, call, database, etcd })
     }
 }
 
-type Configs = (Arc<ServerConfig>, Arc<ClientConfig>, Arc<ClientConfig>);
+type Configs = (Arc<ServerConfig>, Arc<ClientConfig>, Arc<ClientConfig>, Arc<ClientConfig>);
 
 fn configs(files: &Files) -> Result<Configs, Box<dyn std::error::Error>> {
     let provider = Arc::new(ring::default_provider());
@@ -273,5 +269,7 @@ fn configs(files: &Files) -> Result<Configs, Box<dyn std::error::Error>> {
     let mut call = client(newest)?;
     call.alpn_protocols.push(HTTP2.into());
     let database = client(&[&version::TLS12, &version::TLS13])?;
-    Ok((Arc::new(serve), Arc::new(call), Arc::new(database)))
+    let mut etcd = database.clone();
+    etcd.alpn_protocols.push(HTTP2.into());
+    Ok((Arc::new(serve), Arc::new(call), Arc::new(database), Arc::new(etcd)))
 }

@@ -20,7 +20,7 @@ pub async fn etcd(
 ) -> Result<Etcd, NodeError> {
     let endpoints = config.cluster.etcd.split(',').map(|e| e.trim().to_owned()).collect();
     let mut options = EtcdOptions::new(endpoints, config.cluster.name.clone());
-    options.tls = tls.map(Tls::etcd);
+    options.tls = tls.cloned();
     options.user = config.cluster.etcd_login()?;
     if let Some(checkpoints) = checkpoints {
         // An etcd that lost everything must grant higher epochs than checkpoints have.

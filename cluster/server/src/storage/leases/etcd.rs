@@ -1,43 +1,38 @@
 //! The lease store of a cluster: etcd, 3.4 or later.
 
+mod client;
 mod forget;
 mod keep_alive;
 mod request;
+mod rpc;
 mod watch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
 
-use etcd_client::{
-    Client, Compare, CompareOp, ConnectOptions, GetOptions, KeyValue, PutOptions, Txn, TxnOp,
-    TxnOpResponse,
-};
 use purview::scene::Epoch;
-
-pub use etcd_client::{Certificate, Identity, TlsOptions};
 
 use super::names;
 use super::store::{Entry, Follower, Guard, Held, Listing, Store, Swap, Swapped, Write};
 use crate::config::Password;
 use crate::storage::LeaseError;
+use crate::tls::Tls;
+use client::{Access, Client};
 use request::Failed;
-
-/// How long a connection may take to come about.
-const CONNECT_LIMIT: Duration = Duration::from_secs(1);
+use rpc::compare::{CompareTarget, TargetUnion};
+use rpc::request_op::Request;
+use rpc::response_op::Response;
+use rpc::{
+    Compare, DeleteRangeRequest, KeyValue, PutRequest, RangeRequest, RequestOp, ResponseHeader,
+    TxnRequest,
+};
 
 /// How long one etcd is given for one answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
 /// How long a request is asked again, of each etcd in turn.
 const REQUEST_LIMIT: Duration = Duration::from_secs(4);
-
-/// How long a connection may be silent before it is probed, and how long a probe may take. Servers
-/// close connections that probe more often than every 5 s.
-const PROBE: (Duration, Duration) = (Duration::from_secs(6), Duration::from_secs(2));
-
-/// Largest answer that is read, bytes: a snapshot of everything.
-const ANSWER_MAX: usize = 64 << 20;
 
 /// Below the root: what epochs are counted from.
 const EPOCHS_ABOVE: &str = "epochs_above";
@@ -52,8 +47,8 @@ pub struct EtcdOptions {
     pub cluster: String,
     /// Name and password, where etcd wants them.
     pub user: Option<(String, Password)>,
-    /// The authority to trust and the own certificate.
-    pub tls: Option<TlsOptions>,
+    /// The certificates: the authority to trust and the own one.
+    pub tls: Option<Tls>,
     /// The highest epoch that checkpoints know. It counts when the cluster's first node comes to an
     /// etcd that does not know the cluster, for example because its data were lost.
     pub epochs_above: Epoch,
@@ -86,9 +81,9 @@ struct Shared {
     seen: AtomicU64,
     epochs_above: u64,
     runtime: tokio::runtime::Handle,
-    /// With what whoever needs connections of its own connects.
+    /// How the keeper of a lease opens connections of its own.
     endpoints: Vec<String>,
-    connect: ConnectOptions,
+    access: Access,
 }
 
 impl Etcd {
@@ -101,10 +96,12 @@ impl Etcd {
     pub async fn connect(options: EtcdOptions) -> Result<Etcd, LeaseError> {
         check(&options)?;
         let name = options.endpoints.join(", ");
-        let (mut clients, connect) = (Vec::new(), connect_options(&options));
+        let access = Access { user: options.user, tls: options.tls };
+        let mut clients = Vec::new();
         for endpoint in &options.endpoints {
-            let client = Client::connect([endpoint], Some(connect.clone())).await;
-            clients.push(client.map_err(|e| request::failed(&e).told(&name, "connect"))?);
+            let client = Client::to(endpoint, &access);
+            clients
+                .push(client.map_err(|e| Failed::Refused(e.to_string()).told(&name, "connect"))?);
         }
         let mut shared = Shared {
             clients,
@@ -115,7 +112,7 @@ impl Etcd {
             epochs_above: 0,
             runtime: tokio::runtime::Handle::current(),
             endpoints: options.endpoints,
-            connect,
+            access,
         };
         shared.epochs_above = shared.found(options.epochs_above).await?;
         Ok(Etcd { shared: Arc::new(shared) })
@@ -141,21 +138,6 @@ fn check(options: &EtcdOptions) -> Result<(), LeaseError> {
         }
     }
     Ok(())
-}
-
-fn connect_options(options: &EtcdOptions) -> ConnectOptions {
-    let mut connect = ConnectOptions::new()
-        .with_connect_timeout(CONNECT_LIMIT)
-        .with_keep_alive(PROBE.0, PROBE.1)
-        .with_require_leader(true)
-        .with_auto_token_refresh(true);
-    if let Some((name, password)) = &options.user {
-        connect = connect.with_user(name, password.text());
-    }
-    if let Some(tls) = &options.tls {
-        connect = connect.with_tls(tls.clone());
-    }
-    connect
 }
 
 impl Shared {
@@ -187,25 +169,16 @@ impl Shared {
 
     async fn swap(&self, swap: Swap) -> Result<Swapped, LeaseError> {
         let key = self.key(&swap.key);
-        let when = match swap.guard {
-            Guard::Absent => Compare::create_revision(key.clone(), CompareOp::Equal, 0),
-            Guard::At(revision) => {
-                Compare::mod_revision(key.clone(), CompareOp::Equal, signed(revision))
-            }
+        let txn = TxnRequest {
+            compare: vec![compare(&key, &swap.guard)],
+            success: vec![operation(&key, swap.write)],
+            failure: vec![RequestOp { request: Some(Request::RequestRange(one(&key))) }],
         };
-        let then = match swap.write {
-            Write::Put { data, lease } => {
-                let options = PutOptions::new().with_lease(lease);
-                TxnOp::put(key.clone(), data, Some(options))
-            }
-            Write::Delete => TxnOp::delete(key.clone(), None),
-        };
-        let txn = Txn::new().when([when]).and_then([then]).or_else([TxnOp::get(key, None)]);
-        let asked = self.ask(swap.asked, |mut client| {
+        let asked = self.ask(swap.asked, |client| {
             let txn = txn.clone();
             async move {
                 let answer = client.txn(txn).await?;
-                Ok((answer.header().map(|header| header.revision()), answer))
+                Ok((revision(answer.header.as_ref()), answer))
             }
         });
         let (answer, again) = match asked.await {
@@ -213,12 +186,11 @@ impl Shared {
             Err(Failed::NoLease) => return Ok(Swapped::NoLease),
             Err(failed) => return Err(failed.told(&self.name, swap.asked)),
         };
-        if answer.succeeded() {
-            let revision = answer.header().map_or(0, |header| header.revision());
-            return Ok(Swapped::Done(unsigned(revision)));
+        if answer.succeeded {
+            return Ok(Swapped::Done(revision(answer.header.as_ref())));
         }
-        let found = match answer.op_responses().first() {
-            Some(TxnOpResponse::Get(got)) => got.kvs().first().and_then(|kv| self.entry(kv)),
+        let found = match answer.responses.first().and_then(|op| op.response.as_ref()) {
+            Some(Response::ResponseRange(got)) => got.kvs.first().and_then(|kv| self.entry(kv)),
             _ => None,
         };
         Ok(Swapped::Refused { found, again })
@@ -227,29 +199,26 @@ impl Shared {
     async fn list(&self, prefix: &str) -> Result<Listing, LeaseError> {
         let prefix = self.key(prefix);
         let asked = self.ask("list keys", |client| {
-            let options = GetOptions::new().with_prefix();
-            let prefix = prefix.clone();
+            let range = below(&prefix);
             async move {
-                let mut kv = client.kv_client().max_decoding_message_size(ANSWER_MAX);
-                let answer = kv.get(prefix, Some(options)).await?;
-                Ok((answer.header().map(|header| header.revision()), answer))
+                let answer = client.range(range).await?;
+                Ok((revision(answer.header.as_ref()), answer))
             }
         });
         let (answer, _) = asked.await.map_err(|e| e.told(&self.name, "list keys"))?;
-        let revision = answer.header().map_or(0, |header| header.revision());
-        let entries = answer.kvs().iter().filter_map(|kv| self.entry(kv)).collect();
-        Ok(Listing { revision: unsigned(revision), entries })
+        let entries = answer.kvs.iter().filter_map(|kv| self.entry(kv)).collect();
+        Ok(Listing { revision: revision(answer.header.as_ref()), entries })
     }
 
     /// A key below the root. None: it is no text, and so nobody's here.
     fn entry(&self, kv: &KeyValue) -> Option<Entry> {
-        let key = std::str::from_utf8(kv.key()).ok()?.strip_prefix(&self.root)?;
+        let key = std::str::from_utf8(&kv.key).ok()?.strip_prefix(&self.root)?;
         Some(Entry {
             key: key.into(),
-            data: kv.value().to_vec().into(),
-            created: unsigned(kv.create_revision()),
-            changed: unsigned(kv.mod_revision()),
-            lease: kv.lease(),
+            data: kv.value.clone().into(),
+            created: unsigned(kv.create_revision),
+            changed: unsigned(kv.mod_revision),
+            lease: kv.lease,
         })
     }
 }
@@ -278,6 +247,55 @@ impl Store for Etcd {
     fn follow(&self, prefix: &str) -> Follower {
         watch::start(&self.shared, prefix)
     }
+}
+
+/// What must be true of a key before it is changed.
+fn compare(key: &str, guard: &Guard) -> Compare {
+    let (target, union) = match guard {
+        Guard::Absent => (CompareTarget::Create, TargetUnion::CreateRevision(0)),
+        Guard::At(revision) => (CompareTarget::Mod, TargetUnion::ModRevision(signed(*revision))),
+    };
+    let key = key.as_bytes().to_vec();
+    Compare { key, target: target.into(), target_union: Some(union), ..Compare::default() }
+}
+
+/// The change of a key.
+fn operation(key: &str, write: Write) -> RequestOp {
+    let key = key.as_bytes().to_vec();
+    let request = match write {
+        Write::Put { data, lease } => {
+            Request::RequestPut(PutRequest { key, value: data.to_vec(), lease })
+        }
+        Write::Delete => {
+            Request::RequestDeleteRange(DeleteRangeRequest { key, ..DeleteRangeRequest::default() })
+        }
+    };
+    RequestOp { request: Some(request) }
+}
+
+/// One key.
+fn one(key: &str) -> RangeRequest {
+    RangeRequest { key: key.as_bytes().to_vec(), ..RangeRequest::default() }
+}
+
+/// All keys that begin with `prefix`.
+fn below(prefix: &str) -> RangeRequest {
+    RangeRequest { range_end: end_of(prefix), ..one(prefix) }
+}
+
+/// The first key after all that begin with `prefix`, which is not empty and is text: its last byte is
+/// below 255.
+fn end_of(prefix: &str) -> Vec<u8> {
+    let mut end = prefix.as_bytes().to_vec();
+    if let Some(last) = end.last_mut() {
+        *last += 1;
+    }
+    end
+}
+
+/// The revision of an answer.
+fn revision(header: Option<&ResponseHeader>) -> u64 {
+    unsigned(header.map_or(0, |header| header.revision))
 }
 
 /// Revisions count from 1 and never come near the top.

@@ -1,8 +1,7 @@
 //! Taking a whole cluster out of etcd, before it begins again from a backup.
 
-use etcd_client::DeleteOptions;
-
-use super::Etcd;
+use super::rpc::DeleteRangeRequest;
+use super::{Etcd, end_of, revision};
 use crate::storage::LeaseError;
 
 impl Etcd {
@@ -12,12 +11,11 @@ impl Etcd {
     /// [`LeaseError`].
     pub async fn forget(&self) -> Result<(), LeaseError> {
         let (asked, root) = ("remove the cluster's keys", self.shared.root.clone());
-        let removed = self.shared.ask(asked, |mut client| {
-            let root = root.clone();
+        let removed = self.shared.ask(asked, |client| {
+            let (key, range_end) = (root.clone().into_bytes(), end_of(&root));
             async move {
-                let options = DeleteOptions::new().with_prefix();
-                let answer = client.delete(root, Some(options)).await?;
-                Ok((answer.header().map(|header| header.revision()), ()))
+                let answer = client.delete(DeleteRangeRequest { key, range_end }).await?;
+                Ok((revision(answer.header.as_ref()), ()))
             }
         });
         removed.await.map(|_| ()).map_err(|e| e.told(&self.shared.name, asked))

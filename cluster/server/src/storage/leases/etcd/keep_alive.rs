@@ -8,7 +8,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_client::{Client, Error, LeaseKeepAliveStream, LeaseKeeper};
 use futures::future::{BoxFuture, FutureExt};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -16,8 +15,10 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio::time::timeout;
 
-use super::request::{self, Failed};
-use super::{Shared, unsigned};
+use super::client::{Client, Stream};
+use super::request::Failed;
+use super::rpc::{LeaseGrantRequest, LeaseKeepAliveRequest, LeaseKeepAliveResponse};
+use super::{Shared, revision, unsigned};
 use crate::storage::leases::Loss;
 use crate::storage::leases::store::{Held, Lease};
 use crate::storage::{Authority, LeaseError};
@@ -35,15 +36,15 @@ const STUCK: Duration = Duration::from_secs(30);
 pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<Held, LeaseError> {
     let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
     let asked = "grant a lease";
-    let granted = shared.ask(asked, |mut client| async move {
+    let granted = shared.ask(asked, |client| async move {
         let sent = Instant::now();
-        let answer = client.lease_grant(seconds, None).await?;
-        Ok((answer.header().map(|header| header.revision()), (sent, answer)))
+        let answer = client.grant(LeaseGrantRequest { ttl: seconds, id: 0 }).await?;
+        Ok((revision(answer.header.as_ref()), (sent, answer)))
     });
     let ((sent, answer), _) = granted.await.map_err(|e| e.told(&shared.name, asked))?;
-    let id = answer.id();
+    let id = answer.id;
     // etcd grants more than is asked if its elections take longer.
-    let ttl = Duration::from_secs(unsigned(answer.ttl()));
+    let ttl = Duration::from_secs(unsigned(answer.ttl));
     let authority = Authority::new(sent, ttl);
     let (tell, lost) = watch::channel(None);
     let lost_told = Arc::new(tell);
@@ -71,9 +72,9 @@ pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<Held, LeaseErr
 /// Ends a lease; false: there was none.
 pub async fn revoke(shared: &Shared, lease: i64) -> Result<bool, LeaseError> {
     let asked = "end a lease";
-    let revoked = shared.ask(asked, |mut client| async move {
-        let answer = client.lease_revoke(lease).await?;
-        Ok((answer.header().map(|header| header.revision()), ()))
+    let revoked = shared.ask(asked, |client| async move {
+        let answer = client.revoke(lease).await?;
+        Ok((revision(answer.header.as_ref()), ()))
     });
     match revoked.await {
         Ok(_) => Ok(true),
@@ -148,9 +149,12 @@ impl Pulse {
     }
 }
 
+type KeepAlives = Stream<LeaseKeepAliveRequest, LeaseKeepAliveResponse>;
+
 /// What an answer said.
 enum Said {
-    Renewed,
+    /// The lease lives so long from when it was asked.
+    Renewed(Duration),
     Gone,
 }
 
@@ -175,7 +179,7 @@ impl Keeper {
         loop {
             match self.round().await {
                 Ok(Said::Gone) => break,
-                Ok(Said::Renewed) => {}
+                Ok(Said::Renewed(_)) => {}
                 Err(cause) => {
                     tracing::debug!(lease = self.id, cause, "keep-alive failed");
                     self.at = self.at.wrapping_add(1);
@@ -190,43 +194,28 @@ impl Keeper {
     /// Renews by one etcd until that fails; whether it says that the lease is gone.
     async fn round(&mut self) -> Result<Said, String> {
         if self.clients.is_empty() {
-            self.clients = self.connect().await?;
+            self.clients = self.connect()?;
         }
         let client = self.clients[self.at % self.clients.len()].clone();
         let said = self.stream(client.clone()).await?;
         let is_gone = matches!(said, Said::Gone) && self.is_gone(client).await;
-        Ok(if is_gone { Said::Gone } else { Said::Renewed })
+        Ok(if is_gone { Said::Gone } else { Said::Renewed(self.ttl) })
     }
 
     /// Connections of this thread: those of [`Shared`] do their work on another runtime.
-    async fn connect(&self) -> Result<Vec<Client>, String> {
-        let mut clients = Vec::new();
-        for endpoint in &self.shared.endpoints {
-            let connected = Client::connect([endpoint], Some(self.shared.connect.clone()));
-            match timeout(self.limit(), connected).await {
-                Ok(Ok(client)) => clients.push(client),
-                // Where a password is asked for an etcd that is away cannot be connected to.
-                Ok(Err(e)) => {
-                    tracing::debug!(endpoint, cause = ?request::failed(&e), "no keep-alives by it")
-                }
-                Err(_) => tracing::debug!(endpoint, "no keep-alives by it: no answer in time"),
-            }
-        }
-        if clients.is_empty() { Err("no etcd can be connected to".into()) } else { Ok(clients) }
+    fn connect(&self) -> Result<Vec<Client>, String> {
+        let endpoints = self.shared.endpoints.iter();
+        let clients = endpoints.map(|endpoint| Client::to(endpoint, &self.shared.access));
+        clients.collect::<Result<_, _>>().map_err(|e| e.to_string())
     }
 
     /// Renews over one stream until it fails or says that there is no such lease.
     async fn stream(&mut self, client: Client) -> Result<Said, String> {
         let sent = Instant::now();
-        let opened = timeout(self.limit(), client.lease_client().keep_alive(self.id)).await;
-        let (mut keeper, mut answers) = match opened {
-            Ok(Ok(stream)) => stream,
-            // Also what is said of a lease that is unknown.
-            Ok(Err(Error::LeaseKeepAliveError(_))) => return Ok(Said::Gone),
-            Ok(Err(e)) => return Err(e.to_string()),
-            Err(_) => return Err("no answer in time".into()),
-        };
-        self.authority.renewed(sent, self.ttl);
+        let opened = timeout(self.limit(), self.open(&client)).await;
+        let (mut stream, said) = opened.map_err(|_| "no answer in time")??;
+        let Said::Renewed(ttl) = said else { return Ok(said) };
+        self.authority.renewed(sent, ttl);
         let mut next = sent + self.every;
         loop {
             tokio::time::sleep_until(next).await;
@@ -236,35 +225,47 @@ impl Keeper {
                 tracing::error!(for_s, "this process runs no tasks: its lease is not renewed");
                 continue;
             }
-            match timeout(self.limit(), self.renew(&mut keeper, &mut answers)).await {
-                Ok(Ok(Said::Renewed)) => {}
+            match timeout(self.limit(), self.renew(&mut stream)).await {
+                Ok(Ok(Said::Renewed(_))) => {}
                 Ok(other) => return other,
                 Err(_) => return Err("no answer in time".into()),
             }
         }
     }
 
-    async fn renew(
-        &self,
-        keeper: &mut LeaseKeeper,
-        answers: &mut LeaseKeepAliveStream,
-    ) -> Result<Said, String> {
+    /// Opens a stream and renews the lease once.
+    async fn open(&self, client: &Client) -> Result<(KeepAlives, Said), String> {
+        let mut stream = client.keep_alive_with(self.request()).await.map_err(|e| e.to_string())?;
+        let said = self.hear(&mut stream).await?;
+        Ok((stream, said))
+    }
+
+    fn request(&self) -> LeaseKeepAliveRequest {
+        LeaseKeepAliveRequest { id: self.id }
+    }
+
+    async fn renew(&self, stream: &mut KeepAlives) -> Result<Said, String> {
         let sent = Instant::now();
-        keeper.keep_alive().await.map_err(|e| e.to_string())?;
-        let answer = answers.message().await.map_err(|e| e.to_string())?;
-        let answer = answer.ok_or("the stream ended")?;
-        if answer.ttl() <= 0 {
-            return Ok(Said::Gone);
+        stream.send(self.request()).map_err(|e| e.to_string())?;
+        let said = self.hear(stream).await?;
+        if let Said::Renewed(ttl) = said {
+            self.authority.renewed(sent, ttl);
         }
-        self.authority.renewed(sent, Duration::from_secs(unsigned(answer.ttl())));
-        Ok(Said::Renewed)
+        Ok(said)
+    }
+
+    /// Waits for the answer to a keep-alive.
+    async fn hear(&self, stream: &mut KeepAlives) -> Result<Said, String> {
+        let answer = stream.message().await.map_err(|e| e.to_string())?;
+        let answer = answer.ok_or("the stream ended")?;
+        let ttl = Duration::from_secs(unsigned(answer.ttl));
+        Ok(if answer.ttl <= 0 { Said::Gone } else { Said::Renewed(ttl) })
     }
 
     /// Asks again in another way: what is lost is lost for good.
     async fn is_gone(&self, client: Client) -> bool {
-        let mut client = client.lease_client();
-        match timeout(self.limit(), client.time_to_live(self.id, None)).await {
-            Ok(Ok(answer)) => answer.ttl() < 0,
+        match timeout(self.limit(), client.time_to_live(self.id)).await {
+            Ok(Ok(answer)) => answer.ttl < 0,
             _ => false,
         }
     }

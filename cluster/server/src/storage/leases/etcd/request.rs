@@ -4,11 +4,11 @@ use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use etcd_client::{Client, Error};
 use tokio::time::Instant;
-use tonic::Code;
+use tonic::{Code, Status};
 
-use super::{ANSWER_LIMIT, REQUEST_LIMIT, Shared, unsigned};
+use super::client::Client;
+use super::{ANSWER_LIMIT, REQUEST_LIMIT, Shared};
 use crate::storage::LeaseError;
 
 /// Shortest and longest pause before all endpoints are asked once more.
@@ -42,16 +42,8 @@ impl Failed {
     }
 }
 
-/// What a failure of the client means.
-pub fn failed(error: &Error) -> Failed {
-    let Error::GRpcStatus(status) = error else {
-        return match error {
-            Error::InvalidArgs(_) | Error::InvalidUri(_) | Error::InvalidMetadataValue(_) => {
-                Failed::Refused(error.to_string())
-            }
-            _ => Failed::Unreachable(bottom(error)),
-        };
-    };
+/// What a failure of a request means.
+pub fn failed(status: &Status) -> Failed {
     let cause = format!("{:?}: {}", status.code(), status.message());
     match status.code() {
         Code::NotFound if status.message().contains("lease") => Failed::NoLease,
@@ -113,7 +105,7 @@ impl Shared {
         request: impl Fn(Client) -> F,
     ) -> Result<(T, bool), Failed>
     where
-        F: Future<Output = Result<(Option<i64>, T), Error>>,
+        F: Future<Output = Result<(u64, T), Status>>,
     {
         let seen = self.seen.load(Ordering::Acquire);
         let until = Instant::now() + REQUEST_LIMIT;
@@ -122,7 +114,7 @@ impl Shared {
             let (at, client) = self.client();
             let cause = match tokio::time::timeout(ANSWER_LIMIT, request(client)).await {
                 Ok(Ok((revision, answer))) => {
-                    self.check(seen, unsigned(revision.unwrap_or(0)))?;
+                    self.check(seen, revision)?;
                     return Ok((answer, round > 1));
                 }
                 Ok(Err(e)) => match failed(&e) {

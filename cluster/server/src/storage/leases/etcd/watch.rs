@@ -11,12 +11,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_client::{Event, EventType, GetOptions, WatchOptions, WatchResponse, WatchStream};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::client::Stream;
 use super::request::{self, Failed};
-use super::{ANSWER_LIMIT, ANSWER_MAX, Shared, signed};
+use super::rpc::event::EventType;
+use super::rpc::watch_request::RequestUnion;
+use super::rpc::{
+    Event, RangeRequest, WatchCreateRequest, WatchProgressRequest, WatchRequest, WatchResponse,
+};
+use super::{ANSWER_LIMIT, Shared, end_of, one, revision, signed};
 use crate::storage::LeaseError;
 use crate::storage::leases::store::{Entry, FOLLOWER_QUEUE, Follower, Step, Told};
 
@@ -118,7 +123,9 @@ impl Task {
                 if quiet > QUIET_MAX {
                     return Err(lost("it is silent").into());
                 }
-                stream.request_progress().await.map_err(|e| request::failed(&e))?;
+                let progress = RequestUnion::ProgressRequest(WatchProgressRequest {});
+                let asked = stream.send(WatchRequest { request_union: Some(progress) });
+                asked.map_err(|e| request::failed(&e))?;
                 continue;
             };
             quiet = 0;
@@ -137,24 +144,29 @@ impl Task {
         Ok(revision)
     }
 
-    async fn open(&self, from: u64) -> Result<WatchStream, Ended> {
-        let options = WatchOptions::new().with_prefix().with_start_revision(signed(from));
+    async fn open(&self, from: u64) -> Result<Stream<WatchRequest, WatchResponse>, Ended> {
+        let prefix = self.shared.key(&self.prefix);
+        let create = WatchCreateRequest {
+            range_end: end_of(&prefix),
+            key: prefix.into_bytes(),
+            start_revision: signed(from),
+        };
+        let first = WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) };
         let (_, client) = self.shared.client();
-        let mut client = client.watch_client().max_decoding_message_size(ANSWER_MAX);
-        let opened = client.watch(self.shared.key(&self.prefix), Some(options));
-        let opened = timeout(ANSWER_LIMIT, opened).await.map_err(|_| lost("no answer in time"))?;
+        let opened = timeout(ANSWER_LIMIT, client.watch(first)).await;
+        let opened = opened.map_err(|_| lost("no answer in time"))?;
         Ok(opened.map_err(|e| request::failed(&e))?)
     }
 
     async fn take(&mut self, message: &WatchResponse) -> Result<(), Ended> {
-        if message.compact_revision() > 0 {
+        if message.compact_revision > 0 {
             return Err(Ended::Compacted);
         }
-        if message.canceled() {
-            return Err(lost(message.cancel_reason()).into());
+        if message.canceled {
+            return Err(lost(&message.cancel_reason).into());
         }
         self.away = false;
-        for step in self.steps(message.events()) {
+        for step in self.steps(&message.events) {
             if Some(step.revision) > self.at {
                 let revision = step.revision;
                 self.tell(Told::Step(step)).await?;
@@ -168,8 +180,8 @@ impl Task {
     fn steps(&self, events: &[Event]) -> Vec<Step> {
         let mut steps: BTreeMap<u64, Vec<(String, Option<Entry>)>> = BTreeMap::new();
         for event in events {
-            let Some(kv) = event.kv() else { continue };
-            let put = event.event_type() == EventType::Put;
+            let Some(kv) = &event.kv else { continue };
+            let put = event.r#type() == EventType::Put;
             let Some(entry) = self.shared.entry(kv) else { continue };
             let revision = entry.changed;
             steps.entry(revision).or_default().push((entry.key.clone(), put.then_some(entry)));
@@ -199,13 +211,9 @@ impl Shared {
     /// Whether the store still is where it was or further: one that was wiped would stay silent.
     async fn still_at(&self, prefix: &str) -> Result<(), Failed> {
         let key = self.key(prefix);
-        let asked = self.ask("say its revision", |mut client| {
-            let key = key.clone();
-            async move {
-                let options = GetOptions::new().with_limit(1).with_keys_only();
-                let answer = client.get(key, Some(options)).await?;
-                Ok((answer.header().map(|header| header.revision()), ()))
-            }
+        let asked = self.ask("say its revision", |client| {
+            let range = RangeRequest { limit: 1, keys_only: true, ..one(&key) };
+            async move { Ok((revision(client.range(range).await?.header.as_ref()), ())) }
         });
         asked.await.map(|_| ())
     }

@@ -1,0 +1,5 @@
+//! The messages and clients of etcd's gRPC services, generated from `proto/etcd/rpc.proto`.
+
+#![allow(missing_docs, clippy::doc_markdown)]
+
+tonic::include_proto!("etcdserverpb");
