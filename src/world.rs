@@ -202,7 +202,7 @@ pub struct WorldBuilder {
 impl WorldBuilder {
     /// Size of the map along x and z, metres, rounded up to whole lands of 512 m.
     pub fn size_m(mut self, width: u32, depth: u32) -> WorldBuilder {
-        let lands = |m: u32| (i64::from(m) * 100).div_ceil(i64::from(LAND_CM)).max(1);
+        let lands = |m: u32| (u64::from(m) * 100).div_ceil(LAND_CM as u64).max(1) as i64;
         let side = |m: u32| i32::try_from(lands(m) * i64::from(LAND_CM)).unwrap_or(i32::MAX);
         (self.spec.width_cm, self.spec.depth_cm) = (side(width), side(depth));
         (self.spec.spawn_x_cm, self.spec.spawn_z_cm) = (0, 0);

@@ -7,6 +7,7 @@ mod command;
 mod console;
 mod end_to_end;
 mod engine;
+mod etcd_admin;
 mod examples;
 mod failover;
 mod fuzz;

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use etcd_client::{Client, Permission};
 use purview_server::launch::{EtcdServer, PostgresServer};
+use serde_json::json;
+
+use crate::etcd_admin::{bytes, order};
 
 /// Nothing here takes this long, unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,16 +24,20 @@ fn etcd() -> EtcdServer {
     let server = EtcdServer::start(None).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut client = Client::connect([server.url()], None).await.unwrap();
-        client.role_add("root").await.unwrap();
-        client.user_add("root", "the root of all", None).await.unwrap();
-        client.user_grant_role("root", "root").await.unwrap();
-        client.role_add("cluster").await.unwrap();
-        let below = Permission::read_write("purview/").with_prefix();
-        client.role_grant_permission("cluster", below).await.unwrap();
-        client.user_add("purview", ETCD, None).await.unwrap();
-        client.user_grant_role("purview", "cluster").await.unwrap();
-        client.auth_enable().await.unwrap();
+        let auth = async |path: &str, body| {
+            order(&server.url(), &format!("auth/{path}"), body).await;
+        };
+        auth("role/add", json!({ "name": "root" })).await;
+        auth("user/add", json!({ "name": "root", "password": "the root of all" })).await;
+        auth("user/grant", json!({ "user": "root", "role": "root" })).await;
+        auth("role/add", json!({ "name": "cluster" })).await;
+        // The range ends with the byte after the slash.
+        let (key, range_end) = (bytes("purview/"), bytes("purview0"));
+        let below = json!({ "permType": "READWRITE", "key": key, "range_end": range_end });
+        auth("role/grant", json!({ "name": "cluster", "perm": below })).await;
+        auth("user/add", json!({ "name": "purview", "password": ETCD })).await;
+        auth("user/grant", json!({ "user": "purview", "role": "cluster" })).await;
+        auth("enable", json!({})).await;
     });
     server
 }

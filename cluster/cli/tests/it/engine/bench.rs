@@ -15,6 +15,7 @@ use purview_lab::sim::store::LeaseWay;
 use tokio::time::Instant;
 
 use super::proxy::Proxy;
+use crate::etcd_admin;
 
 /// The time to live of the tests' leases.
 pub const TTL: Duration = Duration::from_secs(2);
@@ -203,8 +204,7 @@ impl Bench {
         match self {
             Bench::Embedded { store, .. } => store.compact(),
             Bench::Etcd { server } => {
-                let mut client = etcd_client::Client::connect([server.url()], None).await.unwrap();
-                client.compact(revision.try_into().unwrap(), None).await.unwrap();
+                etcd_admin::compact(&server.url(), revision).await;
             }
         }
     }

@@ -7,6 +7,8 @@ use purview_server::launch::EtcdServer;
 use purview_server::storage::leases::etcd::{Etcd, EtcdOptions};
 use purview_server::storage::{LeaseError, Leases};
 
+use crate::etcd_admin;
+
 use super::bench::{TTL, granted, node, region};
 
 fn options(url: &str, cluster: &str) -> EtcdOptions {
@@ -166,8 +168,8 @@ async fn data_that_nobody_can_read_are_told_by_their_key() {
     let server = start().await;
     let etcd = Etcd::connect(options(&server.url(), "test")).await.unwrap();
     let member = etcd.join(node("a"), TTL).await.unwrap();
-    let mut client = etcd_client::Client::connect([server.url()], None).await.unwrap();
-    client.put(format!("purview/test/regions/{}", region(1)), "{", None).await.unwrap();
+    let key = format!("purview/test/regions/{}", region(1));
+    etcd_admin::put(&server.url(), &key, "{").await;
     let error = etcd.claim(&member, &region(1)).await.unwrap_err();
     assert!(
         matches!(&error, LeaseError::BadData { key, .. } if key.contains("regions/")),
