@@ -202,7 +202,7 @@ fn what_cannot_be_switched_says_why_and_nobody_is_told() {
         assert_eq!(told(1, PLANE, "gate").await, "there is no scene 1");
         let unknown = r#"there is no door "gat"; doors here: ["gate"]"#;
         assert_eq!(told(0, PLANE, "gat").await, unknown);
-        let limbo = "the plane between two scenes has no doors";
+        let limbo = "the limbo plane has no doors; name a plane of the scene";
         assert_eq!(told(0, Plane::LIMBO, "gate").await, limbo);
         assert_eq!(doors_in(&regions, 5).await, [vec![], vec![]]);
 
