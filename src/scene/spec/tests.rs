@@ -83,7 +83,7 @@ fn the_band_of_judged_moves_has_room_for_a_late_command() {
     assert_eq!(
         errors[0].to_string(),
         "band = 110 m: must lie between leave range 96 m + handoff margin 2 m + one tick and a late \
-         word at top speed 12.30 m = 110.30 m and the smallest region side, 1024 m"
+         command at top speed 12.30 m = 110.30 m and the smallest region side, 1024 m"
     );
 }
 

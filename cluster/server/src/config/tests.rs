@@ -301,8 +301,8 @@ fn figures_of_movement_that_do_not_fit_are_told() {
     let judged = |keys: &str| wrong(&format!("[[scene]]\nmoves = \"judged\"\n{keys}"));
     assert_eq!(
         judged("movement = { leash = \"400ms\" }"),
-        "config:3: scene.0.movement.leash = 400 ms: must lie between 500 ms, as often as a word is \
-         said, and 30000 ms"
+        "config:3: scene.0.movement.leash = 400 ms: must lie between 500 ms, the interval of \
+         commands, and 30000 ms"
     );
     assert_eq!(
         judged("movement = { climb_down = \"1m\" }"),
