@@ -90,8 +90,10 @@ fn movement(c: &mut Criterion) {
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_millis(1_500));
     for len in [4, 16, 64] {
-        let orders: Vec<_> =
-            all.iter().map(|(pos, _)| order_of(Path::new(*pos, way(len), SPEED, TILE_CM))).collect();
+        let orders: Vec<_> = all
+            .iter()
+            .map(|(pos, _)| order_of(Path::new(*pos, way(len), SPEED, TILE_CM)))
+            .collect();
         group.throughput(Throughput::Elements((WALKERS * len) as u64));
         group.bench_function(format!("a path of {len} steps, per step"), |b| {
             b.iter(|| {

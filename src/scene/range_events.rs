@@ -106,7 +106,10 @@ impl RangeEvents {
     pub fn new(ground: Rect, patch_cm: i32, visibility: Visibility) -> RangeEvents {
         let side = |a: i32, b: i32| i64::from(b) - i64::from(a);
         for side in [side(ground.x0, ground.x1), side(ground.z0, ground.z1)] {
-            assert!((1..=1_000_000_000).contains(&side), "a side of the ground is {side} cm; it must be 1 to 10^9 cm");
+            assert!(
+                (1..=1_000_000_000).contains(&side),
+                "a side of the ground is {side} cm; it must be 1 to 10^9 cm"
+            );
         }
         let engine = match visibility {
             Visibility::Patches => Engine::Patches(Box::new(Patches::new(ground, patch_cm))),

@@ -83,8 +83,13 @@ fn codecs_agree_on<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> bool {
         let mut by_fast = Vec::new();
         assert!(tight::write(&mut by_fast, other), "the fast codec encodes what rmp-serde decodes");
         assert_eq!(by_fast, bytes, "the codecs encode one value differently");
-        let again = tight::read::<T>(&bytes).expect("the fast codec decodes what rmp-serde encodes");
-        assert_eq!(written(&again), bytes, "a value changes in a round trip through the fast codec");
+        let again =
+            tight::read::<T>(&bytes).expect("the fast codec decodes what rmp-serde encodes");
+        assert_eq!(
+            written(&again),
+            bytes,
+            "a value changes in a round trip through the fast codec"
+        );
     }
     fast.is_some()
 }

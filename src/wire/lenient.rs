@@ -179,7 +179,9 @@ impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for LenientAccess<A> {
         self,
         seed: S,
     ) -> Result<(S::Value, LenientAccess<A::Variant>), A::Error> {
-        self.0.variant_seed(LenientSeed(seed)).map(|(value, variant)| (value, LenientAccess(variant)))
+        self.0
+            .variant_seed(LenientSeed(seed))
+            .map(|(value, variant)| (value, LenientAccess(variant)))
     }
 }
 

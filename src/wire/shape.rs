@@ -92,7 +92,8 @@ fn head(bytes: &[u8], at: usize) -> Result<(Head, usize), Fault> {
     let Some(&marker) = bytes.get(at) else {
         return Err(Fault::Broken(format!("byte {at}: the message ends where a value should be")));
     };
-    let foreign = |what| Err(Fault::Foreign(format!("byte {at}: {what}, which no message contains")));
+    let foreign =
+        |what| Err(Fault::Foreign(format!("byte {at}: {what}, which no message contains")));
     let head = match marker {
         0x90..=0x9f => Head::Array(usize::from(marker & 0x0f)),
         0xc4 | 0xd9 => return Ok((Head::Scalar(length(bytes, at, 1)?), at + 2)),

@@ -188,7 +188,11 @@ mod tests {
         assert_eq!(read::<u8>(&[0xcd, 1, 0]), None, "too large");
         assert_eq!(read::<u32>(&[0xd0, 0xff]), None, "negative");
         assert_eq!(read::<Word>(&[0xa3, b'N', b'e', b'w']), None, "a variant of a later release");
-        assert_eq!(read::<Vec<u64>>(&[0xdd, 0xff, 0xff, 0xff, 0xff]), None, "more elements than bytes");
+        assert_eq!(
+            read::<Vec<u64>>(&[0xdd, 0xff, 0xff, 0xff, 0xff]),
+            None,
+            "more elements than bytes"
+        );
         assert_eq!(read::<String>(&[0xa1, 0xff]), None, "not UTF-8");
     }
 }

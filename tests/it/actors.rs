@@ -374,7 +374,7 @@ fn a_client_resumes_after_a_broken_connection_and_others_notice_nothing() {
         assert!(s.clients[a].addr.connected(), "its session stays");
         assert_eq!(s.places(0), [(0, 1)], "the resume takes no second place");
         assert!(s.clients[b].shown.contains_key(&id));
-        let back = s.come_back(a, patient()).await;
+        let back = s.resume(a, patient()).await;
         s.tick().await;
         let c = &s.clients[back];
         assert_eq!((c.id(), c.here().ack), (id, Seq(1)));
@@ -404,7 +404,7 @@ fn a_dead_session_is_detected_and_its_client_resumes() {
             s.tick().await;
         }
         assert!(s.clients[b].shown.contains_key(&id), "the grace period runs");
-        let back = s.come_back(a, patient()).await;
+        let back = s.resume(a, patient()).await;
         s.rest().await;
         assert_eq!(s.clients[back].id(), id);
         // And once more, without a resume.
@@ -414,7 +414,7 @@ fn a_dead_session_is_detected_and_its_client_resumes() {
             s.tick().await;
         }
         assert!(!s.clients[b].shown.contains_key(&id), "the grace period is over");
-        let late = s.come_back(back, patient()).await;
+        let late = s.resume(back, patient()).await;
         // A neighbour that remembers the player must ask on.
         s.tick().await;
         s.tick().await;
@@ -431,7 +431,7 @@ fn the_newer_of_two_connections_wins_and_the_older_is_told() {
     play(async || {
         let mut s = Stage::new(vec![meadow()]);
         let (a, _) = two(&mut s).await;
-        let back = s.come_back(a, patient()).await;
+        let back = s.resume(a, patient()).await;
         s.tick().await;
         assert_eq!(s.clients[a].closed, Some(CloseCode::Replaced));
         assert_eq!(s.clients[back].id(), s.clients[a].id());
@@ -472,7 +472,7 @@ fn a_client_resumes_in_the_scene_that_its_player_jumped_to() {
         s.tell(a, FromSocket::Gone).await;
         s.clients[a].parted = true;
         s.tick().await;
-        let back = s.come_back(a, patient()).await;
+        let back = s.resume(a, patient()).await;
         s.tick().await;
         s.tick().await;
         let here = s.clients[back].here();
@@ -497,7 +497,7 @@ fn tickets_are_renewed_while_the_session_lives_and_the_newest_resumes() {
         s.clients[a].parted = true;
         let id = s.clients[a].id();
         s.clients[a].joined.last_mut().expect("the client has joined").ticket = Some(newest);
-        let back = s.come_back(a, patient()).await;
+        let back = s.resume(a, patient()).await;
         s.tick().await;
         assert_eq!(s.clients[back].id(), id);
     });

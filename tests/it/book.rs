@@ -109,7 +109,9 @@ fn named_files(page: &str) -> Vec<(usize, &str)> {
         for span in line.split('`').skip(1).step_by(2) {
             let path = span.split([' ', ':', '#']).next().unwrap_or_default();
             let is_path = roots.iter().any(|root| path.starts_with(root));
-            let is_pattern = path.contains(['*', '<', '{', '$']) || path.contains("NAME") || path.contains("TARGET");
+            let is_pattern = path.contains(['*', '<', '{', '$'])
+                || path.contains("NAME")
+                || path.contains("TARGET");
             if is_path && !is_pattern {
                 found.push((i + 1, path));
             }

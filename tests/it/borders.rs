@@ -42,7 +42,10 @@ fn every_seed(spec: &SceneSpec, most: u64, go: impl Fn(&mut Trial)) {
         handoffs += t.w.handoffs;
     }
     assert_eq!(failed, 0);
-    assert!(handoffs > 100 || seeds_are_given(), "only {handoffs} handoffs: too few to test anything");
+    assert!(
+        handoffs > 100 || seeds_are_given(),
+        "only {handoffs} handoffs: too few to test anything"
+    );
 }
 
 #[test]
@@ -216,7 +219,7 @@ fn the_ghosts_of_a_silent_neighbour_expire_and_come_back() {
 }
 
 /// A neighbour's border batch of a tick, after which all its ghosts are known, or not.
-fn word(tick: u64, full: bool) -> Input {
+fn border_input(tick: u64, full: bool) -> Input {
     Input::Border(Box::new(BorderBatch {
         from: RegionId(1),
         epoch: Epoch(1),
@@ -254,7 +257,7 @@ fn missed_batches_are_requested_until_they_arrive() {
     let mut region = Region::new(w.scene.clone(), RegionId(0)).unwrap();
     let mut asks = |tick: u64, full: bool| {
         let mut fx = Vec::new();
-        region.handle(word(tick, full), &mut fx);
+        region.handle(border_input(tick, full), &mut fx);
         region.tick(Tick(tick), &mut fx);
         fx.iter().any(|fx| {
             let Effect::Forward(RegionId(1), input) = fx else { return false };
@@ -276,7 +279,7 @@ fn a_restored_owner_behind_its_predecessor_is_heard() {
     let w = World::new(scene(Visibility::Patches, 60), 1);
     let mut region = Region::new(w.scene.clone(), RegionId(0)).unwrap();
     let say = |region: &mut Region, tick: u64, (epoch, full): (u64, bool), enters| {
-        let Input::Border(mut batch) = word(tick, full) else { unreachable!() };
+        let Input::Border(mut batch) = border_input(tick, full) else { unreachable!() };
         (batch.epoch, batch.lineage, batch.enters) = (Epoch(epoch), Epoch(epoch), enters);
         region.handle(Input::Border(batch), &mut Vec::new());
     };
@@ -321,7 +324,7 @@ fn waiting_batches_do_not_override_newer_settled_state() {
         Some(Input::Settle(Box::new(batch)))
     };
     let border = |tick: u64, enters: Vec<GhostState>, changes: Vec<GhostChange>| {
-        let Input::Border(mut batch) = word(tick, tick == 21) else { unreachable!() };
+        let Input::Border(mut batch) = border_input(tick, tick == 21) else { unreachable!() };
         (batch.enters, batch.changes) = (enters, changes);
         Some(Input::Border(batch))
     };

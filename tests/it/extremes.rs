@@ -331,5 +331,8 @@ fn messages_of_far_ticks_before_the_first_tick_are_dropped() {
     region.handle(Input::Handoff(Box::new(lent)), &mut fx);
     assert_eq!(region.counts().implausible, 0);
     assert!(accepts_the_neighbour(&mut region, EPOCH));
-    assert!(region.find(EntityId(79)).is_some_and(|found| !found.ghost), "the entity never arrives");
+    assert!(
+        region.find(EntityId(79)).is_some_and(|found| !found.ghost),
+        "the entity never arrives"
+    );
 }

@@ -211,7 +211,11 @@ fn a_player_handed_to_a_dead_region_since_its_checkpoint_is_returned() {
     die(&mut w, DEAD);
     assert_eq!((home(&w, beast), home(&w, id)), (Some(DEAD), Some(DEAD)));
     assert_eq!(w.regions[0].find(beast).unwrap().pos, Pos::ground(3_000, 600));
-    assert_eq!(w.players()[&id].ties.bonds, bonds, "the region that handed the player over knows its bonds");
+    assert_eq!(
+        w.players()[&id].ties.bonds,
+        bonds,
+        "the region that handed the player over knows its bonds"
+    );
 }
 
 #[test]
@@ -497,7 +501,11 @@ fn a_handoff_by_a_former_owner_is_not_accepted() {
         (100..110).for_each(|n| to.tick(Tick(n), &mut Vec::new()));
         (to.acting_players().count(), to.counts().fenced)
     };
-    assert_eq!(taken(vec![(handoff.from, handoff.from_epoch)]), (1, 0), "handed over by its present owner");
+    assert_eq!(
+        taken(vec![(handoff.from, handoff.from_epoch)]),
+        (1, 0),
+        "handed over by its present owner"
+    );
     assert_eq!(taken(vec![(handoff.from, handoff.from_epoch.next())]), (0, 1));
 }
 

@@ -25,7 +25,10 @@ fn every_seed(spec: &SceneSpec, most: u64, restless: u64, go: impl Fn(&mut Trial
     }
     println!("{handoffs} handoffs, {moved} relocations");
     let enough = handoffs > 20 && moved > 200;
-    assert!(enough || seeds_are_given(), "{handoffs} handoffs, {moved} relocations: too few to test anything");
+    assert!(
+        enough || seeds_are_given(),
+        "{handoffs} handoffs, {moved} relocations: too few to test anything"
+    );
 }
 
 fn trials(spec: &SceneSpec, most: u64) {

@@ -200,7 +200,11 @@ fn no_region_goes_on_before_the_decision() {
     w.regions.push(Region::unborn(old.clone(), RegionId(9)));
     for region in &mut w.regions {
         assert_eq!(region.propose(new.clone(), after), Ok(()));
-        assert_eq!(region.propose(new.clone(), after), Ok(()), "a duplicate proposal changes nothing");
+        assert_eq!(
+            region.propose(new.clone(), after),
+            Ok(()),
+            "a duplicate proposal changes nothing"
+        );
         let other = region.propose(new.clone(), after.next());
         assert_eq!(other, Err(NotProposed::Busy(2)));
     }
@@ -284,8 +288,11 @@ fn missed_batches_of_a_new_neighbour_that_is_ahead_are_requested() {
         fx.iter().any(asks)
     };
     let (one, two, three) = (now.next(), now.next().next(), now.next().next().next());
-    assert!(asks(&mut region, batch(one, after, false)), "the first batch that arrived was not complete");
-    let snapshot = region.freeze().expect("nothing is under way");
+    assert!(
+        asks(&mut region, batch(one, after, false)),
+        "the first batch that arrived was not complete"
+    );
+    let snapshot = region.freeze().expect("no tick is open");
     let mut region = Region::restore(new, me, Epoch(2), snapshot, &mut fx).unwrap();
     assert!(asks(&mut region, batch(two, one, false)), "the request was not answered");
     assert!(!asks(&mut region, batch(three, two, true)), "the batch is complete");

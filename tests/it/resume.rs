@@ -118,7 +118,7 @@ fn others_notice_nothing_and_the_first_frame_is_a_resync() {
         w.break_off(a, how);
         steps(&mut w, LINGER - 1);
         assert_eq!(w.links().len(), 1, "{how:?}: the player is there");
-        let a = w.come_back(0);
+        let a = w.resume(0);
         steps(&mut w, 2);
         let me = &w.clients[&a];
         assert_eq!(me.player.as_ref().map(|p| (p.id(), p.state())), Some((id, State::InWorld)));
@@ -146,7 +146,7 @@ fn a_player_leaves_after_its_grace_period_and_a_late_resume_is_told_so() {
     steps(&mut w, 3);
     assert!(!w.clients[&b].shown.contains_key(&id), "the player has left");
     assert_eq!(w.home_of(id), None);
-    let a = w.come_back(0);
+    let a = w.resume(0);
     // Some regions are asked only after others have said no.
     steps(&mut w, 5);
     let back = &w.clients[&a];
@@ -162,7 +162,7 @@ fn a_resumed_player_does_not_leave_when_the_old_grace_period_ends() {
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Heard);
     steps(&mut w, LINGER / 2);
-    let a = w.come_back(0);
+    let a = w.resume(0);
     steps(&mut w, LINGER);
     assert_eq!(w.home_of(id), Some(HERE));
     // The next absence has a grace period of its own.
@@ -203,7 +203,7 @@ fn a_client_that_resumes_during_a_handoff_finds_its_player() {
         // Some messages in flight are late.
         w.weather.delay = 60;
         steps(&mut w, delay);
-        let a = w.come_back(0);
+        let a = w.resume(0);
         steps(&mut w, 2);
         w.weather.delay = 0;
         steps(&mut w, 15);
@@ -220,7 +220,7 @@ fn the_newer_of_two_sessions_wins_whatever_the_older_still_sends() {
     let (mut w, a, _) = pair_of_players();
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Unnoticed);
-    let newer = w.come_back(0);
+    let newer = w.resume(0);
     w.step();
     assert!(!w.clients.contains_key(&a), "the older one is over");
     // Messages that the older session had sent arrive now.
@@ -263,7 +263,11 @@ fn a_region_that_does_not_know_a_player_says_so_for_the_region_that_was_asked() 
             &mut fx,
         );
         risen.tick(Tick(now), &mut fx);
-        assert_eq!(said(&fx), Some((session, Notice::Nowhere { asked: HERE })), "the region answers for itself");
+        assert_eq!(
+            said(&fx),
+            Some((session, Notice::Nowhere { asked: HERE })),
+            "the region answers for itself"
+        );
     }
 }
 
@@ -272,7 +276,7 @@ fn a_late_question_of_an_older_session_changes_nothing_after_a_handoff() {
     let (mut w, a, _) = pair_of_players();
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Unnoticed);
-    let newer = w.come_back(0);
+    let newer = w.resume(0);
     w.step();
     w.walk(newer, Pos::ground(3_190, 500));
     w.step();

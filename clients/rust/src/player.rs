@@ -347,7 +347,9 @@ impl Player {
         loop {
             match &mut self.line {
                 Line::Up(line) => match line.1.next().await {
-                    Ok(Event::Closed { code, .. }) if self.reconnects_after(code) => self.start_reconnecting(),
+                    Ok(Event::Closed { code, .. }) if self.reconnects_after(code) => {
+                        self.start_reconnecting()
+                    }
                     Ok(event) => {
                         if self.note(&event) {
                             return Ok(event);

@@ -462,9 +462,10 @@ impl Receiver {
     fn poll_fresh(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, ClientError>> {
         Poll::Ready(match ready!(self.poll_message(cx))? {
             Told::Event(event) => Ok(event),
-            Told::Welcome(_) | Told::Renewed => {
-                Err(ClientError::Unexpected { want: "an event after the first Welcome", got: "Welcome".into() })
-            }
+            Told::Welcome(_) | Told::Renewed => Err(ClientError::Unexpected {
+                want: "an event after the first Welcome",
+                got: "Welcome".into(),
+            }),
         })
     }
 

@@ -16,9 +16,7 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrustError {
     /// The machine has no readable certificates of authorities.
-    #[error(
-        "no readable CA certificates on this machine ({0}); name a file with CA certificates"
-    )]
+    #[error("no readable CA certificates on this machine ({0}); name a file with CA certificates")]
     NoPlatform(String),
     /// The file cannot be read.
     #[error("the CA certificate file {path:?} cannot be read: {cause}")]

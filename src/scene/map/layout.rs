@@ -66,9 +66,7 @@ pub enum LayoutError {
     )]
     OneLand(RegionId),
     /// The union of the two regions is not a rectangle.
-    #[error(
-        "regions {0} and {1} do not share a whole side, so together they are not a rectangle"
-    )]
+    #[error("regions {0} and {1} do not share a whole side, so together they are not a rectangle")]
     NoRectangle(RegionId, RegionId),
     /// The two regions own different groups of planes.
     #[error("regions {0} and {1} own different groups of planes")]
@@ -271,7 +269,10 @@ impl RegionMap {
                 return Err(whole(format!("region {} lies outside the map", p.id)));
             }
             if i >= usize::from(u16::MAX) || regions.iter().any(|r| r.id == p.id) {
-                return Err(whole(format!("region {} appears twice, or there are too many regions", p.id)));
+                return Err(whole(format!(
+                    "region {} appears twice, or there are too many regions",
+                    p.id
+                )));
             }
             for (x, z) in (p.z0..p.z1).flat_map(|z| (p.x0..p.x1).map(move |x| (x, z))) {
                 let land = per_group * usize::from(p.group.0) + (z * lands_x + x) as usize;

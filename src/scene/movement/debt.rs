@@ -1,7 +1,7 @@
 //! A debt that only time pays: the rate limiter behind movement.
 //!
 //! [`Mover`](super::Mover) keeps one debt for claimed walking time and one for inexact starts. Idle
-//! time must never become credit, or a client could stand still and then leap.
+//! time must never become credit, or a client could stand still and then jump ahead.
 
 use serde::{Deserialize, Serialize};
 

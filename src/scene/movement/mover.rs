@@ -288,7 +288,7 @@ impl Mover {
             let (ahead_ms, allowed_ms) = (leap_ms.saturating_sub(passed_ms), LEAP_MS_MAX);
             return Err(Reason::ClockAhead { ahead_ms, allowed_ms });
         }
-        let moved_ms = self.walk.walked_since_word(at);
+        let moved_ms = self.walk.walked_since_command(at);
         self.speeds.spend(now, self.walk.course.speed_cm_s(), moved_ms)?;
         self.speeds.heard(now, allowance_ms);
         let owed_us = self.walked.charge(now, PAID_US, u64::from(moved_ms) * 1_000);

@@ -97,7 +97,7 @@ pub struct Predictor {
     /// The present wish, as it was sent.
     said: Wish,
     /// Time of the last command.
-    word: ClientMs,
+    commanded_at: ClientMs,
     /// A stop at the leash that was not sent yet.
     stopped_at: Option<ClientMs>,
     held: bool,
@@ -117,7 +117,7 @@ impl Predictor {
             ruling,
             wish: None,
             said: Wish::Stand,
-            word: ClientMs(0),
+            commanded_at: ClientMs(0),
             stopped_at: None,
             held: false,
             unacked: VecDeque::new(),
@@ -150,7 +150,7 @@ impl Predictor {
         self.keep_leash(now);
         if let Some(at) = self.stopped_at.take() {
             let stand = self.walk.course;
-            return Some(self.word(at.max(self.word), seq, Go::Walk(stand)));
+            return Some(self.command(at.max(self.commanded_at), seq, Go::Walk(stand)));
         }
         if self.held || self.is_ordered(now) {
             return None;
@@ -164,11 +164,11 @@ impl Predictor {
             return self.begin(now, seq, wish, &on);
         }
         let walking = self.walk.is_clients() && !self.walk.is_over(passed_ms);
-        if !walking || now.since(self.word) < self.rules.word_ms.into() {
+        if !walking || now.since(self.commanded_at) < self.rules.word_ms.into() {
             return None;
         }
         self.walk.go_on(now, &on);
-        Some(self.word(now, seq, Go::On))
+        Some(self.command(now, seq, Go::On))
     }
 
     /// The wish to send now. A change of direction waits up to 50 ms, so that an analogue stick
@@ -176,7 +176,7 @@ impl Predictor {
     fn due(&mut self, now: ClientMs) -> Option<Wish> {
         let wish = self.wish?;
         let turns = wish.speed_cm_s() >= self.said.speed_cm_s() && self.said != Wish::Stand;
-        let waits = turns && now.since(self.word) < TURN_MS;
+        let waits = turns && now.since(self.commanded_at) < TURN_MS;
         if waits { None } else { self.wish.take() }
     }
 
@@ -202,11 +202,11 @@ impl Predictor {
         if stood && next.course.is_standing() {
             return None;
         }
-        Some(self.word(now, seq, Go::Walk(next.course)))
+        Some(self.command(now, seq, Go::Walk(next.course)))
     }
 
-    fn word(&mut self, at: ClientMs, seq: Seq, go: Go) -> MoveOrder {
-        self.word = at;
+    fn command(&mut self, at: ClientMs, seq: Seq, go: Go) -> MoveOrder {
+        self.commanded_at = at;
         self.unacked.push_back(Unacked { seq, walked_ms: self.walked(at) });
         MoveOrder { ruling: self.ruling, at, go }
     }
@@ -246,7 +246,7 @@ impl Predictor {
     /// The server has applied all inputs up to number `seq`.
     pub fn acked(&mut self, now: ClientMs, seq: Seq) {
         self.keep_leash(now);
-        while self.unacked.front().is_some_and(|word| word.seq <= seq) {
+        while self.unacked.front().is_some_and(|command| command.seq <= seq) {
             self.unacked.pop_front();
         }
         self.keep_leash(now);

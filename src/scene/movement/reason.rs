@@ -78,9 +78,7 @@ pub enum Reason {
         at: Pos,
     },
     /// Recent moves start too far off in sum.
-    #[error(
-        "recent moves start {found_cm} cm off in sum; at most {allowed_cm} cm are allowed"
-    )]
+    #[error("recent moves start {found_cm} cm off in sum; at most {allowed_cm} cm are allowed")]
     Strayed {
         /// Sum of the distances that time has not paid for, centimetres.
         found_cm: u32,

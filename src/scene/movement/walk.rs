@@ -195,7 +195,7 @@ impl Walk {
     }
 
     /// Milliseconds walked from the client's last command to `at`.
-    pub fn walked_since_word(&self, at: ClientMs) -> u32 {
+    pub fn walked_since_command(&self, at: ClientMs) -> u32 {
         match self.since {
             Some(_) => self.walked(self.passed(at)).saturating_sub(self.said()),
             None => 0,

@@ -135,12 +135,22 @@ pub(super) fn check_kinds(s: &SceneSpec, errors: &mut Vec<SpecError>) {
             );
         }
         if s.kinds[..i].iter().any(|o| o.name == k.name) {
-            err(errors, "kinds", format!("{:?}", k.name), "appears twice; names must be unique".into());
+            err(
+                errors,
+                "kinds",
+                format!("{:?}", k.name),
+                "appears twice; names must be unique".into(),
+            );
         }
     }
     for (i, l) in s.layers.iter().enumerate() {
         if s.layers[..i].iter().any(|o| o.name == l.name) {
-            err(errors, "layers", format!("{:?}", l.name), "appears twice; names must be unique".into());
+            err(
+                errors,
+                "layers",
+                format!("{:?}", l.name),
+                "appears twice; names must be unique".into(),
+            );
         }
     }
     if let Some(first) = s.kinds.first()

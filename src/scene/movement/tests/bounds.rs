@@ -79,7 +79,9 @@ impl Cheat {
             }
             What::Stand => (Go::Walk(Move::stand(start)), ruling),
             What::Wrong => (Go::Walk(straight(start.x, start.z, 501, 0).into()), ruling),
-            What::Outdated => (Go::Walk(straight(start.x, start.z, 500, 0).into()), ruling.max(1) - 1),
+            What::Outdated => {
+                (Go::Walk(straight(start.x, start.z, 500, 0).into()), ruling.max(1) - 1)
+            }
         };
         let told = self.scene.say_by(self.now, self.clock, go, ruling);
         let on = self.scene.on();
