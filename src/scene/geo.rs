@@ -1,5 +1,5 @@
-//! Positions and rectangles on the ground, in integer centimetres. Their arithmetic must not
-//! overflow for any values.
+//! Positions and rectangles on the ground, in integer centimetres. Distances must not overflow for
+//! any positions.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! Interest management by itself: which pairs come into range and leave it, without caps, view
 //! lists or regions.
 //!
-//! For teams that embed it in a server of their own, and for the interest service. A pair must be
-//! reported exactly when its state at the end of a tick differs from the tick before.
+//! For teams that embed it in a server of their own. A pair must be reported exactly when its state
+//! at the end of a tick differs from the tick before.
 //!
 //! Positions are set during a tick. [`RangeEvents::end_tick`] then reports the net difference from
 //! the end of the previous tick: each pair whose state changed, exactly once, whatever the order of
