@@ -1,4 +1,4 @@
-//! Movement: what a client's word costs the server, and where everybody is.
+//! Movement: cost of a move command and of a tick on the server.
 //!
 //! `cargo bench --bench movement`
 
@@ -19,7 +19,7 @@ const TILE_CM: i32 = 100;
 const SPEED: u32 = 500;
 const WALKERS: usize = 4_096;
 
-/// A bit per tile: a maze of pillars, one tile in sixteen.
+/// A bit per tile: a grid of pillars, one tile in sixteen.
 struct Map {
     blocked: Vec<u64>,
 }
@@ -53,7 +53,7 @@ impl Tiles for Map {
     }
 }
 
-/// Walkers all over the map, each in the middle of a free tile.
+/// Entities all over the map, each in the middle of a free tile.
 fn walkers() -> Vec<(Pos, Mover)> {
     let place = |i: i32| {
         let tile =
@@ -64,7 +64,7 @@ fn walkers() -> Vec<(Pos, Mover)> {
     places.map(|pos| (pos, Mover::new(ServerMs(0), pos, SPEED))).collect()
 }
 
-/// A way of so many steps eastwards between the pillars, half of them diagonal.
+/// A path of `len` steps eastwards between the pillars, half of them diagonal.
 fn way(len: usize) -> Steps {
     [Step::Right, Step::RightDown, Step::RightUp, Step::Right]
         .into_iter()
@@ -73,7 +73,7 @@ fn way(len: usize) -> Steps {
         .collect()
 }
 
-fn word(course: impl Into<Move>) -> MoveOrder {
+fn order_of(course: impl Into<Move>) -> MoveOrder {
     MoveOrder { ruling: 0, at: ClientMs(1), go: Go::Walk(course.into()) }
 }
 
@@ -90,8 +90,10 @@ fn movement(c: &mut Criterion) {
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_millis(1_500));
     for len in [4, 16, 64] {
-        let orders: Vec<_> =
-            all.iter().map(|(pos, _)| word(Path::new(*pos, way(len), SPEED, TILE_CM))).collect();
+        let orders: Vec<_> = all
+            .iter()
+            .map(|(pos, _)| order_of(Path::new(*pos, way(len), SPEED, TILE_CM)))
+            .collect();
         group.throughput(Throughput::Elements((WALKERS * len) as u64));
         group.bench_function(format!("a path of {len} steps, per step"), |b| {
             b.iter(|| {
@@ -105,7 +107,7 @@ fn movement(c: &mut Criterion) {
     }
     group.throughput(Throughput::Elements(WALKERS as u64));
     let straight: Vec<_> =
-        all.iter().map(|(pos, _)| word(Vector::heading(*pos, 3, 1, SPEED))).collect();
+        all.iter().map(|(pos, _)| order_of(Vector::heading(*pos, 3, 1, SPEED))).collect();
     group.bench_function("a vector, which sees 4 m ahead", |b| {
         b.iter(|| {
             for ((_, mover), order) in all.iter().zip(&straight) {

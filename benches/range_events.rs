@@ -1,4 +1,4 @@
-//! Range events alone, per mode, number and density: time per entity that moves.
+//! Range events by themselves, per mode, number and density: time per moving entity.
 //!
 //! `cargo bench --bench range_events -- patches/normal`
 
@@ -12,12 +12,13 @@ use purview::scene::range_events::RangeEvents;
 use purview::scene::{RangeSet, Rect, Visibility};
 use support::{Crowd, Density};
 
-/// A patch of which 5 x 5 have the area of the circle: as many are in range in either mode.
+/// Patch side for which 5 x 5 patches have the area of the circle: equal numbers are in range in
+/// both modes.
 const PATCH_CM: i32 = 2_836;
 
 const CIRCLE: Visibility = Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500 };
 
-/// Ticks of the walk that is walked to and fro.
+/// Length of the walk, ticks; it is walked back and forth.
 const TICKS: usize = 40;
 
 const DENSITIES: [(&str, Density); 3] = [
@@ -61,7 +62,7 @@ fn range_events(c: &mut Criterion) {
     for density in DENSITIES {
         for n in [1_000, 10_000, 50_000] {
             run(c, "patches", Visibility::Patches, density, n);
-            // Half of 50,000 at one point is no crowd but a crush.
+            // 25,000 entities around one point are too dense to mean anything.
             if !(density.0 == "hot spot" && n == 50_000) {
                 run(c, "circle", CIRCLE, density, n);
             }

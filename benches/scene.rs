@@ -1,4 +1,4 @@
-//! The scene: a region's tick, the encoding of its frames, and the decoding of what clients send.
+//! The scene: a region's tick, the encoding of its frames, and the decoding of client messages.
 //!
 //! `cargo bench --bench scene -- region`
 
@@ -23,12 +23,12 @@ use support::{Crowd, Density};
 
 const TICKS: usize = 20;
 
-/// Others within 80 m.
+/// Number of others within 80 m.
 const DENSITY: f64 = 60.0;
 
 const CIRCLE: Visibility = Visibility::Circle { enter_cm: 8_000, leave_cm: 8_500 };
 
-/// One region full of players who walk to and fro.
+/// One region full of players that walk back and forth.
 struct World {
     region: Region,
     walk: Vec<Vec<Pos>>,
@@ -39,7 +39,7 @@ struct World {
 
 fn scene(visibility: Visibility, side_cm: i32) -> Scene {
     let lands = side_cm / 51_200 + 1;
-    // The patch of a land that comes nearest to 5 x 5 of the circle's area is 32 m.
+    // 32 m is the patch side whose 5 x 5 patches come closest to the circle's area.
     let spec = SceneSpec {
         name: "bench".into(),
         width_cm: lands * 51_200,
@@ -79,12 +79,12 @@ impl World {
         world
     }
 
-    /// The scene that the region is of.
+    /// The scene of the region.
     fn scene(&self) -> Scene {
         scene(CIRCLE, self.side_cm)
     }
 
-    /// Everybody walks for a tick.
+    /// All players walk for a tick.
     fn step(&mut self) {
         let seq = Seq(self.tick as u32);
         for (i, pos) in self.walk[self.tick % self.walk.len()].iter().enumerate() {
@@ -171,7 +171,7 @@ fn wire(c: &mut Criterion) {
     group.finish();
 }
 
-/// A checkpoint of a region, its bytes, and a whole relocation, per player.
+/// A checkpoint of a region, its encoding, and a whole relocation, per player.
 fn snapshots(c: &mut Criterion) {
     let mut group = c.benchmark_group("snapshot");
     group.sample_size(10).measurement_time(Duration::from_secs(3));

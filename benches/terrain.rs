@@ -1,4 +1,4 @@
-//! Terrain: what a step costs where tiles are free or blocked and doors open and close.
+//! Terrain: cost of a step over free and blocked tiles with doors that open and close.
 //!
 //! `cargo bench --bench terrain -- step`
 
@@ -17,11 +17,11 @@ use support::Rng;
 const SIDE: i32 = 2_048;
 const BLOCKED: f64 = 0.3;
 
-/// Doors of two tiles each, and planes, of which every other has them all open.
+/// Doors of two tiles each, and planes; in every second plane all doors are open.
 const DOORS: u16 = 500;
 const PLANES: i32 = 200;
 
-/// Looks in one round.
+/// Queries per round.
 const LOOKS: usize = 4_096;
 
 struct City {
@@ -70,7 +70,7 @@ fn city() -> City {
     City { ground, free, walls, doorways }
 }
 
-/// A walk of steps in eight directions, to and fro between the city's edges.
+/// A walk of steps in eight directions, back and forth across the city.
 fn walk(rng: &mut Rng) -> Vec<(Tile, Tile)> {
     let mut at = Tile { x: SIDE / 2, z: SIDE / 2 };
     let mut to = somewhere(rng);
@@ -87,7 +87,7 @@ fn walk(rng: &mut Rng) -> Vec<(Tile, Tile)> {
         .collect()
 }
 
-/// Whether one can step from a tile to one of its eight neighbours: no squeezing between corners.
+/// Whether a step to one of the eight adjacent tiles is legal: no squeezing between corners.
 fn can_step(ground: &Ground, plane: Plane, from: Tile, to: Tile) -> bool {
     ground.is_free(plane, to)
         && (from.x == to.x

@@ -1,5 +1,8 @@
-//! What time it is, for what asks often. It is the machine's time, or that of a paused runtime: in a simulation time
-//! stands still while anything is done, and is asked for once each time that it has leapt.
+//! The present time, for code that asks often.
+//!
+//! It is the machine's time, or that of a paused runtime. In a simulation time stands still while
+//! code runs, so the answer is cached until the simulation's clock advances. Only simulations may
+//! hold the clock; the pure scene must not call this module.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -10,17 +13,17 @@ use actix_rt::time::Instant;
 thread_local! {
     static HOLDS: Cell<bool> = const { Cell::new(false) };
     static NOW: Cell<Option<Instant>> = const { Cell::new(None) };
-    /// The last answer of [`since`].
+    /// The last argument and answer of [`since`].
     static SINCE: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
 }
 
-/// While it lives, time only leaps in this thread when [`leaps`] says so. For simulations: nobody else knows when it
-/// leaps.
+/// While it exists, this thread's time changes only when [`leaps`] is called. For simulations,
+/// which alone know when their clock advances.
 #[derive(Debug)]
 pub struct Hold(());
 
 impl Hold {
-    /// Time stands still from now on.
+    /// Holds the time from now on.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Hold {
         HOLDS.set(true);
@@ -36,13 +39,13 @@ impl Drop for Hold {
     }
 }
 
-/// Time may have leapt.
+/// Drops the cached time: the clock may have advanced.
 pub fn leaps() {
     NOW.set(None);
     SINCE.set(None);
 }
 
-/// What time it is.
+/// The present time.
 pub fn now() -> Instant {
     if let Some(now) = NOW.get() {
         return now;
@@ -54,7 +57,8 @@ pub fn now() -> Instant {
     now
 }
 
-/// How long ago that was; no time at all if it is still to come. Most ask for the time since one beginning.
+/// Time since `then`; zero if `then` is in the future. The last answer is cached, because most
+/// callers ask for the same start.
 pub fn since(then: Instant) -> Duration {
     if let Some((_, since)) = SINCE.get().filter(|(asked, _)| *asked == then) {
         return since;
@@ -66,7 +70,7 @@ pub fn since(then: Instant) -> Duration {
     since
 }
 
-/// The time by which log lines are limited: milliseconds since this was asked first.
+/// The time for log limits: milliseconds since the first call.
 pub fn log_ms() -> u64 {
     static FIRST: OnceLock<Instant> = OnceLock::new();
     let first = *FIRST.get_or_init(now);
@@ -80,14 +84,14 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn held_time_leaps_when_it_is_said_to() {
+    async fn held_time_advances_only_when_told() {
         let began = now();
         sleep(Duration::from_millis(5)).await;
-        assert_eq!(now() - began, Duration::from_millis(5), "nobody holds it");
+        assert_eq!(now() - began, Duration::from_millis(5), "time is not held");
         let hold = Hold::new();
         assert_eq!(now() - began, Duration::from_millis(5));
         sleep(Duration::from_millis(5)).await;
-        assert_eq!(now() - began, Duration::from_millis(5), "it is held");
+        assert_eq!(now() - began, Duration::from_millis(5), "time is held");
         assert_eq!(since(began), Duration::from_millis(5));
         leaps();
         assert_eq!(now() - began, Duration::from_millis(10));

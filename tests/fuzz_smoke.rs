@@ -1,5 +1,5 @@
 //! A short, repeatable run of the fuzz targets on the stable toolchain: the committed corpus, then
-//! mutations of it from a fixed seed. `docs/fuzzing.md` says how to run the real ones for longer.
+//! mutations of it from a fixed seed. `docs/fuzzing.md` says how to run the targets for longer.
 #![allow(unsafe_code)] // an allocator that counts
 
 mod mutations;
@@ -14,20 +14,20 @@ use mutations::run;
 
 const MUTATIONS: usize = 400_000;
 
-/// Of what takes longer to read.
+/// Number of mutations for targets that take longer.
 const FEWER: usize = 100_000;
 
-/// Counts the bytes that a thread asks for.
+/// An allocator that counts the bytes that a thread requests.
 struct Counting;
 
 thread_local! {
     static ASKED: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator with the arguments as they came.
+// SAFETY: every call goes to the system's allocator with unchanged arguments.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that ends has no counter any more.
+        // A thread that is ending has no counter any more.
         let _gone = ASKED.try_with(|n| n.set(n.get() + layout.size()));
         unsafe { System.alloc(layout) }
     }
@@ -39,22 +39,22 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What `work` returns and how many bytes it asked for.
+/// Returns the result of `work` and the number of bytes that it requested.
 fn asked<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = ASKED.get();
     let out = work();
     (out, ASKED.get() - before)
 }
 
-/// Decodes `bytes`; what it asked for must be a small multiple of them, and what it took must come
-/// back from its own bytes.
+/// Decodes `bytes`. The allocation must be a small multiple of the input, and a decoded message
+/// must round-trip.
 fn parse<M: PartialEq + std::fmt::Debug>(
     bytes: &[u8],
     decode: impl Fn(&[u8]) -> Result<M, DecodeError>,
     encode: impl Fn(&M) -> Vec<u8>,
 ) -> bool {
     let (got, asked) = asked(|| decode(bytes));
-    assert!(asked <= 2_048 + 80 * bytes.len(), "asked for {asked} bytes");
+    assert!(asked <= 2_048 + 80 * bytes.len(), "allocated {asked} bytes");
     let Ok(msg) = got else { return false };
     assert_eq!(decode(&encode(&msg)), Ok(msg));
     true
@@ -63,17 +63,17 @@ fn parse<M: PartialEq + std::fmt::Debug>(
 #[test]
 fn client_frames() {
     let taken = run("client_frame", MUTATIONS, |b| parse(b, ClientMsg::decode, ClientMsg::encode));
-    assert!(taken > MUTATIONS / 50, "only {taken} inputs got past the parser");
+    assert!(taken > MUTATIONS / 50, "only {taken} inputs got past the decoder");
 }
 
 #[test]
 fn server_frames() {
     let taken = run("server_frame", MUTATIONS, |b| parse(b, ServerMsg::decode, ServerMsg::encode));
-    assert!(taken > MUTATIONS / 50, "only {taken} inputs got past the parser");
+    assert!(taken > MUTATIONS / 50, "only {taken} inputs got past the decoder");
 }
 
 #[test]
-fn a_count_of_entries_asks_for_no_more_than_their_bytes_allow() {
+fn a_count_of_entries_allocates_no_more_than_their_bytes_allow() {
     let head = [0x92, 66, 0x99, 1, 1, 1, 0xc2, 0xdd];
     for count in [10u32, 1_000, 100_000, u32::MAX] {
         let bytes = [&head[..], &count.to_be_bytes(), &[0xc0; 900]].concat();
@@ -102,22 +102,23 @@ fn tcp_streams() {
 #[test]
 fn peer_messages() {
     let taken = run("peer_message", FEWER, |bytes| {
-        // For a count that is not there serde asks for at most 1 MiB, at each depth of a message.
+        // For a count that is not backed by bytes serde allocates at most 1 MiB, at each depth of a
+        // message.
         let (taken, asked) = asked(|| fuzzing::peer_message(bytes));
-        assert!(asked <= (8 << 20) + 4_096 * bytes.len(), "asked for {asked} bytes");
+        assert!(asked <= (8 << 20) + 4_096 * bytes.len(), "allocated {asked} bytes");
         taken
     });
-    assert!(taken > FEWER / 50, "only {taken} inputs got past the parser");
+    assert!(taken > FEWER / 50, "only {taken} inputs got past the decoder");
 }
 
 #[test]
 fn snapshots() {
     let taken = run("snapshot_body", FEWER / 4, fuzzing::snapshot_body);
-    assert!(taken > FEWER / 200, "only {taken} inputs got past the parser");
+    assert!(taken > FEWER / 200, "only {taken} inputs got past the decoder");
 }
 
 #[test]
 fn the_fast_codec_and_rmp_serde_agree() {
     let taken = run("fast_codec", FEWER, fuzzing::codecs_agree);
-    assert!(taken > FEWER / 50, "only {taken} inputs got past the parser");
+    assert!(taken > FEWER / 50, "only {taken} inputs got past the decoder");
 }

@@ -29,12 +29,13 @@ impl Rng {
     }
 }
 
-/// How close people stand.
+/// How densely the entities stand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Density {
-    /// So many others within 80 m, everywhere.
+    /// This number of others within 80 m, everywhere.
     Even(f64),
-    /// Half of all around one point, with a deviation of 60 m; the rest as 40 within 80 m.
+    /// Half of the entities around one point, with a standard deviation of 60 m; the rest as 40
+    /// within 80 m.
     HotSpot,
 }
 
@@ -43,7 +44,7 @@ pub const NEAR_CM: f64 = 8_000.0;
 
 const STEP_CM: f64 = 50.0;
 
-/// People who walk from one random place to the next.
+/// Entities that walk from one random position to the next.
 pub struct Crowd {
     pub side_cm: i32,
     at: Vec<(f64, f64)>,
@@ -79,12 +80,12 @@ impl Crowd {
         (along(), along())
     }
 
-    /// Where everybody is.
+    /// All positions.
     pub fn places(&self) -> Vec<Pos> {
         self.at.iter().map(|(x, z)| Pos::ground(*x as i32, *z as i32)).collect()
     }
 
-    /// Everybody walks for a tick.
+    /// All entities walk for a tick.
     pub fn step(&mut self) {
         for i in 0..self.at.len() {
             let ((x, z), (to_x, to_z)) = (self.at[i], self.to[i]);
@@ -99,8 +100,8 @@ impl Crowd {
         }
     }
 
-    /// Where everybody is in each of `ticks` ticks, there and back again, so that a loop over them
-    /// has no jump in it.
+    /// All positions in each of `ticks` ticks, forward and back, so that a loop over them has no
+    /// jump.
     pub fn walk(&mut self, ticks: usize) -> Vec<Vec<Pos>> {
         let mut places: Vec<_> = (0..ticks)
             .map(|_| {

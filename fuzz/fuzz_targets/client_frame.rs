@@ -1,4 +1,4 @@
-//! What a gateway reads from a client.
+//! A client's message, as a gateway decodes it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! What a process says when it opens a channel, and what it is answered.
+//! The hello of a channel between two processes, and its answer.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

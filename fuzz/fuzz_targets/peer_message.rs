@@ -1,4 +1,4 @@
-//! What a process reads from another one.
+//! A message from another process.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! What a client reads from a server.
+//! A server's message, as a client decodes it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! What is read from a checkpoint, or from a region that moves, behind a sound head.
+//! The body of a checkpoint or of a migrating region, behind a valid head.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

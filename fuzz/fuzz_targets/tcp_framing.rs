@@ -1,4 +1,4 @@
-//! A TCP stream, in pieces: the first byte says how long each is.
+//! A TCP stream in pieces; the first byte sets the length of a piece.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

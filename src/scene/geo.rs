@@ -1,4 +1,5 @@
-//! Positions and rectangles, in integer centimetres.
+//! Positions and rectangles on the ground, in integer centimetres. Distances must not overflow for
+//! any positions.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +27,7 @@ impl Pos {
     }
 }
 
-/// Squared ground distance of two points, in square centimetres; no two points overflow it.
+/// Squared ground distance of two points, square centimetres. It cannot overflow.
 #[inline]
 pub fn dist2(ax: i32, az: i32, bx: i32, bz: i32) -> u64 {
     let dx = i64::from(ax) - i64::from(bx);
@@ -34,7 +35,7 @@ pub fn dist2(ax: i32, az: i32, bx: i32, bz: i32) -> u64 {
     dx.unsigned_abs().pow(2).saturating_add(dz.unsigned_abs().pow(2))
 }
 
-/// The distance whose square is `d2`, in whole centimetres, rounded down.
+/// The distance whose square is `d2`, centimetres, rounded down.
 #[inline]
 pub fn dist_cm(d2: u64) -> u32 {
     (d2 as f64).sqrt() as u32
@@ -60,8 +61,8 @@ impl Rect {
         p.x >= self.x0 && p.x < self.x1 && p.z >= self.z0 && p.z < self.z1
     }
 
-    /// How far outside the rectangle the position lies along its worse axis (Chebyshev), in
-    /// centimetres; 0 when inside.
+    /// How far outside the rectangle the position lies along the axis where it is farther out
+    /// (Chebyshev), centimetres; 0 if inside.
     #[inline]
     pub fn outside_by(&self, p: Pos) -> i32 {
         let beyond = |low: i32, v: i32, high: i32| {
@@ -98,14 +99,14 @@ mod tests {
     const FAR: Pos = Pos { x: i32::MIN, y: 0, z: i32::MAX };
 
     #[test]
-    fn a_place_anywhere_has_a_distance() {
+    fn any_two_positions_have_a_distance() {
         let other = Pos { x: i32::MAX, y: 0, z: i32::MIN };
         assert_eq!(FAR.dist2(other), u64::MAX);
         assert_eq!(Pos::ground(0, 0).dist2(Pos::ground(-3, 4)), 25);
     }
 
     #[test]
-    fn how_far_outside_counts_from_the_last_centimetre_inside() {
+    fn distance_outside_counts_from_the_last_centimetre_inside() {
         let rect = Rect { x0: 0, z0: 0, x1: 100, z1: 100 };
         assert_eq!(rect.outside_by(Pos::ground(99, 0)), 0);
         assert_eq!(rect.outside_by(Pos::ground(100, 0)), 1);
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rectangle_grows_to_the_ends_of_the_world_and_no_further() {
+    fn a_rectangle_grows_no_further_than_the_ends_of_the_world() {
         let rect = Rect { x0: 0, z0: 0, x1: 100, z1: 100 }.grown(i32::MAX);
         assert_eq!((rect.x0, rect.x1), (-i32::MAX, i32::MAX));
     }

@@ -1,4 +1,4 @@
-//! Newtypes for everything that is counted or named, so that a tick is never mistaken for an epoch.
+//! Newtypes for ids and counters, so that a tick is never mistaken for an epoch.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,27 +20,27 @@ macro_rules! id {
 }
 
 id! {
-    /// Names an entity for the whole of its life; never used twice by one server.
+    /// Identifies an entity for its whole life; never used twice by one server.
     EntityId(u64)
 }
 id! {
-    /// Names a region across all scenes of one server.
+    /// Identifies a region across all scenes of one server.
     RegionId(u32)
 }
 id! {
-    /// Names a scene by its place in the configuration, from 0.
+    /// Identifies a scene: its index in the configuration, from 0.
     SceneId(u16)
 }
 id! {
-    /// Names a client's session; never used twice by one server.
+    /// Identifies a client's session; never used twice by one server.
     SessionId(u64)
 }
 id! {
-    /// The plane of an entity: entities of one scene see and touch each other only within a plane.
+    /// The plane of an entity. Entities of one scene interact only within a plane.
     Plane(i32)
 }
 id! {
-    /// An entity kind: its place in the scene's list of kinds, from 0 (which is always the player).
+    /// An entity kind: its index in the scene's list of kinds, from 0 (always the player).
     Kind(u8)
 }
 id! {
@@ -48,7 +48,8 @@ id! {
     Tick(u64)
 }
 id! {
-    /// Grows with every change of owner, of an entity or a region; what carries a lower one is late.
+    /// Grows with every change of owner of an entity or region. A message with a lower epoch is
+    /// stale.
     Epoch(u64)
 }
 id! {
@@ -57,7 +58,7 @@ id! {
 }
 
 impl Plane {
-    /// A plane that nobody sees: where an entity is while it is between two scenes.
+    /// The plane of an entity between two scenes; nothing is visible there.
     pub const LIMBO: Plane = Plane(i32::MIN);
 }
 
@@ -67,52 +68,52 @@ impl Kind {
 }
 
 impl Tick {
-    /// The next tick; the last one has none after it.
+    /// The next tick; saturates at the last one.
     pub fn next(self) -> Tick {
         Tick(self.0.saturating_add(1))
     }
 }
 
-/// Epochs of an entity between two of its lives: more than there are handoffs in one.
+/// Epochs reserved for one life of an entity: more than it has handoffs in a life.
 const LIFE: u64 = 1 << 20;
 
 impl Epoch {
-    /// The first epoch of an entity that begins to live in a region of this lineage: above all that an
-    /// owner before it may have given to the same entity.
+    /// The first epoch of an entity born in a region of this lineage: above all epochs that an
+    /// earlier owner can have given to the entity.
     pub fn of_birth(self) -> Epoch {
         Epoch(self.0.saturating_sub(1).saturating_mul(LIFE).saturating_add(1))
     }
 
-    /// The epoch of an entity that goes on in a region of that lineage from what was known of it before a
-    /// death: above everything that may have become of it since. Region epochs are drawn from one counter,
-    /// so no two regions give the same.
+    /// The epoch of an entity that a region of that lineage restores after a death from the state
+    /// with this epoch: above all epochs that the entity can have received since. Region epochs
+    /// come from one counter, so no two regions compute the same.
     pub fn next_life(self, lineage: Epoch) -> Epoch {
         Epoch(self.0.saturating_add(LIFE)).max(lineage.of_birth())
     }
 
-    /// Grows with every life.
+    /// The number of the life: grows with every restored life.
     pub fn lives(self) -> u64 {
         self.0 / LIFE
     }
 
-    /// Grows with every handoff, within a life.
+    /// The number of handoffs within the life.
     pub fn in_life(self) -> u64 {
         self.0 % LIFE
     }
 
-    /// Whether what carries this epoch is of a life before that of `newer`.
+    /// Whether a message with this epoch belongs to an earlier life than `newer`.
     pub fn is_of_a_life_before(self, newer: Epoch) -> bool {
         newer.0.saturating_sub(self.0) > LIFE / 2
     }
 
-    /// The next epoch; the last one has none after it.
+    /// The next epoch; saturates at the last one.
     pub fn next(self) -> Epoch {
         Epoch(self.0.saturating_add(1))
     }
 }
 
 impl Seq {
-    /// The next sequence number; the last one has none after it.
+    /// The next sequence number; saturates at the last one.
     pub fn next(self) -> Seq {
         Seq(self.0.saturating_add(1))
     }

@@ -1,11 +1,12 @@
-//! The index: which entities stand in which patch, per plane and kind (and so per layer).
+//! The spatial index: which entities stand in which patch, per plane and kind (and so per layer).
 //!
-//! Patches are arrays, for which there is memory where somebody stands (see `runs`); insertion, removal and a move
-//! across patches are O(1). An entry carries the position, so that a scan of a neighbourhood reads memory in a row and
-//! nothing else.
+//! Regions and [`super::range_events`] own grids and query them on the tick path. Patches are
+//! arrays whose memory exists only where entities stand (see `runs`). Insertion, removal and a move
+//! across patches are O(1). An entry carries its position, so that a range query reads contiguous
+//! memory and nothing else.
 //!
-//! *Absent on purpose:* the index knows neither views nor regions; it is told positions and asked for
-//! neighbourhoods.
+//! *Absent on purpose:* the index knows neither views nor regions. It is told positions and asked
+//! for neighbourhoods.
 
 mod crowded;
 mod runs;
@@ -23,11 +24,11 @@ pub struct Entry {
     pub z: i32,
     /// The entity's slot.
     pub slot: u32,
-    /// Its tag; see [`super::region`].
+    /// The entity's tag; see [`super::region`].
     pub tag: u32,
 }
 
-/// Where an entity stands in a [`Grid`]: which patch, and which of its entries.
+/// Where an entity stands in a [`Grid`]: the patch, and the index of its entry there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spot {
     cell: u32,
@@ -35,7 +36,7 @@ pub struct Spot {
 }
 
 impl Spot {
-    /// In no patch.
+    /// The entity is in no patch.
     pub const NONE: Spot = Spot { cell: u32::MAX, ix: 0 };
 }
 
@@ -49,18 +50,19 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// Number of the ring around `self` in which `other` lies: 0 NEAR, 1 MIDDLE, 2 FAR, more beyond.
+    /// Number of the ring around `self` in which `other` lies: 0 NEAR, 1 MIDDLE, 2 FAR, higher
+    /// beyond.
     #[inline]
     pub fn ring(self, other: Patch) -> u32 {
         self.x.abs_diff(other.x).max(self.z.abs_diff(other.z))
     }
 }
 
-/// Most patches of a grid: beyond it smaller regions or larger patches are asked for. As many are 4 MiB while nothing
-/// stands in them.
+/// Most patches of a grid; a scene with more is refused and told to use smaller regions or larger
+/// patches. So many take 4 MiB while they are empty.
 pub const MAX_PATCHES: u64 = 1 << 24;
 
-/// Bytes that the index of one kind on one plane takes before anything stands there.
+/// Bytes that the index of one kind on one plane takes while it is empty.
 pub const fn bytes_empty(patches: u64) -> u64 {
     Runs::<Cell>::bytes_empty(patches)
 }
@@ -75,20 +77,21 @@ pub fn patches_of(ground: Rect, patch_cm: i32) -> (u64, u64) {
     (along(ground.x0, ground.x1), along(ground.z0, ground.z1))
 }
 
-/// Entities in a patch from which on it counts as crowded.
+/// Number of entities from which a patch counts as crowded.
 const CROWD: usize = if cfg!(test) { 3 } else { 48 };
 
 #[derive(Debug, Clone, Default)]
 struct Cell {
     entries: Vec<Entry>,
-    /// What it looked like when crowds were last seen to, if it was crowded and has not changed since.
+    /// The patch cut into squares, if it is crowded and has not changed since the last
+    /// [`Grid::see_to_crowds`].
     crowd: Option<Box<Crowded>>,
-    /// Whether it is among those to be seen to.
+    /// Whether the patch is in [`Grid::stale`].
     stale: bool,
 }
 
 impl Cell {
-    /// What is known of its crowd does not hold any more.
+    /// Invalidates the squares of the patch after a change.
     #[inline]
     fn changed(&mut self, number: u32, stale: &mut Vec<u32>, crowds: &mut usize) {
         if !self.stale && (self.entries.len() >= CROWD || self.crowd.is_some()) {
@@ -111,13 +114,14 @@ pub struct Grid {
     len: usize,
     /// Patches that were crowded when they last changed.
     stale: Vec<u32>,
-    /// How many patches are known to be crowded.
+    /// Number of patches that are cut into squares.
     crowds: usize,
 }
 
 impl Grid {
-    /// A grid of patches of `patch_cm` that covers `ground`. Patches begin at the map's origin, so
-    /// that every region cuts the map alike. There are at most 2^32 of them; a scene has at most [`MAX_PATCHES`].
+    /// A grid of patches of `patch_cm` that covers `ground`. Patches start at the map's origin, so
+    /// that all regions cut the map alike. At most 2^32 patches fit; a scene has at most
+    /// [`MAX_PATCHES`].
     pub fn new(ground: Rect, patch_cm: i32) -> Grid {
         let x0 = ground.x0.div_euclid(patch_cm) * patch_cm;
         let z0 = ground.z0.div_euclid(patch_cm) * patch_cm;
@@ -127,12 +131,12 @@ impl Grid {
         Grid { patch_cm, x0, z0, cols, rows, cells, len: 0, stale, crowds: 0 }
     }
 
-    /// How many entities it holds.
+    /// Number of entities.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it holds nothing.
+    /// Whether the grid has no entity.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -142,7 +146,7 @@ impl Grid {
         self.patch_cm
     }
 
-    /// How many patches a row has.
+    /// Number of columns.
     pub fn cols(&self) -> i32 {
         self.cols
     }
@@ -152,7 +156,7 @@ impl Grid {
         Pos::ground(self.x0 + at.x * self.patch_cm, self.z0 + at.z * self.patch_cm)
     }
 
-    /// The patch of a place, which may lie outside the grid.
+    /// The patch at a position, which may lie outside the grid.
     #[inline]
     pub fn patch_of(&self, p: Pos) -> Patch {
         Patch {
@@ -168,19 +172,19 @@ impl Grid {
         inside.then(|| self.number_of(at))
     }
 
-    /// The number of a patch of the grid.
+    /// The number of a patch of the grid, row by row.
     #[inline]
     fn number_of(&self, at: Patch) -> u32 {
         (at.z as u32).wrapping_mul(self.cols as u32).wrapping_add(at.x as u32)
     }
 
-    /// The patch of a number.
+    /// The patch with a number.
     fn patch_at(&self, number: u32) -> Patch {
         let cols = (self.cols as u32).max(1);
         Patch { x: (number % cols) as i32, z: (number / cols) as i32 }
     }
 
-    /// Adds an entity; a place outside the grid is in no patch and found by nobody.
+    /// Adds an entity. At a position outside the grid it is in no patch and no query finds it.
     pub fn insert(&mut self, slot: u32, tag: u32, p: Pos) -> Spot {
         let Some(cell) = self.cell_of(p) else { return Spot::NONE };
         self.len += 1;
@@ -191,8 +195,8 @@ impl Grid {
         Spot { cell, ix }
     }
 
-    /// Removes what stands at `spot`. Returns the slot of the entity that now stands at that very
-    /// spot, if another took the place.
+    /// Removes the entity at `spot`. Returns the slot of the entity that takes the spot, if one
+    /// does.
     pub fn remove(&mut self, spot: Spot) -> Option<u32> {
         let entries = &mut self.cells.get_mut(spot.cell)?.entries;
         entries.swap_remove(spot.ix as usize);
@@ -206,8 +210,8 @@ impl Grid {
         instead
     }
 
-    /// Moves what stands at `spot` to `p`. Returns its new spot and, when it left the patch, the
-    /// slot of the entity that took its old spot.
+    /// Moves the entity at `spot` to `p`. Returns its new spot and, if it left the patch, the slot
+    /// of the entity that took the old spot.
     #[inline]
     pub fn relocate(&mut self, spot: Spot, slot: u32, tag: u32, p: Pos) -> (Spot, Option<u32>) {
         if self.cell_of(p) == Some(spot.cell)
@@ -222,7 +226,8 @@ impl Grid {
         (self.insert(slot, tag, p), displaced)
     }
 
-    /// Every entry, for whoever gives out slots anew. What is known of crowds is forgotten.
+    /// All entries, for a caller that reassigns slots. The squares of crowded patches are
+    /// invalidated.
     pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         let Grid { cells, stale, crowds, .. } = self;
         cells.all_mut().flat_map(move |(number, cell)| {
@@ -231,7 +236,7 @@ impl Grid {
         })
     }
 
-    /// Gives what stands at `spot` another tag.
+    /// Sets the tag of the entity at `spot`.
     #[inline]
     pub fn set_tag(&mut self, spot: Spot, tag: u32) {
         let cell = self.cells.get_mut(spot.cell);
@@ -241,7 +246,7 @@ impl Grid {
         }
     }
 
-    /// The entries of one patch; none outside the grid.
+    /// The entries of one patch; empty outside the grid.
     pub fn patch(&self, at: Patch) -> &[Entry] {
         if at.x < 0 || at.z < 0 || at.x >= self.cols || at.z >= self.rows {
             return &[];
@@ -249,7 +254,8 @@ impl Grid {
         self.cells.get(self.number_of(at)).map_or(&[], |cell| &cell.entries)
     }
 
-    /// Calls `visit` with each patch within `reach` rings of `center` and the ring's number.
+    /// Calls `visit` with each non-empty patch within `reach` rings of `center`, and the ring's
+    /// number.
     #[inline]
     pub fn rings(&self, center: Patch, reach: i32, mut visit: impl FnMut(u32, &[Entry])) {
         self.cells_in_rings(center, reach, |ring, _, cell| visit(ring, &cell.entries));
@@ -269,7 +275,7 @@ impl Grid {
         }
     }
 
-    /// Calls `visit` with the patches of a row that hold anything, from one column to another.
+    /// Calls `visit` with the non-empty patches of a row, between two columns (inclusive).
     #[inline]
     fn taken_in_row(&self, z: i32, (x0, x1): (i32, i32), mut visit: impl FnMut(Patch, &Cell)) {
         if x0 <= x1 {
@@ -280,8 +286,8 @@ impl Grid {
         }
     }
 
-    /// Calls `visit` with each patch of the rectangle `inside` that is not in the rectangle `outside`
-    /// and holds anything. Both are given by two corners that belong to them.
+    /// Calls `visit` with each non-empty patch of the rectangle `inside` that is not in the
+    /// rectangle `outside`. Both are given by two corners, inclusive.
     #[inline]
     pub fn difference(
         &self,
@@ -292,7 +298,7 @@ impl Grid {
         let (x0, x1) = (inside.0.x.max(0), inside.1.x.min(self.cols - 1));
         let (z0, z1) = (inside.0.z.max(0), inside.1.z.min(self.rows - 1));
         for z in z0..=z1 {
-            // Columns from `gap.0` to `gap.1` are left out.
+            // Columns from `gap.0` to `gap.1` are skipped.
             let gap = match outside {
                 Some((from, to)) if from.z <= z && z <= to.z => (from.x, to.x),
                 _ => (i32::MAX, i32::MAX),
@@ -305,12 +311,12 @@ impl Grid {
         }
     }
 
-    /// How many rings of patches around one's own a circle of `radius_cm` can touch.
+    /// How many rings around an entity's own patch a circle of `radius_cm` can touch.
     pub fn rings_of_radius(&self, radius_cm: i32) -> i32 {
         radius_cm.saturating_add(self.patch_cm - 1) / self.patch_cm
     }
 
-    /// Calls `visit` with every patch that holds anything.
+    /// Calls `visit` with every non-empty patch.
     pub fn all(&self, mut visit: impl FnMut(Patch, &[Entry])) {
         self.all_cells(|at, cell| visit(at, &cell.entries));
     }
@@ -321,7 +327,7 @@ impl Grid {
         }
     }
 
-    /// Notes that a patch has changed: what is known of its crowd does not hold any more.
+    /// Invalidates the squares of a patch after a change.
     #[inline]
     fn changed(&mut self, cell: u32) {
         if let Some(at) = self.cells.get_mut(cell) {
@@ -329,8 +335,8 @@ impl Grid {
         }
     }
 
-    /// Sees to the patches that are crowded: `bar` tells of each slot the squared distance within
-    /// which somebody else can be of interest to it.
+    /// Cuts the crowded patches that have changed into squares. `bar` returns, for a slot, the
+    /// squared distance (cm²) beyond which no other entity matters to it.
     #[inline]
     pub fn see_to_crowds(&mut self, bar: impl Fn(u32) -> u64) {
         if !self.stale.is_empty() {
@@ -342,7 +348,7 @@ impl Grid {
         for ix in std::mem::take(&mut self.stale) {
             let ground = self.ground(self.patch_at(ix));
             let Some(cell) = self.cells.get_mut(ix) else { continue };
-            // Its memory may have been released since, and have come back.
+            // The patch's memory may have been released and reused since.
             if std::mem::take(&mut cell.stale) && cell.entries.len() >= CROWD {
                 cell.crowd = Some(Box::new(Crowded::new(ground, &cell.entries, &bar)));
                 self.crowds += 1;
@@ -355,18 +361,18 @@ impl Grid {
         Ground { x: corner.x, z: corner.z, side: self.patch_cm }
     }
 
-    /// Whether any patch is crowded, or was when it changed last.
+    /// Whether a patch is crowded, or was when it last changed.
     pub fn is_crowded(&self) -> bool {
         self.crowds > 0 || !self.stale.is_empty()
     }
 
-    /// Whether any patch is known to be crowded.
+    /// Whether a patch is cut into squares.
     #[inline]
     pub fn has_crowds(&self) -> bool {
         self.crowds > 0
     }
 
-    /// Sets the bar of who stands at `spot`, at `p`; see [`Grid::see_to_crowds`].
+    /// Sets the bar of the entity at `spot`, which is at `p`; see [`Grid::see_to_crowds`].
     #[inline]
     pub fn set_bar(&mut self, spot: Spot, slot: u32, p: Pos, bar: u64) {
         let crowded = |cell: &Cell| cell.crowd.is_some();
@@ -379,9 +385,9 @@ impl Grid {
         }
     }
 
-    /// Calls `visit` with the ring, the entry and its squared distance from `p` of whoever stands in
-    /// the patches within `reach` rings (`None`: anywhere), no farther than `limit2`; in crowded
-    /// patches only of those whose bar is not nearer.
+    /// Calls `visit` with ring, entry and squared distance from `p` for each entity in the patches
+    /// within `reach` rings (`None`: everywhere), no farther than `limit2`. In crowded patches
+    /// entities whose bar is nearer are skipped.
     #[inline]
     pub fn near(
         &self,
@@ -425,7 +431,7 @@ mod tests {
         (along(), along()).prop_map(|(x, z)| Pos::ground(x, z))
     }
 
-    /// What a place's patch is, straight from the rule; `None` outside the ground.
+    /// The patch of a position, straight from the rule; `None` outside the ground.
     fn patch(p: Pos, cm: i32) -> Option<(i32, i32)> {
         let (x0, z0) = (GROUND.x0 / cm * cm, GROUND.z0 / cm * cm);
         let (x1, z1) = ((GROUND.x1 + cm - 1) / cm * cm, (GROUND.z1 + cm - 1) / cm * cm);
@@ -435,9 +441,9 @@ mod tests {
 
     type Known = BTreeMap<u32, (Spot, u32, Pos)>;
 
-    /// Whoever is near is found, once, with its ring and distance: where it is not crowded everybody,
-    /// and of a crowd those whose bars are not nearer.
-    fn near_finds_who_is_near(
+    /// Each entity in range is found once, with its ring and distance: all of a patch that is not
+    /// crowded, and of a crowd those whose bars are not nearer.
+    fn near_finds_the_entities_in_range(
         grid: &mut Grid,
         center: Pos,
         reach: i32,
@@ -470,9 +476,9 @@ mod tests {
         Ok(())
     }
 
-    /// As wide as a scene may be, 1 m patches: dense it would be 400 GB.
+    /// As wide as a scene may be, with 1 m patches: a dense grid would take 400 GB.
     #[test]
-    fn a_grid_takes_memory_where_somebody_stands_and_gives_it_back() {
+    fn a_grid_allocates_where_entities_stand_and_frees_afterwards() {
         let ground = Rect { x0: 0, z0: 0, x1: 409_600, z1: 409_600 };
         let mut grid = Grid::new(ground, 100);
         assert_eq!(patches_of(ground, 100), (4_096, 4_096));
@@ -493,9 +499,9 @@ mod tests {
         assert!(grid.cells.allocated() <= 64, "{}", grid.cells.allocated());
     }
 
-    /// The memory of a crowd that has gone is another patch's by now.
+    /// Memory of a former crowd is reused by another patch.
     #[test]
-    fn a_crowd_is_seen_to_where_another_one_has_been() {
+    fn a_crowd_is_cut_in_memory_that_another_crowd_used() {
         let mut grid = Grid::new(GROUND, 50);
         let (here, there) = (Pos::ground(160, 10), Pos::ground(160, 510));
         let crowd = |grid: &mut Grid, at: Pos| {
@@ -516,7 +522,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_history_finds_who_a_plain_map_finds(
+        fn any_history_agrees_with_a_plain_map(
             cm in prop::sample::select(vec![50, 100, 160]),
             history in prop::collection::vec((0u32..24, 0u32..9, place()), 0..200),
             (center, reach) in (place(), 0i32..9),
@@ -551,7 +557,7 @@ mod tests {
             let here = spots.iter().filter(|(_, (.., p))| patch(*p, cm).is_some());
             let want: Vec<_> = here.clone().map(|(s, (_, tag, p))| (*s, *tag, p.x, p.z)).collect();
             prop_assert_eq!(all, want);
-            near_finds_who_is_near(&mut grid, center, reach, &spots)?;
+            near_finds_the_entities_in_range(&mut grid, center, reach, &spots)?;
             let at = grid.patch_of(center);
             let mut found = Vec::new();
             grid.rings(at, reach, |ring, entries| {
@@ -563,7 +569,7 @@ mod tests {
                 .filter(|(_, ring)| *ring <= reach as u32)
                 .collect();
             prop_assert_eq!(found, want);
-            // When all have gone nothing is left of them.
+            // After all entities are removed nothing is left.
             for spot in spots.into_values().map(|(spot, ..)| spot).collect::<Vec<_>>() {
                 grid.remove(Spot { ix: 0, ..spot });
             }

@@ -1,39 +1,42 @@
-//! Lines: the planes of a busy scene that automatic joins fill one after another.
+//! Lines: the planes (channels) of a busy scene that automatic joins fill one after another.
+//!
+//! The scene's directory asks it on every join and leave. A join without a plane must never exceed
+//! a line's capacity, as far as counts of other processes are known.
 
 use rustc_hash::FxHashMap;
 
 use super::Plane;
 
-/// How many players are in each plane of a scene, and where the next one fits.
+/// The number of players per plane of a scene, and the line for the next one.
 #[derive(Debug, Clone, Default)]
 pub struct Lines {
     lines: i32,
     capacity: u32,
     players: FxHashMap<Plane, u32>,
-    /// Those who were let in elsewhere, as far as is known.
+    /// Players that other processes let in, as last reported.
     elsewhere: FxHashMap<Plane, u32>,
 }
 
 impl Lines {
-    /// Lines 0 to `lines` - 1 (at least one), each with room for `capacity` players.
+    /// Lines 0 to `lines` - 1 (at least one), each for `capacity` players.
     pub fn new(lines: i32, capacity: u32) -> Lines {
         Lines { lines: lines.max(1), capacity, ..Lines::default() }
     }
 
-    /// Takes a place: in `plane` if named, which may be any plane, line or not, full or not; else in
-    /// the first line with room. `None` when no line has room.
+    /// Takes a place: in `plane` if given, which may be any plane, even a full one or none of the
+    /// lines; otherwise in the first line with room. `None` if no line has room.
     pub fn take(&mut self, plane: Option<Plane>) -> Option<Plane> {
         let plane = match plane {
             Some(plane) => plane,
             None if self.capacity == 0 => return None,
-            // Of the first n + 1 lines one is empty when n planes are not: the search is short.
+            // Of the first n + 1 lines one is empty if n planes are not: the search is short.
             None => (0..self.lines).map(Plane).find(|p| self.players(*p) < self.capacity)?,
         };
         *self.players.entry(plane).or_default() += 1;
         Some(plane)
     }
 
-    /// Gives a place back.
+    /// Releases a place.
     pub fn give_back(&mut self, plane: Plane) {
         if let Some(n) = self.players.get_mut(&plane) {
             *n = n.saturating_sub(1);
@@ -43,18 +46,18 @@ impl Lines {
         }
     }
 
-    /// Players in a plane, those who were let in elsewhere among them.
+    /// Players in a plane, including those that other processes let in.
     pub fn players(&self, plane: Plane) -> u32 {
         let of = |players: &FxHashMap<Plane, u32>| players.get(&plane).copied().unwrap_or(0);
         of(&self.players).saturating_add(of(&self.elsewhere))
     }
 
-    /// The planes in which somebody has a place that was given here, and how many have.
+    /// The planes with players that this process let in, and their number.
     pub fn here(&self) -> impl Iterator<Item = (Plane, u32)> {
         self.players.iter().map(|(plane, players)| (*plane, *players))
     }
 
-    /// From now on so many have places that were given elsewhere.
+    /// Replaces the counts of players that other processes let in.
     pub fn set_elsewhere(&mut self, taken: impl Iterator<Item = (Plane, u32)>) {
         self.elsewhere.clear();
         for (plane, players) in taken {
@@ -77,7 +80,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_history_counts_as_a_plain_list_does(
+        fn any_history_agrees_with_a_plain_list(
             (lines, capacity) in (1i32..5, 0u32..4),
             history in prop::collection::vec((any::<bool>(), prop::option::of(-1i32..6)), 0..80),
         ) {
@@ -113,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_were_given_elsewhere_are_taken_until_more_is_known() {
+    fn places_of_other_processes_count_until_the_next_report() {
         let mut lines = Lines::new(3, 2);
         let taken = [(Plane(0), 1), (Plane(1), 1), (Plane(1), 1)];
         lines.set_elsewhere(taken.into_iter());
@@ -121,7 +124,7 @@ mod tests {
         let taken: Vec<_> = (0..4).map(|_| lines.take(None)).collect();
         assert_eq!(taken, [Some(Plane(0)), Some(Plane(2)), Some(Plane(2)), None]);
         lines.give_back(Plane(1));
-        assert_eq!(lines.take(None), None, "it was not given here");
+        assert_eq!(lines.take(None), None, "another process assigned that place");
         let mut here: Vec<_> = lines.here().collect();
         here.sort_unstable();
         assert_eq!(here, [(Plane(0), 1), (Plane(2), 2)]);
@@ -130,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_plane_is_taken_even_when_full_or_no_line() {
+    fn a_named_plane_is_taken_even_if_full_or_not_a_line() {
         let mut lines = Lines::new(1, 1);
         assert_eq!(lines.take(Some(Plane(0))), Some(Plane(0)));
         assert_eq!(lines.take(Some(Plane(0))), Some(Plane(0)));

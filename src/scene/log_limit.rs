@@ -1,38 +1,40 @@
-//! Errors that can repeat with every message are logged at most once a second.
+//! Rate limit for log lines: errors that can repeat with every message are logged at most once a
+//! second.
 //!
-//! [`crate::log_limited!`] has one [`LogLimit`] for each place in the code. Time is an argument: the scene
-//! has no clock and gives the time of its tick.
+//! [`crate::log_limited!`] creates one [`LogLimit`] per place in the code. Time is an argument: the
+//! scene has no clock and passes the time of its tick.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Shortest time between two lines of one place, milliseconds.
+/// Shortest time between two lines from one place, milliseconds.
 const EVERY_MS: u64 = 1_000;
 
-/// A time that is so much before the last line's is of another clock, for example of the next simulation,
-/// milliseconds.
+/// A time this much before the last line's belongs to another clock, such as that of the next
+/// simulation, milliseconds.
 const OTHER_CLOCK_MS: u64 = 10_000;
 
-/// Lets one line a second pass, and counts what it holds back.
+/// Admits one line a second, and counts the lines that it suppresses.
 #[derive(Debug, Default)]
 pub struct LogLimit {
-    /// The time of the last line, milliseconds, plus one; 0: there was none.
+    /// Time of the last line, milliseconds, plus one; 0: none yet.
     last: AtomicU64,
     held_back: AtomicU64,
 }
 
 impl LogLimit {
-    /// A limit that lets the first line pass.
+    /// A limit that admits the first line.
     pub const fn new() -> LogLimit {
         LogLimit { last: AtomicU64::new(0), held_back: AtomicU64::new(0) }
     }
 
-    /// Whether a line may be logged at `now_ms`; with how many were held back before it.
+    /// Whether a line may be logged at `now_ms`: `Some` with the number of lines suppressed before
+    /// it.
     pub fn admit(&self, now_ms: u64) -> Option<u64> {
         let (now, last) = (now_ms.saturating_add(1), self.last.load(Relaxed));
         let is_due = last == 0
             || now >= last.saturating_add(EVERY_MS)
             || now.saturating_add(OTHER_CLOCK_MS) < last;
-        // Another thread that is first logs its line.
+        // If another thread was first, it logs its line.
         if is_due && self.last.compare_exchange(last, now, Relaxed, Relaxed).is_ok() {
             return Some(self.held_back.swap(0, Relaxed));
         }
@@ -46,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_a_second_passes_and_tells_how_many_did_not() {
+    fn one_line_a_second_is_admitted_with_the_suppressed_count() {
         let limit = LogLimit::new();
         assert_eq!(limit.admit(0), Some(0));
         for ms in [0, 1, 999] {
@@ -61,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_threads_one_logs() {
+    fn only_one_of_many_threads_logs() {
         let limit = LogLimit::new();
         let passed = std::sync::atomic::AtomicU64::new(0);
         std::thread::scope(|scope| {

@@ -1,4 +1,8 @@
-//! The region map: which region a place belongs to. Versioned data, never arithmetic on coordinates.
+//! The region map: which region owns a position. Versioned data, never arithmetic on coordinates,
+//! so that regions can be split, merged and moved.
+//!
+//! The scene's specification builds it; regions, the directory and the cluster look owners up. Two
+//! regions must never own the same land of a plane group.
 
 mod layout;
 #[cfg(test)]
@@ -10,32 +14,33 @@ pub use self::layout::{Layout, LayoutError, MAX_NEIGHBOURS, Plot};
 use super::mutants::{self, Mutant};
 use super::{Epoch, Plane, Pos, Rect, RegionId, SceneId, spec::SceneSpec};
 
-/// Names of regions that a configuration gives are below this; those of regions that are made while a
-/// cluster runs begin here, 10,000 for each scene.
+/// Region ids from the configuration are below this. Regions created while a cluster runs have ids
+/// from here on, 10,000 per scene.
 pub const FIRST_NEW_REGION: u32 = 1_000_000;
 
-/// Some of the planes of a scene: those whose number leaves this remainder when divided by the number of
-/// groups. Planes of different groups belong to different regions, which may live on different machines.
+/// A group of a scene's planes: those whose number leaves this remainder when divided by the number
+/// of groups. Planes of different groups belong to different regions, which may live on different
+/// machines.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct PlaneGroup(pub u16);
 
-/// One region of a scene: a rectangular block of lands, in a group of planes, with one authority.
+/// One region of a scene: a rectangular block of lands, for a group of planes, with one authority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionEntry {
-    /// The region's name.
+    /// The region's id.
     pub id: RegionId,
-    /// Its ground, in centimetres; whole lands.
+    /// The rectangle, centimetres; whole lands.
     pub rect: Rect,
-    /// Its planes.
+    /// The group of planes that it owns.
     pub group: PlaneGroup,
-    /// Grows with every change of its owner.
+    /// Grows with every change of owner.
     pub epoch: Epoch,
 }
 
-/// The regions of a scene, which together cover its map without overlap, once for each group of planes.
+/// The regions of a scene. Together they cover the map exactly once per group of planes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionMap {
     /// Grows with every change of the map.
@@ -44,22 +49,22 @@ pub struct RegionMap {
     pub regions: Vec<RegionEntry>,
     /// The map's extent.
     pub bounds: Rect,
-    /// The name of the next region that is made while the scene runs.
+    /// Id of the next region created while the scene runs.
     next: RegionId,
     land_cm: i32,
     lands_x: i32,
     groups: u16,
-    /// For each group and in it for each land, row by row, the index of its region.
+    /// For each group, and in it for each land, row by row: the index of its region.
     land_owner: Vec<u16>,
 }
 
 impl RegionMap {
-    /// Cuts a scene into blocks of lands as its spec says; ids count up from `first`. For a spec
-    /// whose sizes and counts [`super::Scene::new`] has checked.
+    /// Cuts a scene into blocks of lands by its spec, with ids from `first` on.
+    /// [`super::Scene::new`] must have checked the spec's sizes and counts.
     pub(super) fn grid(scene: SceneId, spec: &SceneSpec, first: RegionId) -> RegionMap {
         let bounds = Rect { x0: 0, z0: 0, x1: spec.width_cm, z1: spec.depth_cm };
         let (lands_x, lands_z) = (spec.width_cm / spec.land_cm, spec.depth_cm / spec.land_cm);
-        // A region wider than the map is as wide as the map.
+        // A region is at most as wide as the map.
         let (block_x, block_z) =
             (spec.region_lands_x.min(lands_x), spec.region_lands_z.min(lands_z));
         let blocks_x = (lands_x + block_x - 1) / block_x;
@@ -98,7 +103,7 @@ impl RegionMap {
         PlaneGroup(plane.0.rem_euclid(i32::from(self.groups)) as u16)
     }
 
-    /// The region that owns the ground at `p` in a plane; `None` outside the map.
+    /// The region that owns position `p` in a plane; `None` outside the map.
     pub fn at(&self, plane: Plane, p: Pos) -> Option<&RegionEntry> {
         if !self.bounds.contains(p) {
             return None;
@@ -110,24 +115,25 @@ impl RegionMap {
         self.land_owner.get(land).and_then(|&i| self.regions.get(usize::from(i)))
     }
 
-    /// Whether everybody who can see each other lives in the same region.
+    /// Whether each group has one region, so that no pair of entities in range is split between
+    /// two.
     pub fn has_no_borders(&self) -> bool {
         self.regions.len() <= usize::from(self.groups)
     }
 
-    /// The region named `id`, if it is one of this map's.
+    /// The region with an id; `None` if the map has no such region.
     pub fn get(&self, id: RegionId) -> Option<&RegionEntry> {
         self.regions.iter().find(|r| r.id == id)
     }
 
-    /// The regions of a group whose ground meets `rect`, centimetres.
+    /// The regions of a group whose rectangle intersects `rect` (centimetres).
     pub fn meeting(&self, group: PlaneGroup, rect: Rect) -> impl Iterator<Item = RegionId> {
         let meets = move |r: &&RegionEntry| r.group == group && r.rect.intersects(&rect);
         self.regions.iter().filter(meets).map(|r| r.id)
     }
 
-    /// The regions whose ground, grown by `band_cm`, meets that of region `id`: those with which it
-    /// exchanges ghosts. All eight neighbours, corners too.
+    /// The regions whose rectangle, grown by `band_cm`, intersects that of region `id`: those with
+    /// which it exchanges ghosts. All eight neighbours, corners included.
     pub fn neighbours(&self, id: RegionId, band_cm: i32) -> Vec<RegionEntry> {
         let Some(me) = self.get(id) else { return Vec::new() };
         let grown = me.rect.grown(band_cm.max(1));

@@ -1,111 +1,122 @@
-//! Deliberate bugs, by which a judge proves that it notices them: see `docs/simulation.md`.
+//! Deliberate bugs (mutants), by which the simulation proves that its judge notices them: see
+//! `docs/simulation.md`.
 //!
-//! They exist only in builds with debug assertions, and there only on a thread that has asked for one. Everywhere
-//! else each question after one is `false` before the program runs.
+//! They exist only in builds with debug assertions, and only on a thread that has enabled one. In
+//! all other builds [`has`] is a constant `false`, so a mutant must never change production code
+//! otherwise.
 
 use std::cell::Cell;
 
 /// A deliberate bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mutant {
-    /// An input is applied whatever its number is.
+    /// The region applies an input whatever its number.
     AnyNumber,
-    /// One of sixteen inputs is acknowledged and not applied.
+    /// One of sixteen inputs is acknowledged but not applied.
     AckUnapplied,
-    /// A handoff does not raise the entity's epoch.
+    /// A handoff does not increase the entity's epoch.
     SameEpoch,
-    /// A region does not know of neighbours that share no more than a corner with it.
+    /// A region ignores neighbours that share only a corner with it.
     NoCorners,
-    /// A handoff forgets the last input that was applied.
+    /// A handoff drops the number of the last input that was applied.
     NumberLost,
-    /// A handoff forgets what the player has agreed on with others.
+    /// A handoff drops the player's view registers.
     PeersLost,
-    /// A handoff forgets whom the client is shown.
+    /// A handoff drops which entities the client is shown.
     ShownLost,
-    /// The new owner makes a frame of a tick of which the old one has made one.
+    /// The new owner makes a frame for a tick in which the old owner has made one.
     TwoFrames,
-    /// Who has come is told of acts of a tick that it was told of where it lived before.
+    /// A client is told actions again after a handoff that the old region has told it.
     ActsAgain,
-    /// A player that comes back, or is presented, is taken as the checkpoint has it.
+    /// A player that resumes or is presented gets its position from the checkpoint.
     OldPlace,
-    /// Who hears that an entity lives elsewhere under a higher epoch keeps it.
+    /// A region keeps an entity although it hears that another region owns it under a higher epoch.
     KeepsOld,
-    /// What is handed over is not kept until it is safe.
+    /// The source of a handoff keeps no escrow copy.
     NoEscrow,
-    /// A player whose client is away leaves at once.
+    /// A player whose client is disconnected leaves at once, without a grace period.
     NoLinger,
-    /// A session does not say again what was not acknowledged, to whatever owner.
+    /// A session does not repeat unacknowledged inputs to a new owner.
     SaysOnce,
     /// A session passes frames on without those that were lost before.
     GapShown,
-    /// A session that has missed frames does not ask for everything anew.
+    /// A session that has missed frames does not request a resync.
     NoResync,
     /// A session does not wait for the old owner's last frame.
     NoTurns,
-    /// A region that has moved does not pass on what comes by the old way.
+    /// A migrated region's old process does not forward what arrives by the old route.
     NothingPassed,
-    /// What is for a region whose address is not known is lost.
+    /// A message for a region with an unknown address is lost.
     NowhereLost,
-    /// A former owner is believed, by processes and by regions.
+    /// Processes and regions accept messages from former owners.
     AnyEpoch,
-    /// A lane does not send again what was lost with a connection.
+    /// A channel does not resend what was lost with a connection.
     SentOnce,
-    /// A lane takes what it has taken before.
+    /// A channel accepts a message twice.
     TakenTwice,
     /// A node acts beyond its lease.
     NoFence,
-    /// A region that moves goes on before all marks are there.
+    /// A migrating region resumes before all marks have arrived.
     NoMarks,
-    /// A region goes on empty after its owner's death.
+    /// A region starts empty after its owner's death.
     StartsEmpty,
     /// Sessions are not told that a region has a new owner.
     OwnerUntold,
-    /// Acts of the first tick after a handoff are not told in third regions.
+    /// Third regions are not told the actions of the first tick after a handoff.
     NewcomersMute,
-    /// A handoff that comes late has an entity act where it has gone on from.
+    /// A late handoff makes an entity act where it has already moved on from.
     LateHandoff,
-    /// Whoever is said by hearsay to live elsewhere is given up, whoever has died.
+    /// A region gives up an entity that a third party reports elsewhere, even if that report is of
+    /// a dead region.
     Hearsay,
-    /// A region that has missed what a neighbour said of its entities does not ask for it.
+    /// A region that has missed a neighbour's border batch does not request a resync.
     GapUnasked,
-    /// What was handed to a region that died is taken by its next owner, whatever that knows.
+    /// The next owner of a dead region accepts handoffs to it even if it knows better.
     HandedTwice,
-    /// A region that is over is given up once, whether or not the store has heard it.
+    /// The record of a region that is given up is written once, whether or not the store received
+    /// it.
     GivenUpOnce,
-    /// Whom a region has handed over just before its owner died its next owner does not hand over again.
+    /// The next owner of a region does not repeat the handoffs that its predecessor made just
+    /// before it died.
     HandedOnce,
-    /// A move that was ordered and did not come to pass is not tried again.
+    /// A migration that was ordered and failed is not tried again.
     MovedOnce,
-    /// A session that searches for its player passes over that a region has another owner.
+    /// A session that searches for its player ignores that a region has another owner.
     OwnerPassedOver,
-    /// An owner that is behind what was heard of the one before is taken for one that says everything twice.
+    /// A restored owner that is behind its predecessor is taken for a sender of duplicates.
     BehindUnheard,
-    /// A region that goes on from a checkpoint does not know who owns the others.
+    /// A restored region does not know which regions own the entities that it handed on.
     OwnersUnknown,
-    /// A region that comes to a process in which it has gone on from a checkpoint meanwhile runs there twice.
+    /// A region arrives in a process that has restored it meanwhile, and runs there twice.
     RunsTwice,
-    /// What a dead process had taken is said once more to the next owner, as it was, since everything is acknowledged late.
+    /// Messages that a dead process had received are sent unchanged to the next owner, too.
+    /// Combined with late acknowledgements.
     SaidToBoth,
-    /// What a new neighbour says counts as a sequel to what it has said before, which was not heard.
+    /// A new neighbour's batch counts as the continuation of earlier batches, which never arrived.
     AheadUnheard,
-    /// What a neighbour that is ahead says of thresholds counts for nothing once what it has said before is caught up with.
+    /// Thresholds from a neighbour that is ahead are dropped once its earlier batches are caught up
+    /// with.
     ThresholdOutdated,
-    /// A region that goes on from a checkpoint and asks of somebody where that one is about to come is never answered.
+    /// A question of a restored region about an entity, asked where the entity is about to arrive,
+    /// is never answered.
     AskedEarly,
-    /// A region that dies gets back only those who were handed to it, not who was passed on to it by another that has died, too.
+    /// A restored region gets back only the entities handed to it directly, not those that a second
+    /// dead region had passed on to it.
     PassedOnLost,
-    /// Who is handed over again after a death stays where that was to, though an owner that is none any more may have gone on with it.
+    /// An entity that is handed over again after a death stays with the receiver, even if a former
+    /// owner may have continued it since.
     KeptByOlder,
-    /// A process that its peers hold for no member any more believes the store alone.
+    /// A process that its peers no longer count as a member believes the store alone.
     Disowned,
-    /// No bug by itself, and not among [`ALL`]: everything is acknowledged late. Nothing may come of it.
+    /// Not a bug by itself, and not in [`ALL`]: all acknowledgements are late. A run must hold
+    /// nevertheless.
     AckedLate,
 }
 
-/// Those that the product makes up for: a run must hold with them.
+/// Mutants that the product tolerates: a run must hold with them.
 pub const WITHSTOOD: [Mutant; 1] = [Mutant::AckedLate];
 
-/// All that are bugs.
+/// All mutants that are bugs.
 pub const ALL: [Mutant; 45] = [
     Mutant::AnyNumber,
     Mutant::AckUnapplied,
@@ -158,17 +169,17 @@ thread_local! {
     static PRESENT: Cell<Option<Mutant>> = const { Cell::new(None) };
 }
 
-/// Whether this build has any.
+/// Whether mutants exist in this build.
 pub const fn exist() -> bool {
     cfg!(debug_assertions)
 }
 
-/// From now on this thread has a bug, or none.
+/// Enables a mutant on this thread; `None` disables it.
 pub fn set(mutant: Option<Mutant>) {
     PRESENT.set(mutant);
 }
 
-/// Whether this thread has a bug.
+/// Whether this thread has the mutant enabled.
 #[inline]
 pub fn has(mutant: Mutant) -> bool {
     exist() && PRESENT.get() == Some(mutant)

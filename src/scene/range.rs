@@ -1,16 +1,17 @@
-//! Who may see whom by place alone: rings of patches, circles, or everybody.
+//! Which entities are in range of each other by position alone: rings of patches, circles, or all.
+//! The index and the view rules ask it; both ends of a pair must get the same answer.
 
 use serde::{Deserialize, Serialize};
 
-/// A set of rings of patches around the patch that one stands in. Any union is legal.
+/// A set of rings of patches around an entity's own patch. Any union is legal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub struct RangeSet(u8);
 
 impl RangeSet {
-    /// No ring at all: sees nobody, is seen by nobody of its kind.
+    /// No ring: in range of no entity of the layer.
     pub const NONE: RangeSet = RangeSet(0);
-    /// The patch one stands in.
+    /// The entity's own patch.
     pub const NEAR: RangeSet = RangeSet(1);
     /// The ring of patches around NEAR.
     pub const MIDDLE: RangeSet = RangeSet(2);
@@ -19,7 +20,7 @@ impl RangeSet {
     /// All three: 5 x 5 patches.
     pub const FULL: RangeSet = RangeSet(7);
 
-    /// The set whose bits are `bits` (1 NEAR, 2 MIDDLE, 4 FAR); `None` when other bits are set.
+    /// The set with these bits (1 NEAR, 2 MIDDLE, 4 FAR); `None` if other bits are set.
     pub fn from_bits(bits: u8) -> Option<RangeSet> {
         (bits <= 7).then_some(RangeSet(bits))
     }
@@ -35,26 +36,26 @@ impl RangeSet {
         ring < 3 && (self.0 >> ring) & 1 == 1
     }
 
-    /// What both sets hold.
+    /// The intersection of both sets.
     #[inline]
     pub fn and(self, other: RangeSet) -> RangeSet {
         RangeSet(self.0 & other.0)
     }
 
-    /// What either set holds.
+    /// The union of both sets.
     pub fn or(self, other: RangeSet) -> RangeSet {
         RangeSet(self.0 | other.0)
     }
 
-    /// How many patches the set reaches in each direction (0, 1 or 2); `None` for the empty set.
+    /// How many patches the set reaches in each direction (0, 1 or 2); `None` if it is empty.
     pub fn reach(self) -> Option<i32> {
         (0..3).rev().find(|&r| self.has_ring(r)).map(|r| r as i32)
     }
 }
 
-/// Bits that name no ring.
+/// The number has bits that name no ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("range {0} has bits beyond 1 NEAR, 2 MIDDLE, 4 FAR")]
+#[error("range {0} has bits other than 1 NEAR, 2 MIDDLE, 4 FAR")]
 pub struct NoSuchRing(pub u8);
 
 impl TryFrom<u8> for RangeSet {
@@ -70,26 +71,28 @@ impl From<RangeSet> for u8 {
     }
 }
 
-/// How a scene decides who is within range of whom.
+/// How a scene decides which entities are in range of each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Visibility {
     /// By rings of patches; each entity has its own [`RangeSet`].
     Patches,
-    /// By distance: comes into range at `enter_cm` or nearer, leaves it beyond `leave_cm`.
+    /// By distance: a pair comes into range at `enter_cm` or nearer and leaves it beyond
+    /// `leave_cm`.
     Circle {
-        /// Enter radius in centimetres, at least 1.
+        /// Enter radius, centimetres, at least 1.
         enter_cm: i32,
-        /// Leave radius in centimetres, greater than the enter radius.
+        /// Leave radius, centimetres, greater than the enter radius.
         leave_cm: i32,
     },
-    /// Everybody of a plane is in range of everybody: for small scenes of a single region.
+    /// All entities of a plane are in range of each other: for small scenes with a single region.
     All,
 }
 
 impl Visibility {
-    /// Whether two entities of one plane are in range of each other. Between them lie `ring` patches
-    /// of their layer and a ground distance whose square is `d2`, square centimetres; `both` are the
-    /// rings that both have. In a circle `known` ones stay until they are beyond the leave radius.
+    /// Whether two entities of one plane are in range of each other. `ring` is the number of
+    /// patches of their layer between them, `d2` the squared ground distance in square centimetres,
+    /// `both` the rings that both have. With circles, a `known` pair stays until it is beyond the
+    /// leave radius.
     #[inline]
     pub fn in_range(&self, ring: u32, d2: u64, both: RangeSet, known: bool) -> bool {
         match *self {

@@ -1,9 +1,12 @@
-//! Range events alone: who comes into range of whom and who leaves it, with no caps, no view lists
-//! and no regions. For teams that embed the scene's index in a server of their own.
+//! Interest management by itself: which pairs come into range and leave it, without caps, view
+//! lists or regions.
 //!
-//! Positions are set during a tick; [`RangeEvents::end_tick`] then tells the net difference to the end
-//! of the tick before: every pair whose state changed exactly once, whatever happened in between and
-//! in whatever order. A pair that met and parted within one tick is not told.
+//! For teams that embed it in a server of their own. A pair must be reported exactly when its state
+//! at the end of a tick differs from the tick before.
+//!
+//! Positions are set during a tick. [`RangeEvents::end_tick`] then reports the net difference from
+//! the end of the previous tick: each pair whose state changed, exactly once, whatever the order of
+//! calls. A pair that met and parted within one tick is not reported.
 //!
 //! ```
 //! use purview::scene::range_events::{RangeEvent, RangeEvents};
@@ -26,14 +29,16 @@
 //! assert_eq!(told, [RangeEvent::Left { a: guard, b: thief }]);
 //! ```
 //!
-//! | mode | in range | work |
+//! | mode | in range | work per tick |
 //! |---|---|---|
-//! | [`Visibility::Patches`] | the ring in which the two stand is in both their range sets | for those who change patch |
-//! | [`Visibility::Circle`] | from the enter radius on until beyond the leave radius | for each pair near each other |
-//! | [`Visibility::All`] | both are on the ground | for those who come and go |
+//! | [`Visibility::Patches`] | the ring between the two is in both range sets | entities that
+//! change patch |
+//! | [`Visibility::Circle`] | from the enter radius until beyond the leave radius | each pair of
+//! neighbours |
+//! | [`Visibility::All`] | both are on the ground | entities that come or go |
 //!
-//! *Absent on purpose:* ids, planes and kinds. Use one `RangeEvents` per plane and layer, and a table
-//! from slots to your own ids.
+//! *Absent on purpose:* ids, planes and kinds. Use one `RangeEvents` per plane and layer, and map
+//! slots to your own ids.
 
 mod all;
 mod circle;
@@ -44,17 +49,17 @@ use self::circle::Circle;
 use self::patches::Patches;
 use super::{Pos, RangeSet, Rect, Visibility};
 
-/// What changed between two entities. Slots; `a` is the lower one.
+/// A change between two entities, given by slots; `a` is the lower one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RangeEvent {
-    /// They are in range of each other from this tick on.
+    /// The two are in range of each other from this tick on.
     Entered {
         /// The lower slot.
         a: u32,
         /// The higher slot.
         b: u32,
     },
-    /// They are in range of each other no more, or one of them was removed.
+    /// The two are no longer in range of each other, or one of them was removed.
     Left {
         /// The lower slot.
         a: u32,
@@ -78,10 +83,10 @@ enum Engine {
     All(All),
 }
 
-/// Tells who comes into range of whom and who leaves it.
+/// Reports which pairs come into range and leave it.
 ///
-/// Slots are dense and are handed out by [`RangeEvents::add`]; that of a removed entity is free for
-/// another from the end of the tick on. Calls with a slot that is not in use change nothing.
+/// [`RangeEvents::add`] assigns dense slots. The slot of a removed entity is free for reuse from
+/// the end of the tick on. A call with a slot that is not in use changes nothing.
 #[derive(Debug, Clone)]
 pub struct RangeEvents {
     engine: Engine,
@@ -91,16 +96,20 @@ pub struct RangeEvents {
 }
 
 impl RangeEvents {
-    /// Nobody yet, on `ground`; whoever is outside it is in range of nobody. Patches are `patch_cm`
-    /// wide and begin at the map's origin (Patches only; the cells of a circle follow from its
-    /// radius).
+    /// No entities yet, on `ground`. An entity outside the ground is in range of none. Patches are
+    /// `patch_cm` wide and start at the map's origin (Patches only; the cells of a circle follow
+    /// from its radius).
     ///
     /// # Panics
-    /// When `patch_cm` is not positive, the ground is empty or its sides are beyond 10^9 cm, or there are 2^32 patches.
+    /// If `patch_cm` is not positive, the ground is empty or a side exceeds 10^9 cm, or there are
+    /// 2^32 patches or more.
     pub fn new(ground: Rect, patch_cm: i32, visibility: Visibility) -> RangeEvents {
         let side = |a: i32, b: i32| i64::from(b) - i64::from(a);
         for side in [side(ground.x0, ground.x1), side(ground.z0, ground.z1)] {
-            assert!((1..=1_000_000_000).contains(&side), "a side of the ground is {side} cm");
+            assert!(
+                (1..=1_000_000_000).contains(&side),
+                "a side of the ground is {side} cm; it must be 1 to 10^9 cm"
+            );
         }
         let engine = match visibility {
             Visibility::Patches => Engine::Patches(Box::new(Patches::new(ground, patch_cm))),
@@ -112,7 +121,7 @@ impl RangeEvents {
         RangeEvents { engine, used: Vec::new(), free: Vec::new(), removed: Vec::new() }
     }
 
-    /// How many entities there are.
+    /// Number of entities.
     pub fn len(&self) -> usize {
         self.used.len() - self.free.len() - self.removed.len()
     }
@@ -122,7 +131,7 @@ impl RangeEvents {
         self.len() == 0
     }
 
-    /// Adds an entity and returns its slot. `range` counts in Patches only.
+    /// Adds an entity and returns its slot. `range` matters in Patches only.
     pub fn add(&mut self, pos: Pos, range: RangeSet) -> u32 {
         let slot = self.free.pop().unwrap_or(self.used.len() as u32);
         if slot as usize == self.used.len() {
@@ -138,7 +147,7 @@ impl RangeEvents {
         slot
     }
 
-    /// Removes an entity: whoever was in range of it is told at the end of the tick.
+    /// Removes an entity; `end_tick` reports the pairs that it leaves.
     pub fn remove(&mut self, slot: u32) {
         if !self.is_used(slot) {
             return;
@@ -152,7 +161,7 @@ impl RangeEvents {
         }
     }
 
-    /// Puts an entity elsewhere, near or far.
+    /// Moves an entity, by any distance.
     #[inline]
     pub fn move_to(&mut self, slot: u32, pos: Pos) {
         if !self.is_used(slot) {
@@ -165,15 +174,15 @@ impl RangeEvents {
         }
     }
 
-    /// Gives an entity another range (Patches; changes nothing in the other modes).
+    /// Sets an entity's range (Patches only; no effect in the other modes).
     pub fn set_range(&mut self, slot: u32, range: RangeSet) {
         if let (true, Engine::Patches(e)) = (self.is_used(slot), &mut self.engine) {
             e.set_range(slot, range);
         }
     }
 
-    /// Ends the tick: calls `emit` once for each pair whose state is another than at the end of the
-    /// tick before, in no particular order.
+    /// Ends the tick: calls `emit` once for each pair whose state differs from the end of the
+    /// previous tick, in no particular order.
     pub fn end_tick(&mut self, emit: impl FnMut(RangeEvent)) {
         match &mut self.engine {
             Engine::Patches(e) => e.end_tick(emit),

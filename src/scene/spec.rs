@@ -1,7 +1,8 @@
-//! What a scene is, as data, and the rules that a legal one obeys.
+//! What a scene is, as data, and the rules of a legal scene.
 //!
-//! A [`SceneSpec`] is what a configuration says; [`Scene::new`] checks every rule and refuses an
-//! illegal one with the key, the figure and what would be right.
+//! The server's configuration and embedding programs fill a [`SceneSpec`]; [`Scene::new`] checks
+//! every rule and names, for each broken one, the key, its value and a legal value. No other code
+//! may build a [`Scene`], so the rest of the crate relies on the rules.
 
 mod bonds;
 mod check;
@@ -33,7 +34,7 @@ use super::{
 pub struct LayerSpec {
     /// The layer's name, unique in its scene.
     pub name: String,
-    /// Side of a patch in centimetres; the land's side is a power of two times it.
+    /// Side of a patch, centimetres; the land's side is a power of two times it.
     pub patch_cm: i32,
 }
 
@@ -44,19 +45,20 @@ pub struct KindSpec {
     pub name: String,
     /// Index of its layer in [`SceneSpec::layers`].
     pub layer: usize,
-    /// How fast such an entity may be of its own, centimetres per second, at most the scene's top
-    /// speed; `None`: that. 0 for what does not walk.
+    /// Top speed of such an entity, centimetres per second, at most the scene's top speed; `None`:
+    /// the scene's. 0 for kinds that do not move.
     pub speed_cm_s: Option<i32>,
 }
 
 impl KindSpec {
-    /// A kind in a layer, as fast as anything of the scene.
+    /// A kind in a layer, with the scene's top speed.
     pub fn new(name: impl Into<String>, layer: usize) -> KindSpec {
         KindSpec { name: name.into(), layer, speed_cm_s: None }
     }
 }
 
-/// How often viewers hear of a change, by the ring in which they see it, in ticks (1 = every tick).
+/// Ticks between updates that viewers receive, by the ring in which they see the entity (1 = every
+/// tick).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rates {
     /// NEAR, in ticks.
@@ -68,7 +70,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Ticks between two updates of something seen in ring `ring` (0 NEAR, 1 MIDDLE, more: FAR).
+    /// Ticks between two updates of an entity in ring `ring` (0 NEAR, 1 MIDDLE, more: FAR).
     #[inline]
     pub fn of_ring(&self, ring: u32) -> u32 {
         match ring {
@@ -79,7 +81,7 @@ impl Rates {
     }
 }
 
-/// A scene as configured; lengths in centimetres, times in milliseconds or ticks as named.
+/// A scene as configured. Lengths are in centimetres; times are in milliseconds or ticks, as named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SceneSpec {
     /// The scene's name, unique in a server.
@@ -88,53 +90,55 @@ pub struct SceneSpec {
     pub width_cm: i32,
     /// Extent along z; a multiple of `land_cm`.
     pub depth_cm: i32,
-    /// Side of a land.
+    /// Side of a land, centimetres.
     pub land_cm: i32,
     /// Side of a region along x, in lands. Regions at the east edge may be smaller.
     pub region_lands_x: i32,
     /// Side of a region along z, in lands. Regions at the south edge may be smaller.
     pub region_lands_z: i32,
-    /// The patch grids; the first is that of players.
+    /// The patch grids; the first is the players' layer.
     pub layers: Vec<LayerSpec>,
     /// The entity kinds; the first is `player`, in layer 0.
     pub kinds: Vec<KindSpec>,
-    /// Who is in range of whom.
+    /// The rule that decides which entities are in range of each other.
     pub visibility: Visibility,
-    /// The range of an entity that asks for none of its own (Patches only).
+    /// The range of an entity that asks for none (Patches only).
     pub default_range: RangeSet,
     /// Most players in one player's view list, 1 to 1000.
     pub view_cap: usize,
-    /// How much nearer an unlinked player must be than a linked one to replace it, centimetres. By
-    /// default as much as brings flicker in a walking crowd to a third (`purview bench views`).
+    /// How much nearer a candidate without a link must be than a linked player to replace it,
+    /// centimetres. The default reduces flicker in a walking crowd to a third (`purview bench
+    /// views`).
     pub view_margin_cm: i32,
-    /// What bonds there are and what they do.
+    /// The kinds of bonds and their effect.
     pub bonds: BondSpec,
     /// Update rates by ring.
     pub rates: Rates,
-    /// Most bytes of moves in one client's frame; what does not fit waits a tick. At least 64.
+    /// Most bytes of moves in one client's frame; the rest waits for the next tick. At least 64.
     pub frame_budget_bytes: usize,
-    /// How far past a border an entity goes before it is handed off.
+    /// How far past a border an entity goes before its handoff, centimetres.
     pub handoff_margin_cm: i32,
-    /// Top speed of entities, centimetres per second, whatever is granted to them; sizes the mirrored
-    /// band.
+    /// Top speed of entities, centimetres per second, whatever is granted to them. It determines
+    /// the width of the mirrored band.
     pub top_speed_cm_s: i32,
-    /// How moves are taken.
+    /// How clients move.
     pub moves: MoveSpec,
-    /// Whether clients may choose where they appear and jump by themselves, and not only the server's logic.
+    /// Whether clients may choose where they appear and may teleport; otherwise only the game's
+    /// logic may.
     pub client_jumps: bool,
-    /// Width of the band around a region in which its neighbours mirror their entities to it; 0 =
-    /// the least that is enough.
+    /// Width of the band around a region in which neighbours mirror their entities to it,
+    /// centimetres; 0 = the least width that suffices.
     pub band_cm: i32,
-    /// Planes that automatic joins fill, from 0: the lines of a busy city. At least 1.
+    /// Planes that automatic joins fill, from 0: the lines (channels) of a busy city. At least 1.
     pub lines: i32,
-    /// Players for which a line has room.
+    /// Players per line.
     pub line_capacity: u32,
-    /// Into how many groups planes are divided, 1 to 256. Each group has regions of its own, so that the
-    /// planes of a busy scene may live on different machines.
+    /// Number of groups into which planes are divided, 1 to 256. Each group has regions of its own,
+    /// so that the planes of a busy scene can live on different machines.
     pub plane_groups: u16,
-    /// Where a player that names no place appears, x in centimetres.
+    /// Where a player without a position appears: x in centimetres.
     pub spawn_x_cm: i32,
-    /// Where a player that names no place appears, z in centimetres.
+    /// Where a player without a position appears: z in centimetres.
     pub spawn_z_cm: i32,
 }
 
@@ -172,46 +176,47 @@ impl Default for SceneSpec {
     }
 }
 
-/// A rule that a scene breaks: which key, what it says, and what would be right.
+/// A rule that a scene breaks: the key, its value, and what would be legal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key} = {found}: {rule}")]
 pub struct SpecError {
-    /// The key at fault, as [`SceneSpec`] names it.
+    /// The key, as [`SceneSpec`] names it.
     pub key: &'static str,
-    /// What the key says, with its unit.
+    /// The key's value, with its unit.
     pub found: String,
-    /// The rule, with the figures that would satisfy it.
+    /// The rule, with values that would satisfy it.
     pub rule: String,
 }
 
-/// A scene that obeys every rule, with what follows from its figures.
+/// A scene that obeys every rule, with the values derived from its figures.
 #[derive(Debug, Clone)]
 pub struct Scene {
-    /// Which scene of the server this is.
+    /// The scene's id in the server.
     pub id: SceneId,
-    /// What was configured.
+    /// The configuration.
     pub spec: SceneSpec,
     /// Milliseconds per tick.
     pub tick_ms: u32,
-    /// The mirrored band in force, centimetres.
+    /// Width of the mirrored band in use, centimetres.
     pub band_cm: i32,
-    /// The band in which players with bonds are mirrored, at least as wide as the other.
+    /// Width of the band for players with bonds, centimetres; at least `band_cm`.
     pub bonded_band_cm: i32,
-    /// The farthest ground distance along an axis at which anything can be in range, centimetres.
+    /// The farthest distance along an axis at which entities can be in range of each other,
+    /// centimetres.
     pub reach_cm: i32,
     /// The regions.
     pub map: RegionMap,
-    /// Where one can walk, and how high it is; `None`: everywhere, and flat.
+    /// The terrain; `None`: all free, and flat.
     pub terrain: Option<Arc<Terrain>>,
-    /// The rules by which moves are judged; `None`: places are trusted.
+    /// The rules that judge moves; `None`: positions from clients are trusted.
     pub judged: Option<Rules>,
 }
 
 impl Scene {
-    /// Checks `spec` and lays out its regions, whose ids start at `first_region`.
+    /// Checks `spec` and lays out its regions with ids from `first_region` on.
     ///
     /// # Errors
-    /// Every rule that the spec breaks, not only the first.
+    /// All rules that the spec breaks, not only the first.
     pub fn new(
         id: SceneId,
         spec: SceneSpec,
@@ -245,10 +250,10 @@ impl Scene {
         Ok(Scene { id, spec, tick_ms, band_cm, bonded_band_cm, reach_cm, map, terrain, judged })
     }
 
-    /// The scene with a terrain, which covers it exactly and leaves its spawn point free.
+    /// The scene with a terrain, which must cover it exactly and leave its spawn point free.
     ///
     /// # Errors
-    /// Every rule that the terrain breaks.
+    /// All rules that the terrain breaks.
     pub fn with_terrain(self, terrain: Arc<Terrain>) -> Result<Scene, Vec<SpecError>> {
         let errors = misfits(&self.spec, &terrain);
         if !errors.is_empty() {
@@ -260,7 +265,7 @@ impl Scene {
     /// The same scene with other regions.
     ///
     /// # Errors
-    /// They do not cover the map once, or break a rule of the scene's.
+    /// The regions do not cover the map exactly once, or break a rule of the scene.
     pub fn with_layout(&self, layout: &Layout) -> Result<Scene, LayoutError> {
         let map = RegionMap::of(&self.spec, layout)?;
         let mut errors = Vec::new();
@@ -275,13 +280,12 @@ impl Scene {
         Ok(Scene { map, band_cm, bonded_band_cm, ..self.clone() })
     }
 
-    /// The layer of a kind; `None` for a kind that the scene does not have.
+    /// The layer of a kind; `None` if the scene has no such kind.
     pub fn layer_of(&self, kind: Kind) -> Option<usize> {
         self.spec.kinds.get(usize::from(kind.0)).map(|k| k.layer)
     }
 
-    /// How fast an entity of a kind may be of its own, centimetres per second; 0 for a kind that the
-    /// scene does not have.
+    /// Top speed of a kind, centimetres per second; 0 if the scene has no such kind.
     pub fn speed_of(&self, kind: Kind) -> u32 {
         let top = self.spec.top_speed_cm_s;
         let speed = |k: &KindSpec| k.speed_cm_s.unwrap_or(top).unsigned_abs();

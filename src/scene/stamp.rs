@@ -1,9 +1,10 @@
-//! Ticks in 32 bits: what a region remembers of each entity and of each entry of a view list, where a whole
-//! [`Tick`] would be too much memory.
+//! Ticks in 32 bits. A region keeps one per entity and per view list entry, where a whole [`Tick`]
+//! takes too much memory.
 //!
-//! A tick of 10 ms passes 2^31 after 248 days and 2^32 after 497. So stamps are compared as serial numbers
-//! ([RFC 1982](https://www.rfc-editor.org/rfc/rfc1982)): of two stamps less than 2^31 ticks apart the order is
-//! right, wherever the numbers wrap. A region renews older stamps ([`TickStamp::renewed`]) long before that.
+//! At 10 ms per tick the count passes 2^31 after 248 days and 2^32 after 497. So stamps are
+//! compared as serial numbers ([RFC 1982](https://www.rfc-editor.org/rfc/rfc1982)): the order of
+//! two stamps less than 2^31 ticks apart is right even where the numbers wrap. A region must renew
+//! older stamps ([`TickStamp::renewed`]) before they are 2^31 ticks old.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,14 +15,16 @@ use super::Tick;
 #[serde(transparent)]
 pub struct TickStamp(u32);
 
-/// Ticks after which a stamp counts as this old and no older: a quarter of what can be told apart.
+/// The greatest age of a stamp, ticks: a quarter of the range. Older stamps are renewed to this
+/// age.
 const OLDEST: u32 = 1 << 29;
 
-/// How far ahead of the present tick a stamp from elsewhere may be. A sender may be a few ticks ahead.
+/// How far ahead of the present tick a received stamp may be: another region may be a few ticks
+/// ahead.
 const AHEAD: u64 = 1_024;
 
 impl TickStamp {
-    /// Ticks after which a region renews its stamps, so that none grows older than 2^31.
+    /// Ticks after which a region renews its stamps, so that none gets older than 2^31.
     pub const RENEW_TICKS: u64 = 1 << 28;
 
     /// The stamp of a tick.
@@ -30,8 +33,8 @@ impl TickStamp {
         TickStamp(tick.0 as u32)
     }
 
-    /// The stamp of a tick that somebody else has written down, as far as it can be true at `now`: what would be
-    /// in the future is as of now, and what is too old to be compared is as old as a stamp can be.
+    /// The stamp of a received tick, limited to what is plausible at `now`: a tick too far in the
+    /// future becomes `now`, and one too old to compare gets the greatest age.
     pub fn heard(tick: Tick, now: Tick) -> TickStamp {
         let latest = now.0.saturating_add(AHEAD);
         match tick.0 {
@@ -40,31 +43,31 @@ impl TickStamp {
         }
     }
 
-    /// Whether this tick is later than another one; they are less than 2^31 ticks apart.
+    /// Whether this tick is later than the other, which must be less than 2^31 ticks away.
     #[inline]
     pub const fn is_after(self, other: TickStamp) -> bool {
         (self.0.wrapping_sub(other.0) as i32) > 0
     }
 
-    /// Ticks since an earlier one.
+    /// Ticks since an earlier stamp.
     #[inline]
     pub const fn ticks_since(self, earlier: TickStamp) -> u32 {
         self.0.wrapping_sub(earlier.0)
     }
 
-    /// The whole tick that this is the stamp of: the one next to `now`.
+    /// The full tick of this stamp: the one closest to `now`.
     pub fn near(self, now: Tick) -> Tick {
         let ahead = self.0.wrapping_sub(now.0 as u32) as i32;
         Tick(now.0.saturating_add_signed(ahead.into()))
     }
 
-    /// The same stamp, or the oldest one that there is at `now`.
+    /// The same stamp, or the oldest legal one at `now`.
     #[must_use]
     pub fn renewed(self, now: Tick) -> TickStamp {
         TickStamp::heard(self.near(now), now)
     }
 
-    /// The low bits of the tick, for what takes turns by it.
+    /// The low bits of the tick, for work that alternates by tick.
     #[inline]
     pub const fn bits(self) -> u32 {
         self.0
@@ -95,7 +98,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_heard_is_never_far_in_the_future_nor_too_old_to_be_compared(
+        fn a_received_stamp_is_never_far_ahead_nor_too_old_to_compare(
             now in any::<u64>(),
             tick in any::<u64>(),
         ) {

@@ -1,4 +1,5 @@
-//! Tiles of the ground.
+//! Tiles: the grid of the ground on which paths and walls are defined. Used by movement and
+//! terrain.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,27 +10,27 @@ use super::Pos;
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 pub struct Tile {
-    /// Tiles from the west edge.
+    /// Columns from the west edge.
     pub x: i32,
-    /// Tiles from the north edge.
+    /// Rows from the north edge.
     pub z: i32,
 }
 
 impl Tile {
-    /// The tile of a place, on the map or not, where a tile's side is `tile_cm` (at least 1).
+    /// The tile at a position, on the map or not; a tile's side is `tile_cm`, at least 1.
     #[inline]
     pub fn of(pos: Pos, tile_cm: i32) -> Tile {
         Tile { x: pos.x.div_euclid(tile_cm), z: pos.z.div_euclid(tile_cm) }
     }
 
-    /// The ground position in the tile's middle, at height `y`.
+    /// The middle of the tile, at height `y`.
     #[inline]
     pub fn middle(self, tile_cm: i32, y: i32) -> Pos {
         let along = |tile: i32| tile.saturating_mul(tile_cm).saturating_add(tile_cm / 2);
         Pos { x: along(self.x), y, z: along(self.z) }
     }
 
-    /// The place in the tile that is nearest to `to` along each axis.
+    /// The position in the tile that is nearest to `to` along each axis.
     pub(super) fn nearest(self, tile_cm: i32, to: Pos) -> Pos {
         let along = |tile: i32, to: i32| {
             let low = tile.saturating_mul(tile_cm);
@@ -38,7 +39,7 @@ impl Tile {
         Pos { x: along(self.x, to.x), z: along(self.z, to.z), ..to }
     }
 
-    /// The tile so many tiles further.
+    /// The tile `dx` columns and `dz` rows further.
     #[inline]
     pub fn moved(self, (dx, dz): (i32, i32)) -> Tile {
         Tile { x: self.x.saturating_add(dx), z: self.z.saturating_add(dz) }

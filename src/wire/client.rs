@@ -1,4 +1,7 @@
-//! The messages between a client and the server.
+//! The messages between a client and the server (`docs/protocol.md`).
+//!
+//! Gateways and client libraries encode and decode them here. A decode error must never quote a
+//! token.
 
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
@@ -10,12 +13,12 @@ use super::moves::{Form, MoveRules, OwnMove};
 use crate::scene::movement::ClientMs;
 use crate::scene::{EntityId, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility};
 
-/// First message of a client: who it is.
+/// A client's first message: its identity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Protocol version, [`super::PROTOCOL_VERSION`].
     pub version: u16,
-    /// The token that lets the client in (a JWT); never part of a URL.
+    /// The login token (a JWT); never part of a URL.
     pub token: String,
 }
 
@@ -26,42 +29,44 @@ pub struct Join {
     pub scene: String,
     /// The plane, or nil to let the server choose a line with room.
     pub plane: Option<Plane>,
-    /// Where to appear, `[x, y, z]` in centimetres, or nil for its last place or the scene's spawn place.
+    /// Where to appear, `[x, y, z]` in centimetres; nil: the player's last position, or the scene's
+    /// spawn point.
     pub pos: Option<Pos>,
-    /// The rings that the player sees (bits 1 NEAR, 2 MIDDLE, 4 FAR), or nil for the scene's default.
+    /// The rings in which the player sees others (bits 1 NEAR, 2 MIDDLE, 4 FAR); nil: the scene's
+    /// default.
     pub range: Option<RangeSet>,
-    /// Opaque appearance that others are shown, at most 256 bytes.
+    /// Opaque appearance that other clients are shown, at most 256 bytes.
     pub look: ByteBuf,
 }
 
-/// Come back for the player of an earlier session whose connection broke.
+/// Reclaim the player of an earlier session whose connection broke.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resume {
     /// The token of the newest ticket, of [`Joined`] or [`Renewed`]; never part of a URL.
     pub token: String,
-    /// The last input that the client was told is applied; 0: none.
+    /// The last input that the client knows is applied; 0: none.
     pub ack: Seq,
 }
 
-/// Be elsewhere, in a scene in which places are trusted.
+/// A new position, in a scene that trusts positions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
     /// Number of this input, the last one plus one; the first is 1.
     pub seq: Seq,
-    /// Where the player now is, `[x, y, z]` in centimetres.
+    /// The player's position now, `[x, y, z]` in centimetres.
     pub pos: Pos,
 }
 
-/// A word about the player's movement, in a scene in which moves are judged.
+/// A move command, in a scene that judges moves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Walk {
     /// Number of this input.
     pub seq: Seq,
-    /// The number of the last ruling that the client has followed; 0 before the first.
+    /// Number of the last correction that the client has followed; 0 before the first.
     pub ruling: u32,
-    /// When, milliseconds of the client's own clock, which never goes back.
+    /// Time of the command: milliseconds of the client's own clock, which never goes back.
     pub at_ms: ClientMs,
-    /// What the player does from then on; nil: as before.
+    /// What the player does from then on; nil: goes on as before.
     pub form: Option<Form>,
 }
 
@@ -74,27 +79,27 @@ pub struct Jump {
     pub scene: Option<String>,
     /// The plane to jump to, or nil for the present one (in another scene: a line with room).
     pub plane: Option<Plane>,
-    /// The place to jump to.
+    /// The position to teleport to, `[x, y, z]` in centimetres.
     pub pos: Pos,
 }
 
-/// Do something that everybody who sees the player is told.
+/// An action that every client that sees the player is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Act {
     /// Number of this input.
     pub seq: Seq,
     /// Opaque to the server, at most 1,024 bytes.
     pub payload: ByteBuf,
-    /// The player that it is aimed at, or nil; may be left out by a client. The two fight for a while, which lets
-    /// each of them see the other before others.
+    /// The player that the action is against; nil or omitted: none. The two fight for a while,
+    /// which gives each of them priority in the other's view list.
     #[serde(default)]
     pub aim: Option<EntityId>,
 }
 
-/// Asks for a [`Pong`]; also keeps the session alive.
+/// Requests a [`Pong`]; also keeps the session alive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ping {
-    /// Comes back in the pong.
+    /// Returned in the pong.
     pub nonce: u64,
 }
 
@@ -107,7 +112,7 @@ pub struct Leave {}
 pub struct Welcome {
     /// Protocol version that the server speaks.
     pub version: u16,
-    /// The session's number.
+    /// The session's id.
     pub session: SessionId,
     /// Milliseconds per tick.
     pub tick_ms: u32,
@@ -117,43 +122,44 @@ pub struct Welcome {
     pub rate_limit: u32,
     /// Longest message that the client may send, bytes.
     pub max_frame: u32,
-    /// The client must be heard from at least this often, milliseconds.
+    /// The client must send something at least this often, milliseconds.
     pub heartbeat_ms: u32,
 }
 
-/// The rules of views in the scene that was joined, so that a client (or an oracle) can check them.
+/// The view rules of the joined scene, so that a client (or a test oracle) can check its frames.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinRules {
-    /// Who is in range of whom: `[0]` by patches, `[1, enter, leave]` by distance, the radii in
-    /// centimetres, `[2]` everybody.
+    /// Which entities are in range: `[0]` by patches, `[1, enter, leave]` by distance with the
+    /// radii in centimetres, `[2]` all.
     #[serde(with = "super::forms::visibility")]
     pub visibility: Visibility,
-    /// The range in force for this player (Patches).
+    /// The player's range (Patches).
     pub range: RangeSet,
     /// Side of a player's patch, centimetres.
     pub patch_cm: i32,
     /// Most players in a view list.
     pub view_cap: u32,
-    /// How much nearer somebody must be to replace another, centimetres.
+    /// How much nearer a candidate must be to replace a linked player, centimetres.
     pub view_margin_cm: i32,
     /// Ticks between updates, `[NEAR, MIDDLE, FAR]`.
     pub rates: [u32; 3],
     /// The map's extent, `[width, depth]` in centimetres.
     pub size_cm: [i32; 2],
-    /// How moves are judged; nil: places are trusted.
+    /// How moves are judged; nil: positions are trusted.
     pub movement: Option<MoveRules>,
 }
 
-/// By what a client comes back when its connection breaks.
+/// Lets the client reclaim its player after its connection breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
     /// For [`Resume`]; it does not replace the token of [`Hello`].
     pub token: String,
-    /// For how long the player stays without its client, milliseconds.
+    /// How long the player stays in the world without its client, milliseconds.
     pub linger_ms: u32,
 }
 
-/// Answer to a join or to a resume, and news of a jump to another scene or plane: where the player is.
+/// Answer to a join or a resume, and notice of a jump to another scene or plane: where the player
+/// is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joined {
     /// The player's entity.
@@ -162,17 +168,17 @@ pub struct Joined {
     pub scene: String,
     /// The plane.
     pub plane: Plane,
-    /// Where the player stands.
+    /// The player's position.
     pub pos: Pos,
-    /// The tick from which this holds.
+    /// The tick from which on this holds.
     pub tick: Tick,
-    /// The scene's rules of views.
+    /// The scene's view rules.
     pub rules: JoinRules,
-    /// The player's own movement; nil where places are trusted.
+    /// The player's own movement; nil if positions are trusted.
     pub own: Option<OwnMove>,
     /// The last input that was applied; 0: none yet.
     pub ack: Seq,
-    /// By what the client comes back when its connection breaks; nil: it cannot.
+    /// The ticket for a resume; nil: the player cannot be reclaimed.
     pub ticket: Option<Ticket>,
 }
 
@@ -183,41 +189,41 @@ pub struct Pong {
     pub nonce: u64,
     /// The server's clock, milliseconds since its start.
     pub server_ms: u64,
-    /// The tick that the player's region did last.
+    /// The last tick that the player's region has finished.
     pub tick: Tick,
 }
 
-/// A message was refused; the session goes on and nothing was changed.
+/// A message was refused. The session goes on, and nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    /// Why.
+    /// The reason.
     pub code: ErrorCode,
-    /// The input's number, where the message had one.
+    /// The input's number, if the message had one.
     pub seq: Option<Seq>,
-    /// For people: what was wrong and what would be right.
+    /// Text for people: what was wrong and what would be right.
     pub detail: String,
 }
 
 /// The player has left its scene.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Left {
-    /// The first tick in which nobody is shown the player any more.
+    /// The first tick in which no other client is shown the player.
     pub tick: Tick,
 }
 
 /// Last message of a session that the server closes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Closing {
-    /// Why; on WebSocket also the close code.
+    /// The reason; on WebSocket also the close code.
     pub code: CloseCode,
-    /// For people.
+    /// Text for people.
     pub detail: String,
 }
 
-/// A newer ticket of a player that is in the world, before the last one expires.
+/// A newer ticket for a player in the world, sent before the last one expires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renewed {
-    /// By what the client comes back from now on.
+    /// The ticket to use from now on.
     pub ticket: Ticket,
 }
 
@@ -232,7 +238,7 @@ macro_rules! messages {
             /// The message's type number and name, for documents and metrics.
             pub const TYPES: &'static [(u8, &'static str)] = &[$(($n, stringify!($variant)),)+];
 
-            /// The message's bytes.
+            /// The encoded message.
             pub fn encode(&self) -> Vec<u8> {
                 match self { $($name::$variant(m) => codec::seal($n, m),)+ }
             }
@@ -289,11 +295,11 @@ messages! {
 }
 
 impl ClientMsg {
-    /// Reads a client's message.
+    /// Decodes a client's message.
     ///
     /// # Errors
-    /// What is wrong with the bytes. Lengths of looks and payloads are checked here; whether a
-    /// position lies on the map is for the scene to say.
+    /// What is wrong with the bytes. Lengths of appearances and payloads are checked here; whether
+    /// a position lies on the map is checked by the scene.
     pub fn decode(bytes: &[u8]) -> Result<ClientMsg, DecodeError> {
         let msg = ClientMsg::parse(bytes).map_err(without_token)?;
         match &msg {
@@ -318,7 +324,7 @@ impl ClientMsg {
     }
 }
 
-/// An error must not quote what the client put where a token belongs.
+/// Hides what the client sent in place of a token.
 fn without_token(error: DecodeError) -> DecodeError {
     match error {
         DecodeError::BadField { kind: 1, .. } => {
@@ -339,7 +345,7 @@ fn not_reserved(kind: u8, plane: Option<Plane>) -> Result<(), DecodeError> {
 }
 
 impl ServerMsg {
-    /// Reads a server's message.
+    /// Decodes a server's message.
     ///
     /// # Errors
     /// What is wrong with the bytes.

@@ -1,4 +1,7 @@
-//! The envelope `[type, [fields]]` and its errors.
+//! The envelope `[type, [fields]]` of client messages, its size limits and its errors.
+//!
+//! [`super::client`] uses it for every message. A message must be checked by `shape` before
+//! `rmp_serde` may allocate for it.
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -6,7 +9,7 @@ use super::codes::ErrorCode;
 use super::shape::{self, Fault};
 use super::tight;
 
-/// Version of the client protocol; a hello with another one is refused.
+/// Version of the client protocol; a hello with another version is refused.
 pub const PROTOCOL_VERSION: u16 = 2;
 
 /// Longest message that a client may send, in bytes.
@@ -15,50 +18,51 @@ pub const MAX_CLIENT_FRAME: usize = 4_096;
 /// Longest message that a server sends, in bytes.
 pub const MAX_SERVER_FRAME: usize = 1 << 20;
 
-/// Longest payload of an act, in bytes.
+/// Longest payload of an action, bytes.
 pub const MAX_ACT: usize = 1_024;
 
-/// Longest look (the opaque appearance of an entity), in bytes.
+/// Longest appearance of an entity, bytes.
 pub const MAX_LOOK: usize = 256;
 
 /// Longest explanation of a bad field, in characters.
 const MAX_WHY: usize = 160;
 
-/// Why bytes are not a message. Nothing was changed by them.
+/// Why bytes are not a message. They changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Not MessagePack, or not an array of a number below 128 and an array; or bytes come after it.
+    /// Not MessagePack, or not an array of a number below 128 and an array, or followed by other
+    /// bytes.
     #[error("not a message: want a MessagePack array [type, [fields]], got {0}")]
     Malformed(String),
-    /// No such message.
+    /// There is no message with this type number.
     #[error("unknown message type {0}")]
     UnknownType(u8),
-    /// The fields do not fit the message.
+    /// The fields do not fit the message type.
     #[error("message type {kind}: {why}")]
     BadField {
-        /// The message's type.
+        /// The type number.
         kind: u8,
-        /// Which field, and what would be right.
+        /// The field, and what would be right.
         why: String,
     },
-    /// The payload of an act is longer than allowed.
+    /// The payload of an action is too long.
     #[error("payload of {len} bytes; at most {MAX_ACT} are allowed")]
     ActTooLong {
-        /// Its length in bytes.
+        /// The payload's length, bytes.
         len: usize,
     },
-    /// Longer than allowed.
+    /// The message is too long.
     #[error("message of {len} bytes; at most {max} are allowed")]
     TooBig {
-        /// Its length in bytes.
+        /// The message's length, bytes.
         len: usize,
-        /// The limit in bytes.
+        /// The limit, bytes.
         max: usize,
     },
 }
 
 impl DecodeError {
-    /// The code that tells a client of this error.
+    /// The code by which a client is told of this error.
     pub fn code(&self) -> ErrorCode {
         match self {
             DecodeError::Malformed(_) | DecodeError::TooBig { .. } => ErrorCode::Malformed,
@@ -69,16 +73,16 @@ impl DecodeError {
     }
 }
 
-/// Splits a message into its type and the bytes of its fields.
+/// Splits a message into its type number and the bytes of its fields.
 pub(super) fn open(bytes: &[u8], max: usize) -> Result<(u8, &[u8]), DecodeError> {
     if bytes.len() > max {
         return Err(DecodeError::TooBig { len: bytes.len(), max });
     }
     match bytes {
-        [] => Err(DecodeError::Malformed("no bytes at all".into())),
+        [] => Err(DecodeError::Malformed("an empty message".into())),
         [0x92, kind, body @ ..] if *kind < 0x80 => Ok((*kind, body)),
         [0x92] => Err(DecodeError::Malformed("nothing after the first byte".into())),
-        [0x92, ..] => Err(DecodeError::Malformed("a type that is no number below 128".into())),
+        [0x92, ..] => Err(DecodeError::Malformed("a type that is not a number below 128".into())),
         [first, ..] => Err(DecodeError::Malformed(format!("first byte 0x{first:02x}, not 0x92"))),
     }
 }
@@ -95,7 +99,7 @@ pub(super) fn body<T: DeserializeOwned>(kind: u8, bytes: &[u8]) -> Result<T, Dec
     rmp_serde::from_slice(bytes).map_err(|e| DecodeError::BadField { kind, why: brief(e) })
 }
 
-/// The text of an error; what it quotes of a message may be long.
+/// The text of an error, shortened: it may quote a long message.
 fn brief(error: rmp_serde::decode::Error) -> String {
     let mut text = error.to_string();
     if let Some((end, _)) = text.char_indices().nth(MAX_WHY) {
@@ -112,9 +116,9 @@ pub(super) fn seal<T: Serialize>(kind: u8, fields: &T) -> Vec<u8> {
     if tight::write(&mut out, fields) {
         return out;
     }
-    // Writing to a Vec cannot fail, and every message type serialises.
+    // Every message type serialises, and writing to a Vec cannot fail.
     if let Err(e) = rmp_serde::encode::write(&mut out, fields) {
-        crate::log_limited!(error, kind, error = %e, "a message did not serialise");
+        crate::log_limited!(error, kind, error = %e, "a client message did not serialise");
     }
     out
 }
@@ -129,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_envelope_is_malformed() {
+    fn bytes_that_are_not_an_envelope_are_malformed() {
         let cases: &[&[u8]] = &[
             &[],
             &[0x92],
@@ -153,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_of_the_other_side_is_unknown() {
+    fn a_message_type_of_the_other_direction_is_unknown() {
         assert_eq!(ClientMsg::decode(&[0x92, 0, 0x90]), Err(DecodeError::UnknownType(0)));
         assert_eq!(ClientMsg::decode(&[0x92, 67, 0x90]), Err(DecodeError::UnknownType(67)));
         assert_eq!(ServerMsg::decode(&[0x92, 6, 0x90]), Err(DecodeError::UnknownType(6)));
@@ -163,7 +167,8 @@ mod tests {
     #[test]
     fn fields_that_do_not_fit_are_bad_and_name_the_type() {
         let cases: &[&[u8]] = &[
-            // A ping: too few fields, too many, a string, nil, a float, negative, a map, an extension.
+            // A ping with too few fields, too many, a string, nil, a float, negative, a map, an
+            // extension.
             &[0x92, 6, 0x90],
             &[0x92, 6, 0x92, 1, 2],
             &[0x92, 6, 0x91, 0xa1, b'1'],
@@ -172,11 +177,12 @@ mod tests {
             &[0x92, 6, 0x91, 0xff],
             &[0x92, 6, 0x91, 0x81, 0xa1, b'n', 1],
             &[0x92, 6, 0x91, 0xd4, 0, 0],
-            // A move whose number exceeds 32 bits; one whose place has two axes, or a wide one.
+            // A move whose number exceeds 32 bits; moves whose position has two axes, or a value
+            // that is too wide.
             &[0x92, 3, 0x92, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 0x93, 1, 2, 3],
             &[0x92, 3, 0x92, 1, 0x92, 1, 2],
             &[0x92, 3, 0x92, 1, 0x93, 1, 2, 0xce, 0x80, 0, 0, 0],
-            // A leave with a field; a hello whose token is no UTF-8.
+            // A leave with a field; a hello whose token is not UTF-8.
             &[0x92, 7, 0x91, 1],
             &[0x92, 1, 0x92, 1, 0xa1, 0xff],
         ];
@@ -189,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_may_be_written_wider_than_they_need() {
+    fn integers_may_be_encoded_wider_than_necessary() {
         let wide = [0x92, 6, 0x91, 0xcf, 0, 0, 0, 0, 0, 0, 0, 5];
         let signed = [0x92, 6, 0x91, 0xd3, 0, 0, 0, 0, 0, 0, 0, 5];
         let short = ClientMsg::decode(&[0x92, 6, 0x91, 5]).unwrap();
@@ -199,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_is_refused_unread() {
+    fn a_too_long_message_is_refused_unread() {
         let long = vec![0x92; MAX_CLIENT_FRAME + 1];
         let len = long.len();
         let want = DecodeError::TooBig { len, max: MAX_CLIENT_FRAME };
@@ -208,10 +214,10 @@ mod tests {
     }
 
     #[test]
-    fn an_error_quotes_little_of_a_long_field_and_nothing_of_a_token() {
+    fn an_error_quotes_little_of_a_long_field_and_no_token() {
         let long = [&[0x92, 3, 0x92, 1, 0xda, 0x0f, 0x00][..], &[b'x'; 0xf00]].concat();
         let Err(DecodeError::BadField { kind: 3, why }) = ClientMsg::decode(&long) else {
-            panic!("a place as text");
+            panic!("a position given as text must be refused");
         };
         assert_eq!(why.chars().count(), MAX_WHY + 1, "{why}");
         let swapped = [&[0x92, 1, 0x92, 0xa6][..], b"secret", &[1]].concat();
@@ -229,7 +235,7 @@ mod tests {
         assert_eq!(text(&[0x92, 99, 0x90]), "unknown message type 99");
         assert_eq!(
             text(&[0x92, 6, 0x91, 0x80]),
-            "message type 6: byte 1: a map where no field has one"
+            "message type 6: byte 1: a map, which no message contains"
         );
     }
 }

@@ -1,4 +1,5 @@
-//! Error codes (the session goes on) and close codes (it does not).
+//! Error codes (the session goes on) and close codes (the session ends), as in `docs/protocol.md`.
+//! The numbers are part of the protocol and must not be reused.
 
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +51,8 @@ codes! {
         UnknownType = 2 "unknown_type",
         /// A field has the wrong type or an illegal value.
         BadField = 3 "bad_field",
-        /// The message is not legal in this state of the session (see the state chart).
+        /// The message is not legal in this state of the session (see the state chart in
+        /// `docs/protocol.md`).
         Premature = 4 "premature",
         /// The sequence number is not the last one plus one.
         OutOfOrder = 5 "out_of_order",
@@ -60,19 +62,19 @@ codes! {
         UnknownScene = 7 "unknown_scene",
         /// No line of the scene has room.
         NoRoom = 8 "no_room",
-        /// An act's payload is longer than 1,024 bytes.
+        /// The payload of an action is longer than 1,024 bytes.
         ActTooLong = 9 "act_too_long",
         /// The server cannot take the message now; the client may try again.
         Busy = 10 "busy",
-        /// A `Move` where moves are judged, or a `Walk` where places are trusted.
+        /// A `Move` in a scene that judges moves, or a `Walk` in a scene that trusts positions.
         WrongForm = 11 "wrong_form",
-        /// The entity may not move at all.
+        /// A flag keeps the entity from moving.
         MayNotMove = 12 "may_not_move",
-        /// The server moves the entity just now.
+        /// The server moves the entity at the moment.
         Pushed = 13 "pushed",
-        /// The move does not begin where the entity was at that time.
+        /// The move does not start where the entity was at that time.
         Displaced = 14 "displaced",
-        /// The moves of late begin too far off, all together.
+        /// Recent moves start too far off in sum.
         Strayed = 15 "strayed",
         /// A tile on the way is blocked.
         Blocked = 16 "blocked",
@@ -80,25 +82,25 @@ codes! {
         Squeezed = 17 "squeezed",
         /// The next tile lies too high or too low.
         TooSteep = 18 "too_steep",
-        /// Faster than the entity may be.
+        /// The move is faster than the entity may be.
         TooFast = 19 "too_fast",
-        /// A speed that was granted for a time was used for longer.
+        /// A granted speed was used for longer than it was granted.
         Overused = 20 "overused",
-        /// The client's clock goes back.
+        /// The client's clock went back.
         ClockBack = 21 "clock_back",
         /// The client's clock runs ahead of the server's.
         ClockAhead = 22 "clock_ahead",
-        /// The client answers to a ruling that was never made.
+        /// The command acknowledges a correction that was never made.
         UnknownRuling = 23 "unknown_ruling",
-        /// Only the server's logic says where players appear and jump to.
+        /// Only the game's logic decides where players appear and teleport to.
         MayNotJump = 24 "may_not_jump",
-        /// The player of a resume is no more.
+        /// The player of a resume no longer exists.
         Gone = 25 "gone",
-        /// The token of a resume does not hold.
+        /// The token of a resume is not valid.
         BadTicket = 26 "bad_ticket",
-        /// The plane is none of the scene's lines, and the token does not name it.
+        /// The plane is not one of the scene's lines, and the token does not name it.
         PrivatePlane = 27 "private_plane",
-        /// Another session of the same subject is there.
+        /// Another session of the same subject holds the player.
         Taken = 28 "taken",
     }
 }
@@ -106,11 +108,11 @@ codes! {
 codes! {
     /// Why a session was closed. On WebSocket it is the close code; on TCP the last message.
     CloseCode {
-        /// The client asked to leave, or the server ended the session in the ordinary way.
+        /// The client asked to leave, or the server ended the session normally.
         Normal = 1000 "normal",
-        /// The server stops.
+        /// The server shuts down.
         GoingAway = 1001 "going_away",
-        /// A text frame or another kind of data that the server does not take.
+        /// A text frame, or another kind of data that the server does not accept.
         Unsupported = 1003 "unsupported",
         /// The message is larger than the limit.
         TooBig = 1009 "too_big",
@@ -120,9 +122,9 @@ codes! {
         Version = 4001 "version",
         /// The token is missing, wrong or expired.
         Token = 4002 "token",
-        /// No hello or join within the time allowed.
+        /// No hello or join within the allowed time.
         Handshake = 4003 "handshake",
-        /// Nothing was heard from the client for longer than the heartbeat allows.
+        /// The client sent nothing for longer than the heartbeat interval allows.
         Heartbeat = 4004 "heartbeat",
         /// The client sent more messages than the limit allows.
         Rate = 4005 "rate",
@@ -130,13 +132,14 @@ codes! {
         Slow = 4006 "slow",
         /// The server is full or too busy.
         Overload = 4007 "overload",
-        /// The server failed; the fault is not the client's.
+        /// The server failed; the client is not at fault.
         Internal = 4008 "internal",
-        /// The client has come back by another connection, or another session of its subject counts.
+        /// The client has resumed on another connection, or another session of its subject replaced
+        /// this one.
         Replaced = 4009 "replaced",
-        /// This gateway stops; others go on.
+        /// This gateway shuts down; others keep running.
         Elsewhere = 4010 "elsewhere",
-        /// An operator ended the session, or bars its subject for a while.
+        /// An operator ended the session, or blocks its subject for a while.
         Kicked = 4011 "kicked",
     }
 }
@@ -178,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_to_refuse_a_move_has_a_code_of_its_name() {
+    fn every_movement_reason_has_a_code_of_its_name() {
         for word in Reason::WORDS {
             assert!(ErrorCode::ALL.iter().any(|code| code.word() == word), "{word}");
         }

@@ -1,90 +1,90 @@
-//! What a process asks another about what lives there, for people who look after a cluster, and about the
-//! lines that fill up.
+//! Queries between processes about their entities, lines, clock and session claims: for the admin
+//! console and the balance of lines. They travel in [`super::peer::PeerMsg`]; they only read.
 
 use serde::{Deserialize, Serialize};
 
 use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RegionId, SceneId, SessionId};
 
-/// What is asked.
+/// A query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
     /// All players.
     Players,
     /// One entity.
     Entity(EntityId),
-    /// How many joined each line by that process.
+    /// How many players joined each line through that process.
     Lines,
-    /// What time it is by the cluster's clock.
+    /// The cluster time.
     Clock,
-    /// Which claims there stand against these of the asker.
+    /// Claims that conflict with these claims of the asking process.
     Claims(Vec<SubjectClaim>),
 }
 
-/// What is told.
+/// The answer to a query.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Answer {
-    /// Who lives there, of those asked for.
+    /// The requested entities that live there.
     pub lives: Vec<Resident>,
-    /// Regions there that did not answer in time.
+    /// Regions of that process that did not answer in time.
     pub late: Vec<RegionId>,
-    /// Lines in which somebody is.
+    /// Lines with at least one player.
     #[serde(default)]
     pub lines: Vec<Fullness>,
-    /// The cluster's time when the question was answered, nanoseconds.
+    /// Cluster time when the query was answered, nanoseconds.
     #[serde(default)]
     pub clock_ns: Option<u64>,
-    /// Claims that stand against those asked about.
+    /// Claims that conflict with those in the query.
     #[serde(default)]
     pub claims: Vec<SubjectClaim>,
 }
 
-/// A session has a subject's player, or is about to.
+/// A session's claim to the player of a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubjectClaim {
-    /// Whom the session's token names.
+    /// The subject that the session's token names.
     pub subject: String,
-    /// Its place in the order of all claims.
+    /// The claim's place in the order of all claims.
     pub stamp: Stamp,
     /// The player.
     pub entity: EntityId,
 }
 
-/// The order of claims: by the cluster's clock, and after every claim that the process knew.
+/// The order of claims: by cluster time, and after every claim that the process knew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Stamp {
-    /// Milliseconds.
+    /// Cluster time, milliseconds.
     pub at_ms: u64,
-    /// Of two at the same time.
+    /// Breaks ties between claims of the same time.
     pub session: SessionId,
 }
 
-/// How full a line is.
+/// Number of players on a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fullness {
-    /// Of which scene.
+    /// The scene.
     pub scene: SceneId,
-    /// Which plane.
+    /// The plane.
     pub plane: Plane,
-    /// Who joined it by that process and is still there.
+    /// Players that joined the line through that process and are still there.
     pub players: u32,
 }
 
-/// Somebody who lives in a region.
+/// An entity and the region that owns it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resident {
-    /// Who.
+    /// The entity.
     pub id: EntityId,
-    /// Of which kind.
+    /// Its kind.
     pub kind: Kind,
-    /// In which scene.
+    /// Its scene.
     pub scene: SceneId,
-    /// In which region.
+    /// The region that owns it.
     pub region: RegionId,
-    /// Its epoch; 0 where that was not looked at. Of two who have it, since it is being handed over, the higher
-    /// counts.
+    /// Its epoch; 0 if it was not looked up. If two regions report the entity during a handoff, the
+    /// higher epoch wins.
     pub epoch: Epoch,
-    /// In which plane.
+    /// Its plane.
     pub plane: Plane,
-    /// Where.
+    /// Its position.
     pub pos: Pos,
 }

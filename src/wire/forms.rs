@@ -1,4 +1,4 @@
-//! Forms on the wire that differ from those of the scene's types.
+//! Wire forms that differ from the serde form of the scene's types.
 
 /// A [`Visibility`](crate::scene::Visibility) as an array: `[0]` patches, `[1, enter, leave]` a
 /// circle with its radii in centimetres, `[2]` all.

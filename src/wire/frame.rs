@@ -1,4 +1,6 @@
-//! The frame: the one message per player and tick, and the pieces from which it is assembled.
+//! The frame: one message per player and tick, assembled from pieces that are encoded once.
+//!
+//! Gateways encode each region's batch here, on the hot path: no piece may be encoded per session.
 
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
@@ -10,96 +12,96 @@ use crate::scene::frames::FrameBatch;
 use crate::scene::movement::{Course, Move, Own, Path, Vector};
 use crate::scene::{EntityId, Epoch, Kind, Pos, Seq, Tick};
 
-/// Somebody comes into view.
+/// An entity comes into view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entered {
-    /// Who.
+    /// The entity.
     pub id: EntityId,
     /// Its kind.
     pub kind: Kind,
-    /// Where it is, centimetres.
+    /// East, centimetres.
     pub x: i32,
     /// Height, centimetres.
     pub y: i32,
-    /// Where it is, centimetres.
+    /// South, centimetres.
     pub z: i32,
     /// Its opaque appearance.
     pub look: ByteBuf,
-    /// What it does; nil: it stands until it is told to be elsewhere.
+    /// Its trajectory; nil: it stands until the next position.
     pub course: Option<Going>,
 }
 
-/// Somebody in view is elsewhere.
+/// An entity in view has a new position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moved {
-    /// Who.
+    /// The entity.
     pub id: EntityId,
-    /// Where it is, centimetres.
+    /// East, centimetres.
     pub x: i32,
     /// Height, centimetres.
     pub y: i32,
-    /// Where it is, centimetres.
+    /// South, centimetres.
     pub z: i32,
 }
 
-/// Somebody in view did something.
+/// An entity in view performed an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acted {
-    /// Who.
+    /// The entity.
     pub id: EntityId,
-    /// What, opaque.
+    /// The opaque payload.
     pub payload: ByteBuf,
 }
 
-/// An input of the player's own that was refused.
+/// An input of the player that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputRefused {
     /// The input's number.
     pub seq: Seq,
-    /// Why.
+    /// The reason.
     pub code: ErrorCode,
 }
 
 /// What a player is told in a tick.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
-    /// The tick whose state this is.
+    /// The tick whose state the frame carries.
     pub tick: Tick,
-    /// The last input of the player's that was applied.
+    /// The player's last input that was applied.
     pub ack: Seq,
-    /// Grows each time the player is handed to another region.
+    /// Grows with each handoff of the player to another region.
     pub epoch: Epoch,
-    /// When true, forget everybody seen so far: `enters` is all that is in view (a resync).
+    /// If true, forget all entities in view: `enters` is the whole view (a resync).
     pub resync: bool,
-    /// Who comes into view. Never one that is in view already.
+    /// Entities that come into view; never one that is in view already.
     pub enters: Vec<Entered>,
-    /// Who goes out of view. Always one that was in view.
+    /// Entities that leave the view; always ones that were in view.
     pub leaves: Vec<EntityId>,
-    /// Who is elsewhere.
+    /// New positions.
     pub moves: Vec<Moved>,
-    /// Who moves otherwise.
+    /// New trajectories.
     pub courses: Vec<Coursed>,
-    /// Who did what, in order.
+    /// Actions, in order.
     pub acts: Vec<Acted>,
-    /// Which of the player's own inputs were refused since the last frame.
+    /// Inputs of the player that were refused since the last frame.
     pub refused: Vec<InputRefused>,
-    /// The player's own movement, when something of it has changed.
+    /// The player's own movement, if it has changed.
     pub own: Option<OwnMove>,
 }
 
-/// Bytes of most entries of [`Frame::moves`], at most.
+/// Upper bound of the bytes of most entries of [`Frame::moves`].
 const MOVED: usize = 24;
 
 /// Type number of a frame; see [`super::client::ServerMsg`].
 pub const FRAME_TYPE: u8 = 66;
 
-/// The bytes of all frames of a region and tick: every piece encoded once, and a way to assemble
-/// each session's message from them. Reused from tick to tick.
+/// The encoded frames of a region and tick: every piece encoded once, and the indices from which
+/// each session's message is assembled. Reused from tick to tick.
 #[derive(Debug, Clone, Default)]
 pub struct EncodedBatch {
     batch: FrameBatch,
     bytes: Vec<u8>,
-    // Where each piece starts; one entry more than there are pieces: the end of the last.
+    // Offset of each piece; the last entry is the end of the last piece.
     entering: Vec<u32>,
     moving: Vec<u32>,
     coursing: Vec<u32>,
@@ -114,7 +116,7 @@ impl EncodedBatch {
         out
     }
 
-    /// Takes a new batch in place of the old one, which is given back for reuse.
+    /// Replaces the batch and returns the old one for reuse.
     pub fn replace(&mut self, batch: FrameBatch) -> FrameBatch {
         let old = std::mem::replace(&mut self.batch, batch);
         let EncodedBatch { batch, bytes, entering, moving, coursing, acting } = self;
@@ -153,15 +155,16 @@ impl EncodedBatch {
         old
     }
 
-    /// The batch whose bytes these are.
+    /// The batch that is encoded.
     pub fn batch(&self) -> &FrameBatch {
         &self.batch
     }
 
-    /// Appends the whole message for the session at `index` of [`FrameBatch::sessions`] to `out`.
+    /// Appends the complete message for the session at `index` of [`FrameBatch::sessions`] to
+    /// `out`.
     ///
     /// # Panics
-    /// When `index` is not one of the batch's sessions.
+    /// If `index` is not one of the batch's sessions.
     pub fn write_frame(&self, index: usize, out: &mut Vec<u8>) {
         let s = &self.batch.sessions[index];
         let [enters, moves, courses, acts] = self.batch.refs_of(s);
@@ -218,7 +221,7 @@ fn pieces<T>(
     }
 }
 
-/// As [`Going`] is written.
+/// Writes a trajectory in the form of [`Going`].
 fn course(out: &mut Vec<u8>, c: &Course) {
     array(out, 3);
     uint(out, c.start.0);
@@ -250,7 +253,7 @@ fn vector(out: &mut Vec<u8>, v: &Vector) {
     maybe(out, v.lasts_ms);
 }
 
-/// As [`OwnMove`] is written.
+/// Writes the player's own movement in the form of [`OwnMove`].
 fn own(out: &mut Vec<u8>, o: &Own) {
     array(out, 5);
     uint(out, o.ruling.into());

@@ -1,14 +1,16 @@
-//! Messages over TCP: each is preceded by its length, a big-endian `u32`.
+//! Messages over TCP: each is preceded by its length, a big-endian `u32`. Gateways and clients use
+//! it.
 //!
-//! Sans IO: bytes as they come off a socket go in, in pieces of any size; whole messages come out.
+//! Sans IO: bytes from a socket go in, in pieces of any size; complete messages come out. A length
+//! from a peer must never cause an allocation.
 
 /// Bytes of the length that precedes each message.
 pub const PREFIX_LEN: usize = 4;
 
-/// Why a stream cannot be cut into messages. The stream has lost its place: close it.
+/// Why a stream cannot be split into messages. The position in the stream is lost: close it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FramingError {
-    /// The announced message is longer than allowed.
+    /// The announced message is too long.
     #[error("message of {len} bytes announced; at most {max} are allowed")]
     TooBig {
         /// Announced length in bytes.
@@ -16,12 +18,13 @@ pub enum FramingError {
         /// The limit in bytes.
         max: usize,
     },
-    /// A message of no bytes was announced; there is no such message.
+    /// A message of 0 bytes was announced; no message is empty.
     #[error("message of 0 bytes announced")]
     Empty,
 }
 
-/// Cuts a stream into messages. Holds at most one message, and of that only what has arrived.
+/// Splits a stream into messages. Holds at most one message, and only the bytes of it that have
+/// arrived.
 #[derive(Debug, Clone)]
 pub struct Framer {
     max: usize,
@@ -38,8 +41,8 @@ impl Framer {
         Framer { max, prefix: [0; PREFIX_LEN], prefixed: 0, message: Vec::new(), failed: None }
     }
 
-    /// Takes bytes from the front of `input` until a message is whole and returns it; `None` when
-    /// `input` is used up before that. Call until it returns `None`:
+    /// Takes bytes from the front of `input` until a message is complete and returns it; `None` if
+    /// `input` ends before that. Call it until it returns `None`:
     ///
     /// ```
     /// # use purview::wire::framing::Framer;
@@ -52,7 +55,7 @@ impl Framer {
     /// ```
     ///
     /// # Errors
-    /// When a length is 0 or above the limit; from then on every call returns the same error.
+    /// A length is 0 or above the limit. From then on every call returns the same error.
     pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Vec<u8>>, FramingError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -73,8 +76,8 @@ impl Framer {
         Ok(Some(std::mem::take(&mut self.message)))
     }
 
-    /// Bytes taken that are not yet a whole message: more than 0 at the end of a stream means that
-    /// it was cut off.
+    /// Bytes of an incomplete message. If it is not 0 at the end of a stream, the stream was cut
+    /// off.
     pub fn pending(&self) -> usize {
         self.prefixed + self.message.len()
     }
@@ -83,7 +86,7 @@ impl Framer {
 /// Appends `message` to `out`, preceded by its length.
 ///
 /// # Errors
-/// When the message is empty or longer than `max` (or than a `u32` can say); `out` is unchanged.
+/// The message is empty, or longer than `max` or than a `u32` can express; `out` is unchanged.
 pub fn write(message: &[u8], max: usize, out: &mut Vec<u8>) -> Result<(), FramingError> {
     let max = max.min(u32::MAX as usize);
     check(message.len(), max)?;
@@ -118,7 +121,7 @@ mod tests {
         while let Some(message) = framer.next(&mut input)? {
             out.push(message);
         }
-        assert!(input.is_empty(), "everything is taken");
+        assert!(input.is_empty(), "all bytes are consumed");
         Ok(out)
     }
 
@@ -140,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_announced_takes_no_memory() {
+    fn an_announced_length_allocates_nothing() {
         let mut framer = Framer::new(usize::MAX);
         assert_eq!(all(&mut framer, &[0xff, 0xff, 0xff, 0xff, 1]), Ok(Vec::new()));
         assert!(framer.message.capacity() < 100);
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_error_nothing_comes_out() {
+    fn after_an_error_no_message_comes_out() {
         let mut framer = Framer::new(10);
         let mut input: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 1, 5];
         assert_eq!(framer.next(&mut input), Err(FramingError::Empty));
@@ -178,7 +181,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_come_out_the_same_whole_or_byte_by_byte(
+        fn any_bytes_split_alike_whole_or_byte_by_byte(
             bytes in prop::collection::vec(prop_oneof![4 => 0u8..3, 1 => any::<u8>()], 0..200),
         ) {
             let whole = all(&mut Framer::new(100), &bytes);
@@ -191,7 +194,7 @@ mod tests {
                     (Ok(_), Err(_)) => unreachable!("the loop ends at the first error"),
                 }
             }
-            // What was whole before an error came out is the caller's already.
+            // The caller already has the messages that were complete before the error.
             prop_assert_eq!(whole, single);
         }
     }

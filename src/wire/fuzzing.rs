@@ -1,5 +1,5 @@
-//! Checks of the readers of bytes, for the fuzz targets in `fuzz/` and for their short run in the tests. Nothing else
-//! calls them: they panic where a promise is broken.
+//! Checks of the decoders, shared by the fuzz targets in `fuzz/` and their short run in the tests.
+//! Nothing else calls them: they panic if a decoder breaks a promise.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,16 +10,16 @@ use crate::scene::effects::Input;
 use crate::scene::frames::FrameBatch;
 use crate::scene::region::RegionSnapshot;
 
-/// A message from another process is read or refused; what is read is written and read again as the same, and frames in
-/// it can be written for their clients. True when it was read.
+/// Decodes a message from another process. A decoded message must encode and decode to itself
+/// again, and its frames must encode for their clients. Returns whether the message was decoded.
 ///
 /// # Panics
 /// A promise is broken.
 pub fn peer_message(bytes: &[u8]) -> bool {
     let Ok(message) = peer::decode(bytes) else { return false };
     let written = bytes_of(&message);
-    let again = peer::decode(&written).expect("what was written is read");
-    assert_eq!(bytes_of(&again), written, "a message changes when it is read again");
+    let again = peer::decode(&written).expect("an encoded value decodes");
+    assert_eq!(bytes_of(&again), written, "a message changes in a round trip");
     if let PeerMsg::Frames { batch, .. } = message {
         write_frames(*batch);
     }
@@ -39,8 +39,8 @@ fn write_frames(batch: FrameBatch) {
     }
 }
 
-/// A snapshot whose head is right and whose body is `body` is read or refused; what is read is written and read again
-/// as the same. True when it was read.
+/// Decodes a snapshot with a valid head and this body. A decoded snapshot must encode and decode to
+/// itself again. Returns whether the snapshot was decoded.
 ///
 /// # Panics
 /// A promise is broken.
@@ -51,18 +51,18 @@ pub fn snapshot_body(body: &[u8]) -> bool {
     bytes.extend(crc32fast::hash(body).to_be_bytes());
     bytes.extend(body);
     let Ok(snapshot) = RegionSnapshot::decode(&bytes) else { return false };
-    let written = snapshot.encode().expect("a snapshot that was read is not too big");
-    let again = RegionSnapshot::decode(&written).expect("what was written is read");
-    assert_eq!(again.encode().expect("as before"), written, "a snapshot changes");
+    let written = snapshot.encode().expect("a decoded snapshot is not too big");
+    let again = RegionSnapshot::decode(&written).expect("an encoded value decodes");
+    assert_eq!(again.encode().expect("as before"), written, "a snapshot changes in a round trip");
     true
 }
 
-/// The fast codec and `rmp-serde` agree on `bytes` as each of the types that travel between processes, in both
-/// directions: what the fast one reads is what `rmp-serde` reads, and both write it alike. True when the fast one read
-/// a value.
+/// The fast codec and `rmp-serde` must agree on `bytes` for each type that travels between
+/// processes, in both directions: both decode the same value, and both encode it alike. Returns
+/// whether the fast codec decoded a value.
 ///
 /// # Panics
-/// They differ.
+/// The codecs differ.
 pub fn codecs_agree(bytes: &[u8]) -> bool {
     let message = codecs_agree_on::<PeerMsg>(bytes);
     let input = codecs_agree_on::<Input>(bytes);
@@ -75,16 +75,21 @@ fn codecs_agree_on<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> bool {
     let fast = tight::read::<T>(bytes);
     let other = rmp_serde::from_slice::<T>(bytes);
     if let Some(fast) = &fast {
-        let other = other.as_ref().expect("rmp-serde reads what the fast codec reads");
-        assert_eq!(written(fast), written(other), "both read another value");
+        let other = other.as_ref().expect("rmp-serde decodes what the fast codec decodes");
+        assert_eq!(written(fast), written(other), "the codecs decode different values");
     }
     if let Ok(other) = &other {
         let bytes = written(other);
         let mut by_fast = Vec::new();
-        assert!(tight::write(&mut by_fast, other), "the fast codec writes what rmp-serde reads");
-        assert_eq!(by_fast, bytes, "both write one value in two ways");
-        let again = tight::read::<T>(&bytes).expect("the fast codec reads what rmp-serde writes");
-        assert_eq!(written(&again), bytes, "a value changes when the fast codec reads it");
+        assert!(tight::write(&mut by_fast, other), "the fast codec encodes what rmp-serde decodes");
+        assert_eq!(by_fast, bytes, "the codecs encode one value differently");
+        let again =
+            tight::read::<T>(&bytes).expect("the fast codec decodes what rmp-serde encodes");
+        assert_eq!(
+            written(&again),
+            bytes,
+            "a value changes in a round trip through the fast codec"
+        );
     }
     fast.is_some()
 }

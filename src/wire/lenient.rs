@@ -1,5 +1,7 @@
-//! Reads what a next release has written: a struct is an array of its fields, and one that has more fields than
-//! are known here has them at its end, where they are passed over.
+//! Forward compatibility: decodes what the next release encodes. A struct is an array of its
+//! fields, new fields are at its end, and unknown ones are skipped.
+//!
+//! Peer messages and snapshots are decoded here. Client messages are not: they are strict.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -13,13 +15,14 @@ use serde::de::{
 
 use super::tight;
 
-/// One value at the beginning of `bytes`, and what comes after it. What this release has written, and nothing else, is
-/// read as it is; only what has too many fields or bytes is looked at again.
+/// Decodes one value at the start of `bytes`; returns it and the bytes after it. A value that this
+/// release can encode takes the fast path; only one with extra fields or bytes is decoded a second
+/// time.
 pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), Error> {
     if let Some(value) = tight::read(bytes) {
         return Ok((value, &[]));
     }
-    // It copies no strings on its way, and does not say how far it has come.
+    // This deserializer copies no strings, but does not tell where it stopped.
     let mut all = Deserializer::from_read_ref(bytes);
     match T::deserialize(&mut all) {
         Ok(value) if is_at_end(&mut all) => return Ok((value, &[])),
@@ -31,7 +34,7 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), Erro
     Ok((value, rest))
 }
 
-/// Whether there is nothing more to read.
+/// Whether all bytes are consumed.
 fn is_at_end<'de, R: ReadSlice<'de>>(from: &mut Deserializer<R>) -> bool {
     match IgnoredAny::deserialize(from) {
         Err(Error::InvalidMarkerRead(error)) => error.kind() == ErrorKind::UnexpectedEof,
@@ -39,13 +42,13 @@ fn is_at_end<'de, R: ReadSlice<'de>>(from: &mut Deserializer<R>) -> bool {
     }
 }
 
-/// A deserializer whose arrays may be longer than what is read from them.
+/// A deserializer whose arrays may be longer than the fields that are read from them.
 struct Lenient<D>(D);
 
 macro_rules! forward {
     ($($ask:ident($($arg:ident: $of:ty),*)),* $(,)?) => {
         $(fn $ask<V: Visitor<'de>>(self, $($arg: $of,)* visitor: V) -> Result<V::Value, D::Error> {
-            self.0.$ask($($arg,)* Visits(visitor))
+            self.0.$ask($($arg,)* LenientVisitor(visitor))
         })*
     };
 }
@@ -74,8 +77,8 @@ impl<'de, D: de::Deserializer<'de>> de::Deserializer<'de> for Lenient<D> {
     }
 }
 
-/// A visitor that passes over what is left of an array.
-struct Visits<V>(V);
+/// A visitor that skips the rest of an array.
+struct LenientVisitor<V>(V);
 
 macro_rules! visit {
     ($($visit:ident($of:ty)),* $(,)?) => {
@@ -85,7 +88,7 @@ macro_rules! visit {
     };
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Visits<V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for LenientVisitor<V> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -117,31 +120,31 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Visits<V> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<V::Value, A::Error> {
-        let value = self.0.visit_seq(Within(&mut seq))?;
+        let value = self.0.visit_seq(LenientAccess(&mut seq))?;
         while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(value)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
-        self.0.visit_map(Within(map))
+        self.0.visit_map(LenientAccess(map))
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, of: A) -> Result<V::Value, A::Error> {
-        self.0.visit_enum(Within(of))
+        self.0.visit_enum(LenientAccess(of))
     }
 }
 
-/// What is read from within a value.
-struct Within<A>(A);
+/// Access to the elements of a value, each of which is decoded leniently.
+struct LenientAccess<A>(A);
 
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Within<A> {
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for LenientAccess<A> {
     type Error = A::Error;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, A::Error> {
-        self.0.next_element_seed(Sows(seed))
+        self.0.next_element_seed(LenientSeed(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -149,18 +152,18 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Within<A> {
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Within<A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for LenientAccess<A> {
     type Error = A::Error;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, A::Error> {
-        self.0.next_key_seed(Sows(seed))
+        self.0.next_key_seed(LenientSeed(seed))
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        self.0.next_value_seed(Sows(seed))
+        self.0.next_value_seed(LenientSeed(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -168,19 +171,21 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Within<A> {
     }
 }
 
-impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for Within<A> {
+impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for LenientAccess<A> {
     type Error = A::Error;
-    type Variant = Within<A::Variant>;
+    type Variant = LenientAccess<A::Variant>;
 
     fn variant_seed<S: DeserializeSeed<'de>>(
         self,
         seed: S,
-    ) -> Result<(S::Value, Within<A::Variant>), A::Error> {
-        self.0.variant_seed(Sows(seed)).map(|(value, variant)| (value, Within(variant)))
+    ) -> Result<(S::Value, LenientAccess<A::Variant>), A::Error> {
+        self.0
+            .variant_seed(LenientSeed(seed))
+            .map(|(value, variant)| (value, LenientAccess(variant)))
     }
 }
 
-impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Within<A> {
+impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for LenientAccess<A> {
     type Error = A::Error;
 
     fn unit_variant(self) -> Result<(), A::Error> {
@@ -188,11 +193,11 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Within<A> {
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, A::Error> {
-        self.0.newtype_variant_seed(Sows(seed))
+        self.0.newtype_variant_seed(LenientSeed(seed))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, A::Error> {
-        self.0.tuple_variant(len, Visits(visitor))
+        self.0.tuple_variant(len, LenientVisitor(visitor))
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -200,14 +205,14 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Within<A> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, A::Error> {
-        self.0.struct_variant(fields, Visits(visitor))
+        self.0.struct_variant(fields, LenientVisitor(visitor))
     }
 }
 
-/// A seed of such values.
-struct Sows<S>(S);
+/// A seed that decodes its value leniently.
+struct LenientSeed<S>(S);
 
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Sows<S> {
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for LenientSeed<S> {
     type Value = S::Value;
 
     fn deserialize<D: de::Deserializer<'de>>(self, from: D) -> Result<S::Value, D::Error> {
@@ -256,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_are_not_known_are_passed_over_at_every_depth() {
+    fn unknown_fields_are_skipped_at_every_depth() {
         let inner = || NewInner(7, "seven".into(), [1, 2, 3]);
         let fields = NewWord::Fields { a: 1, b: Some(inner()), c: "c".into() };
         let words = vec![NewWord::Unit, NewWord::One(inner()), fields];
@@ -270,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_torn_or_lacks_a_field_is_an_error() {
+    fn truncated_bytes_or_a_missing_field_are_an_error() {
         let new = New { words: Vec::new(), last: 9, more: None, most: vec![1] };
         let bytes = rmp_serde::to_vec(&new).unwrap();
         for end in 0..bytes.len() {

@@ -1,7 +1,9 @@
-//! Bytes to typed messages and back: MessagePack arrays, for clients and between regions.
+//! Bytes to typed messages and back: MessagePack arrays, for clients and between processes.
 //!
-//! Every client message is `[type, [field, ...]]`. Past this module there are only typed, valid
-//! values. The contract for clients is `docs/protocol.md`; golden vectors there are checked by tests.
+//! Gateways, clients and the peer links call it. Every client message is `[type, [field, ...]]`.
+//! Past this module there are only typed, valid values. The contract for clients is
+//! `docs/protocol.md`; tests check its golden vectors. Nothing here may panic or allocate without
+//! bound on any bytes.
 
 pub mod client;
 pub mod codec;

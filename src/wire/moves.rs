@@ -1,4 +1,4 @@
-//! Moves, courses and what a player is told of its own movement, as they are on the wire.
+//! Wire forms of moves, trajectories and the player's own movement (`docs/movement.md`).
 
 use serde::de::{self, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
@@ -9,17 +9,18 @@ use crate::scene::movement::{
 };
 use crate::scene::{EntityId, Pos, Rect};
 
-/// A move: `[0, start, steps, speed]` a path, its speed in centimetres per second; `[1, start, vx, vz,
-/// lasts]` a vector in millimetres per second, which lasts so many milliseconds or (nil) until another word.
+/// A move: `[0, start, steps, speed]` is a path, its speed in centimetres per second; `[1, start,
+/// vx, vz, lasts]` is a vector in millimetres per second, which lasts for milliseconds, or (nil)
+/// until the next move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Tile by tile.
     Path {
-        /// Where it begins.
+        /// Start position.
         start: Pos,
         /// The steps.
         steps: Steps,
-        /// Centimetres per second.
+        /// Speed, centimetres per second.
         speed_cm_s: u32,
     },
     /// Straight on.
@@ -113,19 +114,19 @@ impl<'de> Visitor<'de> for FormVisitor {
     }
 }
 
-/// What an entity does, as those are told who see it: where it is at any time follows.
+/// A trajectory as viewers are told it; the entity's position at any time follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Going {
-    /// When it began, milliseconds of the server's clock.
+    /// When it started, milliseconds of the server's clock.
     pub start_ms: u64,
-    /// Milliseconds after which it ends; nil: not before another is told.
+    /// Milliseconds after which it ends; nil: not before the next one.
     pub lasts_ms: Option<u32>,
     /// The move.
     pub form: Form,
 }
 
 impl Going {
-    /// The course over tiles with sides of `tile_cm`.
+    /// The trajectory over tiles with sides of `tile_cm`.
     pub fn on_tiles(&self, tile_cm: i32) -> Course {
         let lasts_ms = self.lasts_ms.unwrap_or(u32::MAX);
         Course { course: self.form.on_tiles(tile_cm), start: ServerMs(self.start_ms), lasts_ms }
@@ -139,38 +140,39 @@ impl From<&Course> for Going {
     }
 }
 
-/// Somebody in view moves otherwise.
+/// An entity in view has a new trajectory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coursed {
-    /// Who.
+    /// The entity.
     pub id: EntityId,
-    /// What it does from now on.
+    /// The trajectory.
     pub course: Going,
 }
 
-/// A speed beyond the player's own that was granted to it.
+/// A granted speed beyond the player's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// Its name.
+    /// The grant's id.
     pub id: GrantId,
-    /// Centimetres per second.
+    /// Speed, centimetres per second.
     pub speed: u32,
-    /// For how many more milliseconds of walking; nil: until it is taken back.
+    /// Milliseconds of walking left; nil: until the grant is revoked.
     pub left_ms: Option<u32>,
 }
 
 /// The player's own movement, by the server's account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnMove {
-    /// The number of the last ruling; one that the client has not followed yet is this course.
+    /// Number of the last correction; if the client has not followed it yet, `course` is what it
+    /// orders.
     pub ruling: u32,
-    /// What others are told that the player does.
+    /// The trajectory that other clients are told.
     pub course: Going,
-    /// Its own top speed, centimetres per second.
+    /// The player's own top speed, centimetres per second.
     pub speed: u32,
-    /// What keeps it from moving: a sum of 1 rooted, 2 dead, 4 cutscene; 0 nothing.
+    /// What keeps the player from moving: a sum of 1 rooted, 2 dead, 4 cutscene; 0: nothing.
     pub flags: Flags,
-    /// Speeds beyond its own.
+    /// Granted speeds beyond the player's own.
     pub grants: Vec<Grant>,
 }
 
@@ -190,28 +192,28 @@ impl From<&Own> for OwnMove {
     }
 }
 
-/// The rules of movement of a scene in which moves are judged.
+/// The movement rules of a scene that judges moves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MoveRules {
     /// Milliseconds per tick.
     pub tick_ms: u32,
     /// Side of a tile, centimetres.
     pub tile_cm: i32,
-    /// Most that any speed or grant can be, centimetres per second.
+    /// Upper limit of any speed or grant, centimetres per second.
     pub top_speed: u32,
-    /// A client that walks says a word at least this often, milliseconds.
+    /// A walking client sends a command at least this often, milliseconds.
     pub word_ms: u32,
-    /// For how long beyond that an entity walks on without a word, milliseconds.
+    /// How long beyond that an entity walks on without a command, milliseconds.
     pub grace_ms: u32,
-    /// A client stops when it has walked for so long since a word that is not acknowledged, milliseconds.
+    /// A client stops when it has walked this long since an unacknowledged command, milliseconds.
     pub leash_ms: u32,
-    /// How much higher and lower the next tile may lie, `[up, down]` in centimetres; nil: heights stop
-    /// nobody.
+    /// How much higher and lower the next tile may lie, `[up, down]` in centimetres; nil: heights
+    /// block no move.
     pub climb: Option<[i32; 2]>,
 }
 
 impl MoveRules {
-    /// The rules on a map of so many centimetres, as a client goes by them.
+    /// The rules on a map of this size (centimetres), for a client.
     pub fn rules(&self, [width, depth]: [i32; 2]) -> Rules {
         Rules {
             word_ms: self.word_ms,

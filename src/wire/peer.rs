@@ -1,6 +1,8 @@
-//! What the processes of a cluster say to each other, for their regions and their sessions. Each
-//! message is one MessagePack value; `docs/cluster-inside.md` says how they travel, and what a next release may
-//! change of them.
+//! The messages between processes of a cluster, for their regions and sessions.
+//!
+//! The peer links encode and decode them. Each message is one MessagePack value.
+//! `docs/cluster-inside.md` says how messages travel and what the next release may change. A
+//! decoded batch of frames must never point outside itself.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -12,173 +14,174 @@ use crate::scene::{EntityId, Epoch, RegionId, SessionId};
 use super::enquiry::{Answer, Question};
 use super::{lenient, tight};
 
-/// Version of these messages: the newest that this release speaks. Two processes talk in the newest that both
-/// speak.
+/// Version of these messages: the newest that this release speaks. Two processes use the newest
+/// version that both speak.
 pub const PEER_VERSION: u16 = 1;
 
-/// The oldest version that this release still speaks: that of the release before it.
+/// The oldest version that this release still speaks: the previous release's.
 pub const PEER_VERSION_MIN: u16 = 1;
 
-/// Longest message between processes, bytes: all ghosts of a region in a full batch fit many times.
+/// Longest message between processes, bytes: many times the ghosts of a region in a full batch.
 pub const MAX_PEER_MSG: usize = 64 << 20;
 
 /// A message from one process to another.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum PeerMsg {
-    /// Something for a region.
+    /// An input for a region.
     Region {
-        /// For whom.
+        /// The receiving region.
         to: RegionId,
-        /// The region epoch of the region that speaks, where one does (see [`speaker`]).
+        /// Epoch of the sending region, if a region sends it (see [`speaker`]).
         epoch: Epoch,
-        /// What it is told.
+        /// The input.
         input: Input,
     },
-    /// Frames for sessions of the receiver.
+    /// Frames for sessions of the receiving process.
     Frames {
         /// The region that made them.
         from: RegionId,
-        /// The frames, all of sessions of the receiver.
+        /// The frames, all for sessions of the receiving process.
         batch: Box<FrameBatch>,
     },
-    /// News for a session of the receiver.
+    /// A notice for a session of the receiving process.
     Notice {
-        /// For whom.
+        /// The session.
         session: SessionId,
-        /// What.
+        /// The notice.
         notice: Notice,
     },
-    /// Sessions that were to get frames or news from the receiver and are no more.
+    /// Sessions of the sender that no longer exist; the receiver sends them frames or notices.
     Gone(Vec<SessionId>),
-    /// A region moves from one process to another.
+    /// A step of a region's migration between processes.
     Move(Box<MoveMsg>),
-    /// A region of the sender takes nothing now, or does again: what is for it waits at the receiver. A release that does
-    /// not know this goes on to send.
+    /// A region of the sender stops or resumes taking input; the receiver holds back what is for
+    /// it. A release that does not know this message keeps sending.
     Busy {
-        /// Which.
+        /// The region.
         region: RegionId,
-        /// Whether it takes nothing.
+        /// Whether it takes no input.
         busy: bool,
     },
-    /// The machine of a member says that nobody listens there any more.
+    /// A member's machine reports that no process listens there any more.
     Suspect(u64),
-    /// A question of somebody who looks after the cluster.
+    /// A query from the admin console or the balance of lines.
     Ask {
-        /// By which the answer is known.
+        /// Identifies the answer.
         ticket: u64,
-        /// What is asked.
+        /// The query.
         question: Question,
     },
-    /// The answer to one.
+    /// The answer to a query.
     Told {
-        /// Of which question.
+        /// Identifies the query.
         ticket: u64,
-        /// What is told.
+        /// The answer.
         answer: Answer,
     },
 }
 
-/// What a region's actor has beside the region.
+/// The state of a region's actor beside the region itself.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Baggage {
-    /// The sessions of its players, and who these are.
+    /// The sessions of its players, and their entities.
     pub clients: Vec<(SessionId, EntityId)>,
-    /// What it could not say to regions yet, in order.
+    /// Inputs that it could not deliver to regions yet, in order.
     pub outbox: Vec<(RegionId, Input)>,
-    /// What it could not say to sessions yet.
+    /// Notices that it could not deliver to sessions yet.
     pub notices: Vec<(SessionId, Notice)>,
 }
 
-/// A sender has heard everything on one lane that a region which has left had to say, and says nothing more
-/// to it by the old way.
+/// A sender's statement that it has received all messages that a migrated region sent on one
+/// channel, and sends it nothing more by the old route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Mark {
-    /// The sender's process.
+    /// The sender's process id.
     pub process: u64,
-    /// The lane is that of sessions, not that of regions.
+    /// The channel is that of sessions, not that of regions.
     pub sessions: bool,
 }
 
-/// What processes say to each other of a region that moves. *Old* owns it until it has frozen it,
-/// *new* from its grant on.
+/// The messages of a region's migration. The *old* process owns the region until it has frozen it,
+/// the *new* process from its lease on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum MoveMsg {
-    /// Old to new: it is about to come.
+    /// Old to new: the region is about to come.
     Prepare {
-        /// Which.
+        /// The region.
         region: RegionId,
-        /// Under which epoch old owns it.
+        /// The epoch under which the old process owns it.
         epoch: Epoch,
     },
-    /// New to old: what comes for it waits here from now on.
+    /// New to old: input for the region is held here from now on.
     Ready {
-        /// Which.
+        /// The region.
         region: RegionId,
-        /// Under which epoch old owns it.
+        /// The epoch under which the old process owns it.
         epoch: Epoch,
     },
     /// Old to new: the frozen region.
     Cargo {
-        /// Which.
+        /// The region.
         region: RegionId,
-        /// Under which epoch old owned it.
+        /// The epoch under which the old process owned it.
         epoch: Epoch,
-        /// From whom a mark must come before it says anything.
+        /// The marks that must arrive before the region sends anything.
         waits: Vec<Mark>,
-        /// The region, as [`RegionSnapshot::encode`](crate::scene::region::RegionSnapshot::encode) has it.
+        /// The encoded region, see
+        /// [`RegionSnapshot::encode`](crate::scene::region::RegionSnapshot::encode).
         snapshot: Bytes,
-        /// What its actor had.
+        /// The actor's state.
         baggage: Baggage,
     },
-    /// Old to everybody, on both lanes: it says nothing more from here, and lives there.
+    /// Old to all, on both channels: the region sends nothing more from here, and lives there.
     Moved {
-        /// Which.
+        /// The region.
         region: RegionId,
-        /// Under which epoch old owned it.
+        /// The epoch under which the old process owned it.
         epoch: Epoch,
-        /// New's process.
+        /// Process id of the new owner.
         to: u64,
     },
-    /// From a process that has heard everything that came on one lane, and says nothing more to the region
-    /// by the old way: to old, and by its hands to new.
+    /// From a process that has received everything on one channel and sends nothing more to the
+    /// region by the old route: to the old process, which passes it on to the new one.
     Marked {
-        /// Which region.
+        /// The region.
         region: RegionId,
-        /// Whose mark.
+        /// The mark.
         mark: Mark,
     },
-    /// Old to new: what has come by the old way.
+    /// Old to new: an input that arrived by the old route.
     Passed {
-        /// For which region.
+        /// The region.
         region: RegionId,
-        /// The epoch of the region that speaks, where one does.
+        /// Epoch of the sending region, if a region sends it.
         epoch: Epoch,
-        /// What it is told.
+        /// The input.
         input: Input,
     },
 }
 
-/// A message that is not understood.
+/// Why bytes are not a message of this version. They changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
-    /// It is longer than [`MAX_PEER_MSG`].
-    #[error("a peer's message of {0} bytes: at most {MAX_PEER_MSG} are allowed")]
+    /// The message is longer than [`MAX_PEER_MSG`].
+    #[error("peer message of {0} bytes; at most {MAX_PEER_MSG} are allowed")]
     TooBig(usize),
-    /// It is of a kind that a next release has.
-    #[error("a peer's message of a kind that is not known here: {0}")]
+    /// The message is of a kind that only a later release knows.
+    #[error("unknown kind of peer message: {0}")]
     Unknown(String),
-    /// It is none of the messages of this version, or has values that no such message has.
-    #[error("a peer's message is not understood: {0}")]
+    /// The bytes are not a message of this version, or a value is out of range.
+    #[error("malformed peer message: {0}")]
     Malformed(rmp_serde::decode::Error),
-    /// An index in a batch of frames points at nothing.
-    #[error("a peer's batch of frames is torn: session {0} points beyond its end")]
+    /// An index in a batch of frames points outside the batch.
+    #[error("invalid batch of frames from a peer: session {0} points outside the batch")]
     Torn(usize),
-    /// Something stands after the message.
-    #[error("{0} bytes stand after a peer's message")]
+    /// Bytes follow the message.
+    #[error("{0} bytes follow a peer message")]
     Trailing(usize),
 }
 
-/// The region that speaks in an input, where one does: only its owner may.
+/// The region that sends an input, if a region sends it: only its owner may send in its name.
 pub fn speaker(input: &Input) -> Option<RegionId> {
     match input {
         Input::Border(batch) => Some(batch.from),
@@ -192,10 +195,10 @@ pub fn speaker(input: &Input) -> Option<RegionId> {
     }
 }
 
-/// Bytes of a message for a region, appended to `out`.
+/// Encodes a message and appends it to `out`.
 ///
 /// # Errors
-/// A value that MessagePack cannot hold; there is none in these types.
+/// A value that MessagePack cannot hold; these types contain none.
 pub fn encode(msg: &PeerMsg, out: &mut Vec<u8>) -> Result<(), rmp_serde::encode::Error> {
     written(out, msg)
 }
@@ -204,7 +207,7 @@ fn written<T: Serialize>(out: &mut Vec<u8>, value: &T) -> Result<(), rmp_serde::
     if tight::write(out, value) { Ok(()) } else { rmp_serde::encode::write(out, value) }
 }
 
-/// The same of frames that are not owned.
+/// Encodes borrowed frames.
 ///
 /// # Errors
 /// As [`encode`].
@@ -223,7 +226,7 @@ pub fn encode_frames(
 impl From<rmp_serde::decode::Error> for PeerError {
     fn from(error: rmp_serde::decode::Error) -> PeerError {
         match error {
-            // The only way in which serde tells of it.
+            // serde reports an unknown variant only in its text.
             rmp_serde::decode::Error::Syntax(text) if text.starts_with("unknown variant") => {
                 PeerError::Unknown(text)
             }
@@ -232,7 +235,7 @@ impl From<rmp_serde::decode::Error> for PeerError {
     }
 }
 
-/// Reads one message. Fields that a next release has added are passed over.
+/// Decodes one message. Fields that a later release has added are skipped.
 ///
 /// # Errors
 /// [`PeerError`] says what is wrong with it.
@@ -250,7 +253,7 @@ pub fn decode(bytes: &[u8]) -> Result<PeerMsg, PeerError> {
     Ok(msg)
 }
 
-/// Whether every session's part lies within the batch.
+/// Checks that every session's part lies within the batch.
 fn check(batch: &FrameBatch) -> Result<(), PeerError> {
     let within = |at: u32, count: u32, len: usize| {
         (at as usize).checked_add(count as usize).is_some_and(|end| end <= len)
@@ -284,7 +287,7 @@ mod tests {
     use crate::scene::{EntityId, Kind, Pos, Seq, Tick};
     use crate::wire::EncodedBatch;
 
-    /// Frames of a few sessions, each of which is told some of what there is.
+    /// Frames of a few sessions, each of which gets some of the pieces.
     fn batches() -> impl Strategy<Value = FrameBatch> {
         let told = prop::collection::vec(0u32..6, 0..6);
         let session = (told.clone(), told.clone(), told, prop::collection::vec(0u64..50, 0..4));
@@ -332,14 +335,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_gateway_gets_of_a_batch_what_its_sessions_are_told(batch in batches(), keep in any::<u8>()) {
+        fn a_gateway_gets_the_part_of_a_batch_for_its_sessions(batch in batches(), keep in any::<u8>()) {
             let count = batch.sessions.len() as u32;
             let which: Vec<u32> = (0..count).filter(|i| keep >> i & 1 == 1).collect();
             let part = batch.subset(&which);
             let mut bytes = Vec::new();
             encode_frames(RegionId(3), &part, &mut bytes).unwrap();
             let Ok(PeerMsg::Frames { from, batch: there }) = decode(&bytes) else {
-                panic!("something else came")
+                panic!("the batch became another message")
             };
             prop_assert_eq!(from, RegionId(3));
             prop_assert!(there.entering.len() <= batch.entering.len());
@@ -356,7 +359,7 @@ mod tests {
         }
 
         #[test]
-        fn a_batch_that_is_changed_on_its_way_is_refused_or_harmless(
+        fn a_corrupted_batch_is_refused_or_harmless(
             batch in batches(),
             at in any::<prop::sample::Index>(),
             byte in any::<u8>(),

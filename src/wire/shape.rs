@@ -1,29 +1,29 @@
-//! A look at the bytes of a message before they become values: lengths that fit what is there, and
-//! no form that the protocol does not use. What passes here cannot make a parser allocate more than
-//! a small multiple of what was received.
+//! Checks the bytes of a client message before they are decoded: lengths must fit the bytes that
+//! are there, and only forms of the protocol may occur. A message that passes cannot make a decoder
+//! allocate more than a small multiple of its size.
 
-/// Deepest nesting of arrays inside a message's fields, the array of fields included. The deepest
-/// legal message nests three.
+/// Deepest nesting of arrays in a message's fields, counting the array of fields. Legal messages
+/// nest three deep.
 const MAX_DEPTH: usize = 8;
 
 /// What is wrong with the bytes of a message's fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// No MessagePack: cut off, too deep, or followed by other bytes.
+    /// Not MessagePack: cut off, too deep, or followed by other bytes.
     Broken(String),
-    /// MessagePack, but of a form that no message uses.
+    /// MessagePack, but of a form that no message contains.
     Foreign(String),
 }
 
-/// What stands at the head of a value.
+/// The head of a value.
 enum Head {
-    /// So many bytes belong to it.
+    /// The value has this many more bytes.
     Scalar(usize),
-    /// So many values follow.
+    /// The array has this many elements.
     Array(usize),
 }
 
-/// How many bytes a value takes that begins with this one, if that says it all; else 0.
+/// Size of a value that starts with this byte, if the byte determines it; otherwise 0.
 const SIZES: [u8; 256] = {
     let mut sizes = [0; 256];
     let mut marker = 0;
@@ -42,10 +42,10 @@ const SIZES: [u8; 256] = {
     sizes
 };
 
-/// Checks that `bytes` is one MessagePack array and nothing after it, without map or extension.
+/// Checks that `bytes` is exactly one MessagePack array, without maps or extensions.
 pub(super) fn check(bytes: &[u8]) -> Result<(), Fault> {
     if !matches!(bytes.first(), Some(0x90..=0x9f | 0xdc | 0xdd)) {
-        return Err(Fault::Broken("the second element is no array of fields".into()));
+        return Err(Fault::Broken("the second element is not an array of fields".into()));
     }
     // Values still to come, per level of nesting.
     let mut open = [0usize; MAX_DEPTH];
@@ -86,12 +86,14 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), Fault> {
     }
 }
 
-/// Reads the head of the value at `at` whose first byte does not say it all; also where its content starts.
+/// Reads the head of the value at `at` whose first byte does not determine its size; also returns
+/// where its content starts.
 fn head(bytes: &[u8], at: usize) -> Result<(Head, usize), Fault> {
     let Some(&marker) = bytes.get(at) else {
         return Err(Fault::Broken(format!("byte {at}: the message ends where a value should be")));
     };
-    let foreign = |what| Err(Fault::Foreign(format!("byte {at}: {what} where no field has one")));
+    let foreign =
+        |what| Err(Fault::Foreign(format!("byte {at}: {what}, which no message contains")));
     let head = match marker {
         0x90..=0x9f => Head::Array(usize::from(marker & 0x0f)),
         0xc4 | 0xd9 => return Ok((Head::Scalar(length(bytes, at, 1)?), at + 2)),
@@ -101,14 +103,14 @@ fn head(bytes: &[u8], at: usize) -> Result<(Head, usize), Fault> {
         0xdd => return Ok((Head::Array(length(bytes, at, 4)?), at + 5)),
         0x80..=0x8f | 0xde | 0xdf => return foreign("a map"),
         0xc7..=0xc9 | 0xd4..=0xd8 => return foreign("an extension"),
-        0xc1 => return Err(Fault::Broken(format!("byte {at}: 0xc1 begins no value"))),
-        // The others are scalars by their first byte.
+        0xc1 => return Err(Fault::Broken(format!("byte {at}: 0xc1 is not a MessagePack value"))),
+        // All other first bytes are scalars.
         _ => Head::Scalar(usize::from(SIZES[usize::from(marker)]).saturating_sub(1)),
     };
     Ok((head, at + 1))
 }
 
-/// The length of `width` bytes that follows the marker at `at`.
+/// The length in the `width` bytes after the marker at `at`.
 fn length(bytes: &[u8], at: usize, width: usize) -> Result<usize, Fault> {
     let Some(digits) = bytes.get(at + 1..at + 1 + width) else {
         return Err(Fault::Broken(format!("byte {at}: the message ends inside a length")));
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_that_a_field_has_passes() {
+    fn every_form_of_a_field_passes() {
         let forms: &[&[u8]] = &[
             &[0x05],
             &[0xff],
@@ -157,12 +159,12 @@ mod tests {
             for cut in 1..two.len() {
                 assert!(broken(&two[..cut]), "{form:02x?} cut at {cut}");
             }
-            assert!(broken(&[&two[..], &[0x00]].concat()), "{form:02x?} and a byte more");
+            assert!(broken(&[&two[..], &[0x00]].concat()), "{form:02x?} and an extra byte");
         }
     }
 
     #[test]
-    fn a_length_that_exceeds_the_message_is_refused_whatever_it_claims() {
+    fn a_length_beyond_the_message_is_refused_whatever_its_value() {
         for marker in [0xc6, 0xdb, 0xdd] {
             assert!(broken(&[0x91, marker, 0xff, 0xff, 0xff, 0xff, 0x00]));
         }
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_an_array() {
+    fn fields_must_be_an_array() {
         for bytes in [&[][..], &[0x05], &[0xc0], &[0xa0], &[0xc4, 0], &[0x80], &[0xc1]] {
             assert!(broken(bytes), "{bytes:02x?}");
         }

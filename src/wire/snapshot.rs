@@ -1,78 +1,80 @@
-//! The bytes of a region's snapshot: `"PVRS"`, the schema's version (u16), the body's length (u64) and its
-//! CRC-32 (u32), all big-endian, then the body, a MessagePack array.
+//! The bytes of a region snapshot: `"PVRS"`, the schema version (u16), the body's length (u64) and
+//! its CRC-32 (u32), all big-endian; then the body, a MessagePack array.
 //!
-//! A field is added at the end of its struct with a default, or the version goes up: a golden test notices
-//! either. Whoever reads an older version than its own converts it here.
+//! Checkpoints and migrations use it. Damaged bytes must never become a region: the checksum is
+//! verified first. A new field goes at the end of its struct with a default; any other change needs
+//! a new version. A golden test notices both. A release that reads an older version converts it
+//! here.
 
 use crate::scene::region::RegionSnapshot;
 
 use super::{lenient, tight};
 
-/// The schema's version: what this release writes.
+/// The schema version that this release writes.
 pub const SNAPSHOT_VERSION: u16 = 1;
 
-/// The oldest version that this release reads: what the release before it wrote.
+/// The oldest schema version that this release reads: the previous release's.
 pub const SNAPSHOT_VERSION_MIN: u16 = 1;
 
-/// Longest body, bytes: some 100,000 players.
+/// Longest body, bytes: about 100,000 players.
 pub const MAX_SNAPSHOT: usize = 1 << 29;
 
 const MAGIC: [u8; 4] = *b"PVRS";
 const HEAD: usize = 18;
 
-/// Bytes of a small region's snapshot: so much memory is taken at once.
+/// Initial capacity: the size of a small region's snapshot, bytes.
 const SMALL: usize = 8 << 10;
 
-/// Why bytes are not a snapshot. Nothing was changed by them.
+/// Why bytes are not a snapshot. They changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// They begin otherwise.
-    #[error("this is no snapshot of a region")]
+    /// The bytes do not start with the magic number.
+    #[error("not a region snapshot: the bytes do not start with PVRS")]
     Foreign,
-    /// Of another release.
+    /// The schema version is not supported.
     #[error(
         "a snapshot of schema version {found}; this release reads {SNAPSHOT_VERSION_MIN} to \
          {SNAPSHOT_VERSION}"
     )]
     UnknownVersion {
-        /// Its version.
+        /// The version found.
         found: u16,
     },
-    /// They end too early.
-    #[error("a torn snapshot: {found} of {wanted} bytes")]
+    /// The bytes are truncated.
+    #[error("truncated snapshot: {found} of {wanted} bytes")]
     Torn {
-        /// How many there are.
+        /// Number of bytes.
         found: usize,
-        /// How many there should be.
+        /// Number of bytes that the head announces.
         wanted: u64,
     },
-    /// More bytes come after it.
-    #[error("{by} bytes come after the snapshot")]
+    /// Bytes follow the snapshot.
+    #[error("{by} bytes follow the snapshot")]
     Trailing {
-        /// How many.
+        /// Their number.
         by: usize,
     },
-    /// Longer than allowed.
+    /// The snapshot is too long.
     #[error("a snapshot of {len} bytes; at most {MAX_SNAPSHOT} are allowed")]
     TooBig {
-        /// Its length in bytes.
+        /// Its length, bytes.
         len: u64,
     },
-    /// They are not those that were written.
-    #[error("a damaged snapshot: its checksum is {found:08x} and should be {wanted:08x}")]
+    /// The checksum does not match.
+    #[error("damaged snapshot: its checksum is {found:08x} and should be {wanted:08x}")]
     Damaged {
         /// The body's checksum.
         found: u32,
-        /// What the head says.
+        /// The checksum in the head.
         wanted: u32,
     },
-    /// The fields do not fit.
+    /// The fields do not fit the schema.
     #[error("not a snapshot of schema version {SNAPSHOT_VERSION}: {0}")]
     BadField(String),
 }
 
 impl RegionSnapshot {
-    /// Its bytes.
+    /// Encodes the snapshot.
     ///
     /// # Errors
     /// [`SnapshotError::TooBig`].
@@ -95,7 +97,8 @@ impl RegionSnapshot {
         Ok(bytes)
     }
 
-    /// The snapshot of these bytes. Whether it fits a scene and a region is seen when one goes on from it.
+    /// Decodes a snapshot. Whether it fits a scene and a region is checked when a region is
+    /// restored from it.
     ///
     /// # Errors
     /// [`SnapshotError`].

@@ -1,9 +1,11 @@
-//! MessagePack as this release writes it: a struct is an array of its fields, an enum the name of its variant, or a map
-//! from that to its content. Each value is read and written as what it is to be, without a look at what else it could
-//! be; that makes it several times as fast as `rmp_serde`, whose forms these are.
+//! The fast codec: MessagePack in the forms that this release writes. A struct is an array of its
+//! fields; an enum is its variant's name, or a map from the name to the content. Values are read
+//! and written by their type, without generic dispatch on markers, which is several times as fast
+//! as `rmp_serde` with the same bytes.
 //!
-//! What is not of these forms is not judged here: then there is nothing, and who asks goes by way of `rmp_serde`, which
-//! allows more and says what is wrong.
+//! The wire modules try it first. On any other form it returns nothing, and the caller falls back
+//! to `rmp_serde`, which accepts more forms and reports errors. It must read and write exactly the
+//! bytes of `rmp_serde`.
 
 mod read;
 mod write;
@@ -15,7 +17,7 @@ use serde::{de, ser};
 pub(super) use self::read::read;
 pub(super) use self::write::{NIL, array, bin, sint, uint, write};
 
-/// It is of another form.
+/// The value has another form than the fast codec supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Other;
 
@@ -38,7 +40,7 @@ impl de::Error for Other {
         Other
     }
 
-    // The others would make texts of what nobody reads.
+    // The default methods would format texts that no caller reads.
     fn invalid_type(_: de::Unexpected<'_>, _: &dyn de::Expected) -> Other {
         Other
     }
@@ -114,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_what_others_write_and_read_again(all in all()) {
+        fn encoding_equals_rmp_serde_and_decodes_again(all in all()) {
             let mut bytes = vec![7];
             prop_assert!(write(&mut bytes, &all));
             prop_assert_eq!(&bytes[1..], &rmp_serde::to_vec(&all).unwrap()[..]);
@@ -122,7 +124,7 @@ mod tests {
         }
 
         #[test]
-        fn numbers_are_as_short_as_can_be(unsigned in any::<u64>(), signed in any::<i64>(), by in 0u32..64) {
+        fn numbers_are_encoded_in_their_shortest_form(unsigned in any::<u64>(), signed in any::<i64>(), by in 0u32..64) {
             let (unsigned, signed) = (unsigned >> by, signed >> by);
             let mut bytes = Vec::new();
             prop_assert!(write(&mut bytes, &(unsigned, signed)));
@@ -131,7 +133,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_is_what_others_read(
+        fn decoding_equals_rmp_serde(
             all in all(),
             at in any::<prop::sample::Index>(),
             byte in any::<u8>(),
@@ -144,7 +146,7 @@ mod tests {
                 bytes.truncate(at);
             }
             if let Some(got) = read::<All>(&bytes) {
-                // By its bytes: a number may be none.
+                // Compare bytes: a number may be NaN.
                 let there = rmp_serde::from_slice::<All>(&bytes).unwrap();
                 let bytes_of = |all| rmp_serde::to_vec(all).unwrap();
                 prop_assert_eq!(bytes_of(&got), bytes_of(&there));
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_number_needs_another_byte_it_has_one() {
+    fn numbers_at_the_limits_get_another_byte() {
         for bits in 0..64 {
             for near in [-2i64, -1, 0, 1] {
                 let (up, down) =
@@ -169,24 +171,28 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_leaves_nothing() {
+    fn a_value_that_cannot_be_encoded_leaves_no_bytes() {
         let mut bytes = vec![7];
         assert!(!write(&mut bytes, &("a", u128::MAX)));
         assert_eq!(bytes, [7]);
     }
 
     #[test]
-    fn what_is_of_another_form_is_left_to_others() {
+    fn other_forms_are_left_to_rmp_serde() {
         let named = rmp_serde::to_vec_named(&Word::Fields { a: 1, b: vec![2] }).unwrap();
         assert_eq!(read::<Word>(&named), None, "fields with names");
         assert!(rmp_serde::from_slice::<Word>(&named).is_ok());
         let longer = rmp_serde::to_vec(&(1, 2, 3)).unwrap();
-        assert_eq!(read::<(u8, u8)>(&longer), None, "a field too many");
-        assert_eq!(read::<u8>(&[5, 0]), None, "something behind it");
+        assert_eq!(read::<(u8, u8)>(&longer), None, "an extra field");
+        assert_eq!(read::<u8>(&[5, 0]), None, "trailing bytes");
         assert_eq!(read::<u8>(&[0xcd, 1, 0]), None, "too large");
         assert_eq!(read::<u32>(&[0xd0, 0xff]), None, "negative");
-        assert_eq!(read::<Word>(&[0xa3, b'N', b'e', b'w']), None, "a variant of a next release");
-        assert_eq!(read::<Vec<u64>>(&[0xdd, 0xff, 0xff, 0xff, 0xff]), None, "more than there is");
-        assert_eq!(read::<String>(&[0xa1, 0xff]), None, "no UTF-8");
+        assert_eq!(read::<Word>(&[0xa3, b'N', b'e', b'w']), None, "a variant of a later release");
+        assert_eq!(
+            read::<Vec<u64>>(&[0xdd, 0xff, 0xff, 0xff, 0xff]),
+            None,
+            "more elements than bytes"
+        );
+        assert_eq!(read::<String>(&[0xa1, 0xff]), None, "not UTF-8");
     }
 }

@@ -16,13 +16,13 @@ fn meadow() -> SceneSpec {
     nine_regions("meadow")
 }
 
-/// A second scene, of one region.
+/// A second scene, with one region.
 fn cave() -> SceneSpec {
     SceneSpec { width_cm: 1_600, depth_cm: 1_600, ..nine_regions("cave") }
 }
 
 #[test]
-fn hello_and_join_bring_a_player_into_the_region_of_its_place() {
+fn hello_and_join_bring_a_player_into_the_region_of_its_position() {
     play(async || {
         let mut s = Stage::new(vec![cave(), meadow()]);
         let a = s.enter("meadow", None, 2_000, 2_100).await;
@@ -35,7 +35,7 @@ fn hello_and_join_bring_a_player_into_the_region_of_its_place() {
         assert_eq!((here.scene.as_str(), here.plane, here.tick), ("meadow", Plane(0), s.tick));
         assert_eq!((here.pos.x, here.pos.z), (2_000, 2_100));
         assert_eq!((here.rules.patch_cm, here.rules.size_cm), (400, [4_800, 4_800]));
-        // The cave is region 0, and the middle one of the meadow's is its fifth.
+        // The cave is region 0, so the middle region of the meadow is its fifth.
         assert_eq!(s.whereabouts(c.id()).await.0, [5]);
         assert_eq!((s.places(0), s.places(1)), (vec![], vec![(0, 1)]));
     });
@@ -44,7 +44,7 @@ fn hello_and_join_bring_a_player_into_the_region_of_its_place() {
 #[test]
 fn a_player_in_the_middle_sees_into_all_eight_neighbours() {
     play(async || {
-        // To the corners it is 12 m less a little.
+        // The corners are a little less than 12 m away.
         let visibility = Visibility::Circle { enter_cm: 1_200, leave_cm: 1_280 };
         let mut s = Stage::new(vec![SceneSpec { visibility, ..meadow() }]);
         let middle = s.enter("meadow", Some(0), 2_400, 2_400).await;
@@ -52,7 +52,7 @@ fn a_player_in_the_middle_sees_into_all_eight_neighbours() {
         for (dx, dz) in [(-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)] {
             around.push(s.enter("meadow", Some(0), 2_400 + dx * 840, 2_400 + dz * 840).await);
         }
-        // Of another plane, and nobody's business.
+        // On another plane, so not visible.
         let elsewhere = s.enter("meadow", Some(1), 2_400, 2_300).await;
         s.rest().await;
         let shown: Vec<EntityId> = s.clients[middle].shown.keys().copied().collect();
@@ -74,9 +74,9 @@ fn a_player_in_the_middle_sees_into_all_eight_neighbours() {
     });
 }
 
-/// Two walk side by side through three regions on two arbiters, past people who stand about.
+/// Two players walk side by side through three regions on two arbiters, past players who stand.
 #[test]
-fn nobody_notices_that_a_player_is_handed_from_region_to_region() {
+fn a_handoff_is_invisible_to_all_clients() {
     play(async || {
         let mut s = Stage::new(vec![meadow()]);
         let a = s.enter("meadow", Some(0), 100, 100).await;
@@ -107,7 +107,7 @@ fn nobody_notices_that_a_player_is_handed_from_region_to_region() {
             assert_eq!(c.resyncs(), 0);
             for walker in [a_id, b_id] {
                 let count = |ids: &[EntityId]| ids.iter().filter(|id| **id == walker).count();
-                // Whoever is passed on a straight way is met once.
+                // A player who is passed on a straight path comes into view once.
                 let met = (count(&c.entered), count(&c.left));
                 assert!(matches!(met, (0, 0) | (1, 0) | (1, 1)), "{} of {walker}: {met:?}", c.id());
             }
@@ -121,10 +121,10 @@ fn nobody_notices_that_a_player_is_handed_from_region_to_region() {
     });
 }
 
-/// The new owner's door is shut while the entity is on its way: its inputs go to the old owner, who
-/// has it no more.
+/// The gate of the new owner is shut while the entity is on its way: its inputs go to the old
+/// owner, which no longer has it.
 #[test]
-fn a_move_in_the_middle_of_a_handoff_is_not_lost() {
+fn a_move_during_a_handoff_is_not_lost() {
     play(async || {
         let mut s = Stage::gated(vec![meadow()]);
         let a = s.enter("meadow", Some(0), 3_100, 2_400).await;
@@ -133,10 +133,10 @@ fn a_move_in_the_middle_of_a_handoff_is_not_lost() {
         s.shut(5, 1_000).await;
         s.walk(a, 3_301, 2_400).await;
         let from = s.regions[4].clone();
-        // Its neighbour is waited for; then the tick is closed without it.
-        s.open_ticks_until("it is handed off", || handed_off(&from)).await;
+        // The region waits for its neighbour; then it closes the tick without it.
+        s.open_ticks_until("the player is handed off", || handed_off(&from)).await;
         let id = s.clients[a].id();
-        assert_eq!(s.whereabouts(id).await.0, [0_u32; 0], "it is on its way");
+        assert_eq!(s.whereabouts(id).await.0, [0_u32; 0], "the player is on its way");
         s.walk(a, 3_350, 2_400).await;
         s.act(a, "on my way").await;
         s.walk(a, 3_400, 2_400).await;
@@ -153,9 +153,10 @@ fn a_move_in_the_middle_of_a_handoff_is_not_lost() {
     });
 }
 
-/// Of a tick that the client has not had, so that nothing but the epoch tells.
+/// A frame of a tick that the client has not received, so that only the epoch shows that it is
+/// stale.
 #[test]
-fn a_late_frame_of_an_old_owner_is_not_passed_on_and_is_made_good() {
+fn a_late_frame_of_an_old_owner_is_dropped_and_made_good() {
     play(async || {
         let mut s = Stage::new(vec![meadow()]);
         let a = s.enter("meadow", Some(0), 3_100, 2_400).await;
@@ -163,7 +164,7 @@ fn a_late_frame_of_an_old_owner_is_not_passed_on_and_is_made_good() {
         s.rest().await;
         s.walk(a, 3_301, 2_400).await;
         s.steady_tick().await;
-        let session = s.clients[a].session.expect("it was welcomed");
+        let session = s.clients[a].session.expect("the client was welcomed");
         let late =
             SessionFrame { session, epoch: Epoch(1), resync: true, ..SessionFrame::default() };
         let batch = FrameBatch {
@@ -186,7 +187,7 @@ fn handed_off(region: &purview::actor::region::RegionRef) -> bool {
 }
 
 #[test]
-fn a_jump_inside_a_scene_says_joined_again_and_is_seen_as_leave_and_enter() {
+fn a_jump_inside_a_scene_sends_joined_and_shows_a_leave_and_an_enter() {
     play(async || {
         let mut s = Stage::new(vec![meadow()]);
         let a = s.enter("meadow", Some(0), 200, 200).await;
@@ -207,14 +208,14 @@ fn a_jump_inside_a_scene_says_joined_again_and_is_seen_as_leave_and_enter() {
         s.jump(a, None, None, (4_300, 4_300)).await;
         s.steady_tick().await;
         s.rest().await;
-        assert_eq!(s.clients[a].joined.len(), 3, "also inside one region");
-        assert_eq!(s.clients[new].left.len(), 0, "it stays in view");
+        assert_eq!(s.clients[a].joined.len(), 3, "also within one region");
+        assert_eq!(s.clients[new].left.len(), 0, "the player stays in view");
         assert_eq!(s.places(0), [(0, 3)]);
     });
 }
 
 #[test]
-fn jumps_between_planes_and_scenes_are_seen_and_accounted() {
+fn jumps_between_planes_and_scenes_are_visible_and_counted() {
     play(async || {
         let mut s = Stage::new(vec![meadow(), cave()]);
         let a = s.enter("meadow", Some(0), 1_500, 1_500).await;
@@ -273,7 +274,7 @@ fn automatic_joins_fill_one_line_after_the_other() {
 }
 
 #[test]
-fn whoever_leaves_or_is_cut_off_is_gone_everywhere() {
+fn a_player_that_leaves_or_is_cut_off_is_gone_everywhere() {
     play(async || {
         let mut s = Stage::new(vec![meadow()]);
         // In four regions around a corner.
@@ -310,9 +311,9 @@ fn whoever_leaves_or_is_cut_off_is_gone_everywhere() {
     });
 }
 
-/// Frames set the pace, on regions whose ticks nobody holds together.
+/// In real time, with regions whose ticks are not synchronised by the test.
 #[test]
-fn in_real_time_two_walk_through_three_regions() {
+fn two_players_walk_through_three_regions_in_real_time() {
     play(async || {
         let mut s = Stage::in_real_time(vec![meadow()]);
         let a = s.enter("meadow", Some(0), 800, 2_400).await;
@@ -347,7 +348,7 @@ fn patient() -> PlayerConfig {
     PlayerConfig { linger_ms: 60_000, ..calm() }
 }
 
-/// Two players who see each other; the first one may come back.
+/// Two players who see each other; the first one may resume.
 async fn two(s: &mut Stage) -> (Who, Who) {
     let a = s.connect(patient());
     s.greet(a, "meadow", Some(0), 1_590, 800).await;
@@ -359,7 +360,7 @@ async fn two(s: &mut Stage) -> (Who, Who) {
 }
 
 #[test]
-fn a_client_whose_connection_breaks_comes_back_and_others_notice_nothing() {
+fn a_client_resumes_after_a_broken_connection_and_others_notice_nothing() {
     play(async || {
         let mut s = Stage::new(vec![meadow(), cave()]);
         let (a, b) = two(&mut s).await;
@@ -370,16 +371,16 @@ fn a_client_whose_connection_breaks_comes_back_and_others_notice_nothing() {
         for _ in 0..5 {
             s.tick().await;
         }
-        assert!(s.clients[a].addr.connected(), "its session stays with it");
-        assert_eq!(s.places(0), [(0, 1)], "it holds no place");
+        assert!(s.clients[a].addr.connected(), "its session stays");
+        assert_eq!(s.places(0), [(0, 1)], "the resume takes no second place");
         assert!(s.clients[b].shown.contains_key(&id));
-        let back = s.come_back(a, patient()).await;
+        let back = s.resume(a, patient()).await;
         s.tick().await;
         let c = &s.clients[back];
         assert_eq!((c.id(), c.here().ack), (id, Seq(1)));
         assert_eq!((c.here().pos, c.here().plane), (c.pos, Plane(0)));
         assert_eq!(c.resyncs(), 1);
-        assert!(!s.clients[a].addr.connected(), "another has its player");
+        assert!(!s.clients[a].addr.connected(), "the new session has the player");
         s.walk(back, 1_570, 800).await;
         s.rest().await;
         assert_eq!((s.clients[b].entered.clone(), s.clients[b].left.clone()), seen);
@@ -388,7 +389,7 @@ fn a_client_whose_connection_breaks_comes_back_and_others_notice_nothing() {
 }
 
 #[test]
-fn a_session_that_is_dropped_without_a_word_is_looked_for_and_its_client_comes_back() {
+fn a_dead_session_is_detected_and_its_client_resumes() {
     play(async || {
         let mut s = Stage::lingering(vec![meadow()], Duration::from_secs(6));
         let alone = s.connect_alone(patient());
@@ -402,35 +403,35 @@ fn a_session_that_is_dropped_without_a_word_is_looked_for_and_its_client_comes_b
         for _ in 0..50 {
             s.tick().await;
         }
-        assert!(s.clients[b].shown.contains_key(&id), "it is waited for");
-        let back = s.come_back(a, patient()).await;
+        assert!(s.clients[b].shown.contains_key(&id), "the grace period runs");
+        let back = s.resume(a, patient()).await;
         s.rest().await;
         assert_eq!(s.clients[back].id(), id);
-        // And once more, without coming back.
+        // And once more, without a resume.
         s.tell(back, FromSocket::Gone).await;
         s.clients[back].parted = true;
         for _ in 0..605 {
             s.tick().await;
         }
-        assert!(!s.clients[b].shown.contains_key(&id), "its time was over");
-        let late = s.come_back(back, patient()).await;
-        // A neighbour that remembers it has to ask on.
+        assert!(!s.clients[b].shown.contains_key(&id), "the grace period is over");
+        let late = s.resume(back, patient()).await;
+        // A neighbour that remembers the player must ask on.
         s.tick().await;
         s.tick().await;
         let refused = &s.clients[late].refused;
         assert_eq!(refused.iter().map(|r| r.code).collect::<Vec<_>>(), [ErrorCode::Gone]);
         s.greet(late, "meadow", Some(0), 1_590, 800).await;
         s.rest().await;
-        assert_ne!(s.clients[late].id(), id, "it has joined as another");
+        assert_ne!(s.clients[late].id(), id, "the client has joined as a new player");
     });
 }
 
 #[test]
-fn the_newer_of_two_connections_counts_and_the_older_is_told() {
+fn the_newer_of_two_connections_wins_and_the_older_is_told() {
     play(async || {
         let mut s = Stage::new(vec![meadow()]);
         let (a, _) = two(&mut s).await;
-        let back = s.come_back(a, patient()).await;
+        let back = s.resume(a, patient()).await;
         s.tick().await;
         assert_eq!(s.clients[a].closed, Some(CloseCode::Replaced));
         assert_eq!(s.clients[back].id(), s.clients[a].id());
@@ -440,7 +441,7 @@ fn the_newer_of_two_connections_counts_and_the_older_is_told() {
 }
 
 #[test]
-fn a_ticket_that_does_not_hold_is_refused_and_the_client_may_join() {
+fn an_invalid_ticket_is_refused_and_the_client_may_join() {
     play(async || {
         let mut s = Stage::new(vec![meadow()]);
         let who = s.connect(patient());
@@ -453,25 +454,25 @@ fn a_ticket_that_does_not_hold_is_refused_and_the_client_may_join() {
         let codes: Vec<_> = s.clients[who].refused.iter().map(|r| r.code).collect();
         assert_eq!(codes, [ErrorCode::BadTicket, ErrorCode::BadTicket, ErrorCode::Gone]);
         s.greet(who, "meadow", None, 500, 500).await;
-        // A second hello is premature, and the join counts.
+        // A second hello is premature; the join is accepted.
         s.rest().await;
         assert!(s.clients[who].in_world());
     });
 }
 
 #[test]
-fn a_client_finds_its_player_in_the_scene_to_which_it_has_jumped() {
+fn a_client_resumes_in_the_scene_that_its_player_jumped_to() {
     play(async || {
         let mut s = Stage::new(vec![meadow(), cave()]);
         let (a, _) = two(&mut s).await;
         s.jump(a, Some("cave"), None, (400, 400)).await;
-        // It is on its way, and has not heard of it.
+        // The player is on its way, and its client does not know yet.
         s.clients[a].reads = false;
         s.tick().await;
         s.tell(a, FromSocket::Gone).await;
         s.clients[a].parted = true;
         s.tick().await;
-        let back = s.come_back(a, patient()).await;
+        let back = s.resume(a, patient()).await;
         s.tick().await;
         s.tick().await;
         let here = s.clients[back].here();
@@ -480,7 +481,7 @@ fn a_client_finds_its_player_in_the_scene_to_which_it_has_jumped() {
 }
 
 #[test]
-fn tickets_are_renewed_while_the_session_lives_and_the_newest_brings_its_client_back() {
+fn tickets_are_renewed_while_the_session_lives_and_the_newest_resumes() {
     play(async || {
         let mut s = Stage::new(vec![meadow()]);
         let often = PlayerConfig { ticket_ms: 20, ..patient() };
@@ -491,12 +492,12 @@ fn tickets_are_renewed_while_the_session_lives_and_the_newest_brings_its_client_
         let first = s.clients[a].here().ticket.clone().expect("a ticket");
         let newest = s.clients[a].renewed.last().cloned().expect("a ticket");
         assert_eq!(newest.linger_ms, 60_000);
-        assert_ne!(first, newest, "each says for how long it holds");
+        assert_ne!(first, newest, "each ticket has its own expiry");
         s.tell(a, FromSocket::Gone).await;
         s.clients[a].parted = true;
         let id = s.clients[a].id();
-        s.clients[a].joined.last_mut().expect("it has joined").ticket = Some(newest);
-        let back = s.come_back(a, patient()).await;
+        s.clients[a].joined.last_mut().expect("the client has joined").ticket = Some(newest);
+        let back = s.resume(a, patient()).await;
         s.tick().await;
         assert_eq!(s.clients[back].id(), id);
     });

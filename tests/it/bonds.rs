@@ -1,5 +1,5 @@
-//! Bonds: parties, couples and fights before all others, as far and as many as a scene says, in one
-//! region and across borders.
+//! Bonds: parties, couples and fights have priority in view lists, within the scene's limits, in
+//! one region and across borders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use purview::scene::{
 const CIRCLE: Visibility = Visibility::Circle { enter_cm: 1_500, leave_cm: 1_700 };
 const FADE_TICKS: u64 = 6;
 
-/// A square of 2 x 2 regions of 64 m, or one region in all.
+/// A square of 2 x 2 regions of 64 m, or a single region.
 fn scene(regions: i32, visibility: Visibility, view_cap: usize, bonds: BondSpec) -> SceneSpec {
     SceneSpec {
         width_cm: 12_800,
@@ -50,7 +50,8 @@ fn strike(w: &mut World, who: SessionId, aim: EntityId) {
     w.order(who, Order::Act(Deed { payload: "strike".into(), aim: Some(aim) }));
 }
 
-/// Three in a row with lists of one; the two at the ends fight, each at its side of a border or not.
+/// Three players in a row with lists of one. The two at the ends fight, with a border between them
+/// or not.
 fn a_fight(regions: i32, middle: i32) {
     let mut w = World::new(scene(regions, CIRCLE, 1, bonds(20, 0, 0)), 1);
     let (a, a_id) = join(&mut w, middle - 500, 3_000);
@@ -59,7 +60,7 @@ fn a_fight(regions: i32, middle: i32) {
     (0..3).for_each(|_| w.step());
     let near = BTreeSet::from([brute::pair(a_id, near_id)]);
     let fight = BTreeSet::from([brute::pair(a_id, b_id)]);
-    assert_eq!(w.links(), near, "the nearest");
+    assert_eq!(w.links(), near, "the nearest pair");
     strike(&mut w, a, b_id);
     for tick in 0..FADE_TICKS {
         w.step();
@@ -79,7 +80,7 @@ fn a_fight(regions: i32, middle: i32) {
 }
 
 #[test]
-fn an_act_aimed_at_another_is_a_bond_that_fades() {
+fn an_action_against_a_player_is_a_bond_that_expires() {
     a_fight(1, 3_000);
 }
 
@@ -89,7 +90,7 @@ fn across_a_border_a_fight_begins_and_ends_in_the_same_tick_on_both_sides() {
 }
 
 #[test]
-fn an_act_aimed_at_who_is_out_of_range_or_of_another_plane_makes_no_bond() {
+fn an_action_against_a_player_out_of_range_or_on_another_plane_makes_no_bond() {
     let mut w = World::new(scene(1, CIRCLE, 1, bonds(20, 0, 0)), 1);
     let (a, a_id) = join(&mut w, 1_000, 1_000);
     let (_, near_id) = join(&mut w, 1_200, 1_000);
@@ -102,7 +103,7 @@ fn an_act_aimed_at_who_is_out_of_range_or_of_another_plane_makes_no_bond() {
         w.step();
         assert_eq!(w.links(), BTreeSet::from([brute::pair(a_id, near_id)]), "{aim}");
     }
-    // It was no bond that waited for them to come near.
+    // The action left no bond that takes effect when they come near.
     let far = w.clients.iter().find(|(_, c)| c.entity == far_id).map(|(s, _)| *s).unwrap();
     w.walk(far, Pos::ground(1_300, 1_000));
     w.step();
@@ -110,7 +111,7 @@ fn an_act_aimed_at_who_is_out_of_range_or_of_another_plane_makes_no_bond() {
 }
 
 #[test]
-fn a_fight_goes_along_when_one_of_the_two_is_handed_off() {
+fn a_fight_survives_the_handoff_of_one_of_the_two() {
     let mut w = World::new(scene(2, CIRCLE, 1, bonds(20, 0, 0)), 1);
     let (a, a_id) = join(&mut w, 5_900, 3_000);
     let (_, b_id) = join(&mut w, 5_500, 3_000);
@@ -128,7 +129,7 @@ fn a_fight_goes_along_when_one_of_the_two_is_handed_off() {
 }
 
 #[test]
-fn companions_across_a_border_see_each_other_farther_than_strangers_do() {
+fn companions_see_each_other_farther_than_strangers_across_a_border() {
     let mut w = World::new(scene(2, CIRCLE, 5, bonds(20, 3_000, 3_500)), 1);
     let (a, a_id) = join(&mut w, 4_000, 3_000);
     let (b, b_id) = join(&mut w, 9_200, 3_000);
@@ -144,15 +145,16 @@ fn companions_across_a_border_see_each_other_farther_than_strangers_do() {
     for (x, seen) in [(4_000, false), (6_100, false), (6_200, true), (5_701, true), (5_699, false)]
     {
         w.walk(a, Pos::ground(x, 3_000));
-        // Band and evaluation are of the tick; who lives elsewhere follows with its next ghost.
+        // The band and the evaluation follow in the same tick; a player of another region follows
+        // with its next ghost.
         w.step();
         w.step();
         assert_eq!(w.links().contains(&ends), seen, "{} m apart", (9_200 - x) / 100);
     }
 }
 
-/// A random history of walks, bonds and fights in one region: after every tick exactly the greedy
-/// lists.
+/// A random history of walks, bonds and fights in one region: after every tick the lists must be
+/// the greedy ones.
 fn history(spec: SceneSpec, seed: u64, players: usize) {
     let mut w = World::new(spec, seed);
     let mut rng = Rng(seed ^ 0xb0d5);
@@ -202,7 +204,7 @@ fn history(spec: SceneSpec, seed: u64, players: usize) {
             w.truth.get_mut(a).unwrap().fights.insert(*b);
             w.truth.get_mut(b).unwrap().fights.insert(*a);
         }
-        // Fights give way when somebody has too many; such histories are none of these.
+        // Fights are dropped if a player has too many ties; these histories must have none.
         let ties = |t: &brute::Truth| t.fights.len() + t.bonds.len();
         if w.truth.values().any(|t| ties(t) > purview::scene::effects::MAX_BONDS) {
             return;
@@ -215,18 +217,18 @@ fn history(spec: SceneSpec, seed: u64, players: usize) {
 }
 
 #[test]
-fn whatever_bonds_and_fights_come_and_go_lists_are_the_greedy_ones() {
+fn lists_are_the_greedy_ones_while_bonds_and_fights_change() {
     for visibility in [Visibility::Patches, CIRCLE] {
         seeds(60).for_each(|seed| history(scene(1, visibility, 3, bonds(20, 0, 0)), seed, 14));
     }
 }
 
 #[test]
-fn of_many_companions_the_strongest_and_nearest_count() {
+fn only_the_strongest_and_nearest_companions_count_as_bonded() {
     seeds(60).for_each(|seed| history(scene(1, CIRCLE, 4, bonds(2, 0, 0)), seed, 16));
 }
 
 #[test]
-fn companions_are_in_range_as_far_as_the_scene_says() {
+fn companions_are_in_range_up_to_the_scenes_bond_radius() {
     seeds(60).for_each(|seed| history(scene(1, CIRCLE, 4, bonds(3, 2_000, 2_400)), seed, 16));
 }

@@ -1,12 +1,12 @@
-//! The book: every link of its pages and of the README leads somewhere, anchors too, and every page
-//! stands in the summary.
+//! The book: every link in its pages and in the README leads to an existing file and anchor, and
+//! every page is in the summary.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::house::{files, root, short};
 
-/// The targets of the links and pictures of a page, code left out, with line numbers.
+/// The targets of the links and images of a page, without code, with line numbers.
 fn links(page: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut fenced = false;
@@ -26,7 +26,7 @@ fn links(page: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The anchors of a page: its headings as the book and GitHub name them.
+/// The anchors of a page: its headings in the form that the book and GitHub use.
 fn anchors(page: &str) -> BTreeSet<String> {
     let mut fenced = false;
     let mut found = BTreeSet::new();
@@ -44,7 +44,7 @@ fn anchors(page: &str) -> BTreeSet<String> {
     found
 }
 
-/// What is wrong with a link of the page at `path`; `None` if nothing is.
+/// What is wrong with a link of the page at `path`; `None` if the link is valid.
 fn broken(path: &Path, page: &str, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
@@ -55,7 +55,7 @@ fn broken(path: &Path, page: &str, target: &str) -> Option<String> {
     } else {
         let at = path.parent().unwrap_or(Path::new("")).join(file);
         if !at.exists() {
-            return Some("leads nowhere".into());
+            return Some("has no target file".into());
         }
         if anchor.is_empty() {
             return None;
@@ -74,7 +74,7 @@ fn pages() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_has_a_target() {
     let mut found = Vec::new();
     for path in pages() {
         let page = std::fs::read_to_string(&path).unwrap();
@@ -88,7 +88,7 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
-fn every_page_stands_in_the_summary() {
+fn every_page_is_in_the_summary() {
     let docs = root().join("docs");
     let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
     let listed: BTreeSet<_> = links(&summary).into_iter().map(|(_, t)| docs.join(t)).collect();
@@ -109,7 +109,9 @@ fn named_files(page: &str) -> Vec<(usize, &str)> {
         for span in line.split('`').skip(1).step_by(2) {
             let path = span.split([' ', ':', '#']).next().unwrap_or_default();
             let is_path = roots.iter().any(|root| path.starts_with(root));
-            let is_pattern = path.contains(['*', '<', '{', '$']) || path.contains("NAME") || path.contains("TARGET");
+            let is_pattern = path.contains(['*', '<', '{', '$'])
+                || path.contains("NAME")
+                || path.contains("TARGET");
             if is_path && !is_pattern {
                 found.push((i + 1, path));
             }
@@ -119,20 +121,20 @@ fn named_files(page: &str) -> Vec<(usize, &str)> {
 }
 
 #[test]
-fn every_file_that_a_page_names_exists() {
+fn every_file_named_in_a_page_exists() {
     let mut found = Vec::new();
     for path in pages().iter().filter(|path| !path.ends_with("CHANGELOG.md")) {
         let page = std::fs::read_to_string(path).unwrap();
         for (line, file) in named_files(&page) {
             if !root().join(file).exists() {
-                found.push(format!("{}:{line}: there is no {file}", short(path)));
+                found.push(format!("{}:{line}: the file {file} does not exist", short(path)));
             }
         }
     }
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
-/// Most characters of a line of a document. Tables, code and lines of one word are exempt.
+/// Longest line of a document. Tables, code and lines of a single word are exempt.
 const COLUMNS: usize = 100;
 
 fn long_lines(page: &str) -> Vec<usize> {
@@ -162,7 +164,7 @@ fn lines_of_documents_are_short() {
 }
 
 #[test]
-fn what_is_wrong_with_a_page_is_detected() {
+fn missing_files_and_long_lines_are_detected() {
     let page = "`src/lib.rs` `src/no.rs` `src/*.rs` `x`\n";
     assert_eq!(named_files(page), [(1, "src/lib.rs"), (1, "src/no.rs")]);
     let long = "word ".repeat(21);
@@ -174,7 +176,7 @@ fn broken_links_are_detected() {
     let page = "# A title, here\n[a](#a-title-here) [b](#other) [c](nowhere.md)\n`[d](code.md)`\n";
     let path = root().join("docs/x.md");
     let found: Vec<_> = links(page);
-    assert_eq!(found.len(), 3, "code is left out: {found:?}");
+    assert_eq!(found.len(), 3, "links in code are ignored: {found:?}");
     let wrong: Vec<_> = found.iter().map(|(_, t)| broken(&path, page, t).is_some()).collect();
     assert_eq!(wrong, [false, true, true]);
 }

@@ -1,4 +1,5 @@
-//! Views across borders, ghosts and handoff: many regions, deliveries in an order drawn by a seed.
+//! Views across borders, ghosts and handoffs: many regions, with deliveries in an order drawn from
+//! a seed.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,7 @@ fn trials(spec: &SceneSpec, most: u64) {
     every_seed(spec, most, |t| t.run(40));
 }
 
-/// Seeds that failed once, beyond those of every run.
+/// Seeds that failed once, in addition to those of every run.
 const FAILED_ONCE: [u64; 15] = [
     2_526, 2_610, 2_950, 4_803, 4_942, 5_508, 6_899, 9_699, 9_714, 12_587, 12_619, 13_103, 15_096,
     16_123, 18_007,
@@ -41,55 +42,58 @@ fn every_seed(spec: &SceneSpec, most: u64, go: impl Fn(&mut Trial)) {
         handoffs += t.w.handoffs;
     }
     assert_eq!(failed, 0);
-    assert!(handoffs > 100 || seeds_are_given(), "only {handoffs} handoffs: this shows nothing");
+    assert!(
+        handoffs > 100 || seeds_are_given(),
+        "only {handoffs} handoffs: too few to test anything"
+    );
 }
 
 #[test]
-fn by_patches_views_cross_borders() {
+fn views_cross_borders_with_patches() {
     trials(&scene(Visibility::Patches, 100), 150);
 }
 
 #[test]
-fn by_patches_with_a_cap_views_cross_borders() {
+fn views_cross_borders_with_patches_and_a_cap() {
     trials(&scene(Visibility::Patches, 3), 150);
 }
 
 #[test]
-fn by_circle_views_cross_borders() {
+fn views_cross_borders_with_circles() {
     trials(&scene(CIRCLE, 100), 150);
 }
 
 #[test]
-fn by_circle_with_a_cap_views_cross_borders() {
+fn views_cross_borders_with_circles_and_a_cap() {
     trials(&scene(CIRCLE, 3), 150);
 }
 
 #[test]
-fn with_a_margin_views_cross_borders() {
+fn views_cross_borders_with_a_margin() {
     for visibility in [Visibility::Patches, CIRCLE] {
         trials(&SceneSpec { view_margin_cm: 200, ..scene(visibility, 3) }, 75);
     }
 }
 
 #[test]
-fn after_a_storm_all_is_as_if_it_had_never_been() {
+fn after_faults_the_state_is_as_without_them() {
     every_seed(&scene(Visibility::Patches, 100), 60, |t| t.storm(40));
 }
 
 #[test]
-fn after_a_storm_view_lists_with_a_cap_are_the_greedy_ones() {
+fn after_faults_capped_view_lists_are_the_greedy_ones() {
     every_seed(&scene(Visibility::Patches, 3), 60, |t| t.storm(40));
 }
 
 #[test]
-fn after_a_storm_nobody_is_missed_in_a_circle() {
+fn after_faults_no_player_in_the_circle_is_missing() {
     every_seed(&scene(CIRCLE, 3), 60, |t| t.storm(40));
 }
 
-/// Every fifth word between players of two regions is lost, and nobody is told. What stands is said again now and
-/// then: that is enough.
+/// Every fifth message between players of two regions is lost without notice. The repetition of
+/// standing YESes must suffice to repair that.
 #[test]
-fn whatever_words_are_lost_all_come_to_agree() {
+fn both_sides_agree_in_the_end_despite_lost_messages() {
     for visibility in [Visibility::Patches, CIRCLE] {
         every_seed(&scene(visibility, 3), 40, |t| {
             t.w.weather.mute = 20;
@@ -105,7 +109,7 @@ fn whatever_words_are_lost_all_come_to_agree() {
 }
 
 #[test]
-fn the_same_inputs_have_the_same_effects() {
+fn equal_inputs_have_equal_effects() {
     let run = || {
         let mut t = Trial::new(scene(Visibility::Patches, 3), 7);
         t.w.log = Some(Vec::new());
@@ -117,9 +121,10 @@ fn the_same_inputs_have_the_same_effects() {
     assert_eq!(once, again);
 }
 
-/// Two walk side by side through all nine regions: neither is ever told that the other left.
+/// Two players walk side by side through all nine regions: neither is ever told that the other
+/// left.
 #[test]
-fn nobody_notices_a_handoff() {
+fn a_handoff_causes_no_leave_and_no_enter() {
     for seed in 0..20 {
         let mut w = World::new(scene(Visibility::Patches, 60), seed);
         let a = w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
@@ -147,17 +152,18 @@ fn nobody_notices_a_handoff() {
             assert_eq!((c.left.len(), c.entered.len()), (0, 1));
             assert_eq!(c.shown[&other], (w.truth[&other].pos, w.tick));
             assert!(c.frames.windows(2).all(|f| f[1] == f[0].next()), "one frame per tick");
-            assert!(c.epoch >= Epoch(3), "it was handed on");
+            assert!(c.epoch >= Epoch(3), "the player was handed off");
         }
         let heard: Vec<_> = w.clients[&b].acts.iter().map(|(_, _, p)| p.clone()).collect();
         let want: Vec<_> = (0..acts).map(|i| Bytes::from(format!("wave {}", i * 3))).collect();
-        assert_eq!(heard, want, "acts arrive once each and in order");
+        assert_eq!(heard, want, "actions arrive once each and in order");
     }
 }
 
-/// One walks to and fro between two regions, in sight of one who stands in a third, and acts in every tick.
+/// One player walks back and forth between two regions, in view of a player in a third, and acts in
+/// every tick.
 #[test]
-fn in_a_third_region_every_act_around_a_handoff_is_heard_of() {
+fn a_third_region_sees_every_action_around_a_handoff() {
     for seed in 0..10 {
         let mut w = World::new(scene(Visibility::Patches, 60), seed);
         let a = w.join(Plane(0), Pos::ground(2_900, 3_000), RangeSet::FULL);
@@ -176,12 +182,12 @@ fn in_a_third_region_every_act_around_a_handoff_is_heard_of() {
         assert!(w.handoffs >= 4, "{} handoffs", w.handoffs);
         let heard: Vec<_> = w.clients[&b].acts.iter().map(|(_, _, p)| p.clone()).collect();
         let want: Vec<_> = (0..acts).map(|i| Bytes::from(format!("wave {i}"))).collect();
-        assert_eq!(heard, want, "seed {seed}: acts arrive once each and in order");
+        assert_eq!(heard, want, "seed {seed}: actions arrive once each and in order");
     }
 }
 
 #[test]
-fn one_who_walks_on_the_border_is_not_handed_to_and_fro() {
+fn a_player_on_the_border_is_not_handed_back_and_forth() {
     let mut w = World::new(scene(Visibility::Patches, 60), 1);
     let a = w.join(Plane(0), Pos::ground(3_190, 500), RangeSet::FULL);
     w.step();
@@ -192,7 +198,7 @@ fn one_who_walks_on_the_border_is_not_handed_to_and_fro() {
     assert_eq!(w.handoffs, 0);
     w.walk(a, Pos::ground(3_301, 500));
     w.step();
-    assert_eq!(w.handoffs, 1, "beyond the margin it is handed off");
+    assert_eq!(w.handoffs, 1, "the player is handed off beyond the margin");
 }
 
 #[test]
@@ -205,15 +211,15 @@ fn the_ghosts_of_a_silent_neighbour_expire_and_come_back() {
     let b_id = w.clients[&b].entity;
     (0..45).for_each(|_| w.step_alone(RegionId(0)));
     assert!(w.regions[0].find(b_id).is_none(), "its ghost is still there");
-    assert!(w.regions[0].is_closed(), "a silent neighbour is not waited for");
+    assert!(w.regions[0].is_closed(), "the region does not wait for a silent neighbour");
     assert!(w.regions[0].counts().forced_closes <= 12);
     w.tell(RegionId(1), Input::BorderLost(RegionId(0)));
     (0..4).for_each(|_| w.step());
     assert_eq!(w.links(), [pair(w.clients[&a].entity, b_id)].into());
 }
 
-/// What a neighbour says of a tick, after which nothing is missing or everything.
-fn word(tick: u64, full: bool) -> Input {
+/// A neighbour's border batch of a tick, after which all its ghosts are known, or not.
+fn border_input(tick: u64, full: bool) -> Input {
     Input::Border(Box::new(BorderBatch {
         from: RegionId(1),
         epoch: Epoch(1),
@@ -228,7 +234,8 @@ fn word(tick: u64, full: bool) -> Input {
     }))
 }
 
-/// A player of a neighbour, born under this epoch of it, whom pairs of this rank and better interest.
+/// A ghost of a neighbour's player, born under this epoch of the neighbour, with a threshold of
+/// this rank.
 fn ghost(id: u64, epoch: u64, thr: u64) -> GhostState {
     GhostState {
         id: EntityId(id),
@@ -245,34 +252,34 @@ fn ghost(id: u64, epoch: u64, thr: u64) -> GhostState {
 }
 
 #[test]
-fn what_was_missed_is_asked_for_until_it_comes() {
+fn missed_batches_are_requested_until_they_arrive() {
     let w = World::new(scene(Visibility::Patches, 60), 1);
     let mut region = Region::new(w.scene.clone(), RegionId(0)).unwrap();
     let mut asks = |tick: u64, full: bool| {
         let mut fx = Vec::new();
-        region.handle(word(tick, full), &mut fx);
+        region.handle(border_input(tick, full), &mut fx);
         region.tick(Tick(tick), &mut fx);
         fx.iter().any(|fx| {
             let Effect::Forward(RegionId(1), input) = fx else { return false };
             matches!(**input, Input::BorderLost(RegionId(0)))
         })
     };
-    // The neighbour's ticks before the twentieth were never heard of, and all answers are lost.
+    // The neighbour's ticks before the twentieth never arrived, and all answers are lost.
     let asked: Vec<u64> = (20..=45).filter(|tick| asks(*tick, false)).collect();
     assert_eq!(asked, [20, 30, 40]);
-    assert!(!asks(46, true), "that is the answer");
+    assert!(!asks(46, true), "the full batch is the answer");
     let asked: Vec<u64> = (47..=70).filter(|tick| asks(*tick, false)).collect();
     assert_eq!(asked, [0; 0]);
 }
 
-/// The region goes on from a checkpoint that is older than what the owner before it has said since, as one does that does
-/// not know yet that it is none any more.
+/// A restored neighbour is behind what its former owner has said since the checkpoint; the former
+/// owner does not know yet that it lost the region.
 #[test]
-fn an_owner_that_is_behind_the_one_before_is_heard() {
+fn a_restored_owner_behind_its_predecessor_is_heard() {
     let w = World::new(scene(Visibility::Patches, 60), 1);
     let mut region = Region::new(w.scene.clone(), RegionId(0)).unwrap();
     let say = |region: &mut Region, tick: u64, (epoch, full): (u64, bool), enters| {
-        let Input::Border(mut batch) = word(tick, full) else { unreachable!() };
+        let Input::Border(mut batch) = border_input(tick, full) else { unreachable!() };
         (batch.epoch, batch.lineage, batch.enters) = (Epoch(epoch), Epoch(epoch), enters);
         region.handle(Input::Border(batch), &mut Vec::new());
     };
@@ -280,7 +287,8 @@ fn an_owner_that_is_behind_the_one_before_is_heard() {
         say(&mut region, tick, (1, tick == 1), Vec::new());
         region.tick(Tick(tick), &mut Vec::new());
     }
-    // Its ticks until the twelfth are here when a newer owner asks what is known of its players, and says where it is.
+    // Its ticks up to the twelfth have arrived when a newer owner asks what is known of its
+    // players, and says where it is.
     (9..=12).for_each(|tick| say(&mut region, tick, (1, false), Vec::new()));
     let news = Recovered { region: RegionId(1), epoch: Epoch(5), holds: Vec::new() };
     region.handle(Input::Recovered(Box::new(news)), &mut Vec::new());
@@ -289,14 +297,14 @@ fn an_owner_that_is_behind_the_one_before_is_heard() {
     (9..=13).for_each(|tick| region.tick(Tick(tick), &mut Vec::new()));
     assert!(
         region.find(EntityId(7)).is_some(),
-        "the newer owner's first words were taken for late"
+        "the newer owner's first messages were taken for stale"
     );
 }
 
-/// The region is behind: of the neighbour's ticks some wait, in which two full lists were not to be had, when it hears how
-/// that one has settled the last of them, by which both have room.
+/// The region is behind: some ticks of the neighbour wait for it, with two full lists, when the
+/// last of them is settled and both lists have room.
 #[test]
-fn what_waits_does_not_outdo_what_was_settled_since() {
+fn waiting_batches_do_not_override_newer_settled_state() {
     let w = World::new(scene(Visibility::Patches, 60), 1);
     let mut region = Region::new(w.scene.clone(), RegionId(0)).unwrap();
     let mut asked = BTreeSet::new();
@@ -316,11 +324,11 @@ fn what_waits_does_not_outdo_what_was_settled_since() {
         Some(Input::Settle(Box::new(batch)))
     };
     let border = |tick: u64, enters: Vec<GhostState>, changes: Vec<GhostChange>| {
-        let Input::Border(mut batch) = word(tick, tick == 21) else { unreachable!() };
+        let Input::Border(mut batch) = border_input(tick, tick == 21) else { unreachable!() };
         (batch.enters, batch.changes) = (enters, changes);
         Some(Input::Border(batch))
     };
-    // Its other neighbours have never been heard of.
+    // Its other neighbours have never been heard.
     hear(&mut region, border(21, vec![ghost(7, 1, 0)], Vec::new()), Some(21));
     hear(&mut region, settled(21, Vec::new()), None);
     let GhostState { id, epoch, pos, course, .. } = ghost(7, 1, 0);

@@ -1,5 +1,5 @@
-//! Queues of a region that somebody overfills: each keeps to its bound, what is refused is counted, and what must arrive
-//! does. `docs/architecture.md` lists all of them.
+//! Overfilled queues of a region: each keeps its bound, refusals are counted, and messages that
+//! must arrive do. `docs/architecture.md` lists all queues.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use purview::scene::{
 use crate::support::trial;
 
 const PLAYER: EntityId = EntityId(42);
-/// Inputs of clients, letters: as many wait.
+/// Capacity of the queues of client inputs and of view messages.
 const ROOM: u64 = 65_536;
 
-/// A region with a neighbour in the east from whom nothing is heard, in the middle of a tick, with a player in it.
+/// A region in the middle of a tick with a player in it, waiting for its eastern neighbour.
 fn waiting() -> Region {
     let scene = Scene::new(SceneId(0), trial::scene(Visibility::Patches, 4), 100, RegionId(0));
     let mut region = Region::new(Arc::new(scene.expect("a legal scene")), RegionId(0)).unwrap();
@@ -43,13 +43,13 @@ fn walk(seq: u32, x: i32) -> Input {
 }
 
 #[test]
-fn inputs_of_clients_that_find_no_room_are_refused_and_can_be_sent_again() {
+fn client_inputs_beyond_the_bound_are_refused_and_can_be_sent_again() {
     let (mut region, mut fx) = (waiting(), Vec::new());
     for n in 0..ROOM + 10 {
         region.handle(walk(n as u32 + 2, 3_000), &mut fx);
     }
     assert_eq!(region.counts().inputs_refused, 10);
-    // What others say has as much room again.
+    // Messages from other senders have the same room of their own.
     for _ in 0..ROOM + 3 {
         region.handle(Input::Hold(PLAYER), &mut fx);
     }
@@ -60,11 +60,11 @@ fn inputs_of_clients_that_find_no_room_are_refused_and_can_be_sent_again() {
     region.handle(walk(1, 3_050), &mut fx);
     region.tick(Tick(21), &mut fx);
     assert_eq!(region.counts().inputs_refused, 14);
-    assert_eq!(region.find(PLAYER).map(|found| found.pos.x), Some(3_050), "sent again, applied");
+    assert_eq!(region.find(PLAYER).map(|found| found.pos.x), Some(3_050), "sent again and applied");
 }
 
 #[test]
-fn letters_to_a_region_whose_tick_does_not_end_are_bounded() {
+fn view_messages_to_a_region_whose_tick_does_not_end_are_bounded() {
     let (mut region, mut fx) = (waiting(), Vec::new());
     let (from_region, from_epoch, to, say) = (RegionId(1), Epoch(1), PLAYER, Say::Yes(1));
     for n in 0..ROOM + 7 {
@@ -75,11 +75,11 @@ fn letters_to_a_region_whose_tick_does_not_end_are_bounded() {
     region.tick(Tick(11), &mut fx);
     let answers =
         fx.iter().filter(|effect| matches!(effect, Effect::View(..) | Effect::Settle(..)));
-    assert!(answers.count() > 0, "those that had room are answered");
+    assert!(answers.count() > 0, "queued messages are answered");
 }
 
 #[test]
-fn nobody_is_handed_to_a_region_that_is_held_back_and_everybody_is_when_it_is_not() {
+fn no_entity_is_handed_to_a_held_back_region_until_it_is_released() {
     let (mut region, mut fx) = (waiting(), Vec::new());
     region.hold_back(RegionId(1), true);
     region.handle(walk(1, 3_350), &mut fx);
@@ -88,7 +88,7 @@ fn nobody_is_handed_to_a_region_that_is_held_back_and_everybody_is_when_it_is_no
         fx.drain(..).filter(|effect| matches!(effect, Effect::Handoff(..))).count()
     };
     assert_eq!(handed(&mut region, 1..6), 0);
-    assert!(region.find(PLAYER).is_some_and(|found| !found.ghost), "it stays");
+    assert!(region.find(PLAYER).is_some_and(|found| !found.ghost), "the entity stays");
     region.hold_back(RegionId(1), false);
     assert_eq!(handed(&mut region, 6..9), 1);
 }

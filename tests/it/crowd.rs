@@ -1,5 +1,5 @@
-//! A dense crowd that walks fast over a corner where four regions meet, with more people in range
-//! than the cap: the hardest case for negotiation across borders.
+//! A dense, fast crowd over a corner where four regions meet, with more players in range than the
+//! cap: the hardest case for negotiation across borders.
 
 use std::collections::BTreeMap;
 
@@ -68,11 +68,11 @@ fn walk(players: usize, cap: usize, ticks: usize, seed: u64) -> (u32, u32, u64) 
 }
 
 #[test]
-fn a_capped_crowd_over_a_corner_disagrees_for_no_longer_than_a_tick() {
+fn a_capped_crowd_over_a_corner_disagrees_for_at_most_a_tick() {
     for seed in 0..4 {
         let (odd, blocking, handoffs) = walk(120, 20, 60, seed);
         assert!(handoffs > 500, "seed {seed}: only {handoffs} handoffs");
         assert!(odd <= 1, "seed {seed}: one-sided for {odd} ticks");
-        assert!(blocking <= 2, "seed {seed}: would rather see each other for {blocking} ticks");
+        assert!(blocking <= 2, "seed {seed}: a blocking pair for {blocking} ticks");
     }
 }

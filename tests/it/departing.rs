@@ -1,4 +1,4 @@
-//! A region's actor that is asked to leave by somebody who gives up waiting.
+//! A region's actor is asked to leave by a caller that gives up waiting.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ const ELSEWHERE: RegionId = RegionId(1);
 struct Elsewhere {
     took: Mutex<Vec<ToRegion>>,
     passed: Mutex<Vec<Passing>>,
-    /// It has no room, and when somebody tries, this one gives up waiting.
+    /// The other region has no room; at the first attempt this departure is given up.
     gives_up: Mutex<Option<Departing>>,
     is_full: Mutex<bool>,
 }
@@ -70,7 +70,7 @@ fn region() -> (Arc<Directory>, Addr<RegionActor>) {
     (directory, address)
 }
 
-/// A question that the region answers, to `ELSEWHERE`.
+/// A query that the region answers, to `ELSEWHERE`.
 fn question(epoch: u64) -> ToRegion {
     let news = Recovered { region: ELSEWHERE, epoch: Epoch(epoch), holds: Vec::new() };
     ToRegion { input: Input::Recovered(Box::new(news)), client: None }
@@ -82,7 +82,7 @@ async fn tick(region: &Addr<RegionActor>, at: u64) -> Tick {
 }
 
 #[test]
-fn a_region_stays_when_who_has_asked_gives_up_in_the_moment_in_which_it_leaves() {
+fn a_region_stays_if_the_caller_gives_up_while_it_leaves() {
     System::new().block_on(async {
         let (directory, region) = region();
         let elsewhere = Arc::new(Elsewhere::default());
@@ -93,9 +93,9 @@ fn a_region_stays_when_who_has_asked_gives_up_in_the_moment_in_which_it_leaves()
         let (depart, departing) = Depart::new(Some(elsewhere.clone()));
         *elsewhere.gives_up.lock().unwrap() = Some(departing);
         region.send(depart).await.unwrap();
-        assert!(elsewhere.gives_up.lock().unwrap().is_none(), "it began to leave");
-        assert_eq!(tick(&region, 2).await, Tick(2), "it goes on");
-        assert!(matches!(directory.region(HERE), Some(RegionAddress::Here(_))), "and is found");
+        assert!(elsewhere.gives_up.lock().unwrap().is_none(), "the region began to leave");
+        assert_eq!(tick(&region, 2).await, Tick(2), "the region goes on");
+        assert!(matches!(directory.region(HERE), Some(RegionAddress::Here(_))), "and can be found");
         *elsewhere.is_full.lock().unwrap() = false;
         region.send(question(6)).await.unwrap();
         let took = elsewhere.took.lock().unwrap();
@@ -104,20 +104,20 @@ fn a_region_stays_when_who_has_asked_gives_up_in_the_moment_in_which_it_leaves()
             _ => None,
         });
         assert_eq!(answers.collect::<Vec<_>>(), [Epoch(5), Epoch(6)], "nothing is lost");
-        assert!(elsewhere.passed.lock().unwrap().is_empty(), "nothing is passed on");
+        assert!(elsewhere.passed.lock().unwrap().is_empty(), "nothing is forwarded");
     });
 }
 
 #[test]
-fn whoever_waits_until_it_is_too_late_has_a_region_that_had_begun_to_leave() {
+fn a_caller_that_times_out_too_late_gets_the_departed_region() {
     System::new().block_on(async {
         let (directory, region) = region();
         let elsewhere = Arc::new(Elsewhere::default());
         assert_eq!(tick(&region, 1).await, Tick(1));
         let (depart, departing) = Depart::new(Some(elsewhere.clone()));
         region.send(depart).await.unwrap();
-        // It is too late at once, and it has left.
-        let departure = departing.unless(std::future::ready(())).await.expect("what it was");
+        // The time limit is over at once, but the region has left.
+        let departure = departing.unless(std::future::ready(())).await.expect("the departed state");
         assert_eq!((departure.snapshot.region(), departure.snapshot.tick()), (HERE, Tick(1)));
         region.send(question(5)).await.unwrap();
         let passed = elsewhere.passed.lock().unwrap();
@@ -127,7 +127,7 @@ fn whoever_waits_until_it_is_too_late_has_a_region_that_had_begun_to_leave() {
 }
 
 #[test]
-fn a_region_that_nobody_waits_for_any_more_stays() {
+fn a_region_stays_if_no_caller_waits_any_more() {
     System::new().block_on(async {
         let (_directory, region) = region();
         assert_eq!(tick(&region, 1).await, Tick(1));

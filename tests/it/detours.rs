@@ -1,4 +1,4 @@
-//! What is said to somebody who is on its way, and what is lost with a region that crashes.
+//! Messages to entities that are on their way, and messages lost with a region that crashes.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use purview::scene::{
 const SIDE: i32 = 1_600;
 const HERE: RegionId = RegionId(0);
 const THERE: RegionId = RegionId(1);
-/// Who speaks, from there, and to whom.
+/// The player of the neighbour that sends messages, and their receiver.
 const SPEAKER: EntityId = EntityId(1);
 const HEARER: EntityId = EntityId(2);
-/// Something else that lives there.
+/// An npc of the neighbour.
 const NPC: EntityId = EntityId(3);
 
 fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
@@ -43,7 +43,7 @@ fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
     }
 }
 
-/// Somebody who lives there, near the border.
+/// An entity of the neighbour, near the border.
 fn ghost(id: EntityId, kind: Kind) -> GhostState {
     GhostState {
         id,
@@ -59,14 +59,14 @@ fn ghost(id: EntityId, kind: Kind) -> GhostState {
     }
 }
 
-/// One of two regions, whose neighbour is played by the test.
+/// One of two regions; the test plays its neighbour.
 struct Half {
     region: Region,
     tick: Tick,
 }
 
 impl Half {
-    /// A region that has heard from its neighbour of somebody near the border.
+    /// A region that has a ghost of the neighbour's near the border.
     fn new() -> Half {
         let scene = Scene::new(SceneId(0), scene(2, 1, 5), 100, HERE).expect("a legal scene");
         let region = Region::new(Arc::new(scene), HERE).expect("a region of it");
@@ -82,14 +82,14 @@ impl Half {
         fx
     }
 
-    /// A whole tick in which the neighbour mirrors these and says nothing.
+    /// A whole tick in which the neighbour mirrors these entities and sends no view messages.
     fn tick(&mut self, enters: Vec<GhostState>) -> Vec<Effect> {
         let mut fx = self.begin(enters);
         fx.extend(self.end());
         fx
     }
 
-    /// A tick up to where it is settled with the neighbour, who mirrors these.
+    /// A tick up to the border rounds with the neighbour, which mirrors these entities.
     fn begin(&mut self, enters: Vec<GhostState>) -> Vec<Effect> {
         let (prev, tick) = (self.tick, self.tick.next());
         let prev = if prev == Tick(100) { Tick(0) } else { prev };
@@ -104,7 +104,7 @@ impl Half {
         fx
     }
 
-    /// The neighbour has nothing to say in this tick.
+    /// The neighbour has no view messages in this tick.
     fn end(&mut self) -> Vec<Effect> {
         let (from, epoch, tick) = (THERE, Epoch(1), self.tick);
         let (letters, thrs) = Default::default();
@@ -154,7 +154,7 @@ impl Half {
     }
 }
 
-/// What is said to players of the other region outside of settling.
+/// View messages to players of the other region outside the border rounds.
 fn said(fx: &[Effect]) -> Vec<(EntityId, EntityId, Say)> {
     let view = |e: &Effect| match e {
         Effect::View(THERE, msg) => Some((msg.from, msg.to, msg.say)),
@@ -169,31 +169,31 @@ fn yes() -> Input {
 }
 
 #[test]
-fn a_yes_to_somebody_who_is_on_its_way_waits_for_it() {
+fn a_yes_to_a_player_on_its_way_waits_for_it() {
     let mut half = Half::new();
-    assert_eq!(said(&half.hear(yes())), [], "nobody answers in its name");
+    assert_eq!(said(&half.hear(yes())), [], "no region answers in its name");
     assert_eq!(half.region.inspect_mail().len(), 1);
     let fx = half.hand_over(HEARER, half.tick);
     assert_eq!(said(&fx), [(HEARER, SPEAKER, Say::Yes(1))]);
     assert_eq!(half.region.inspect_mail(), []);
-    assert_eq!(half.region.inspect_player(HEARER).expect("it lives here").view.len(), 1);
+    assert_eq!(half.region.inspect_player(HEARER).expect("the player lives here").view.len(), 1);
 }
 
 #[test]
-fn what_is_said_to_nobody_is_forgotten_after_a_while_and_never_answered() {
+fn a_message_to_an_unknown_player_is_dropped_after_a_while_without_an_answer() {
     let mut half = Half::new();
     assert_eq!(said(&half.hear(yes())), []);
     let mut ticks = 0;
     while !half.region.inspect_mail().is_empty() {
         assert_eq!(said(&half.tick(Vec::new())), []);
         ticks += 1;
-        assert!(ticks <= 30, "it is kept for ever");
+        assert!(ticks <= 30, "the message is kept for ever");
     }
-    assert!(ticks > 10, "one that comes after {ticks} ticks would have missed it");
+    assert!(ticks > 10, "a player that arrives after {ticks} ticks would have missed it");
 }
 
 #[test]
-fn a_yes_to_somebody_who_has_left_is_answered_by_no() {
+fn a_yes_to_a_player_that_has_left_is_answered_by_no() {
     let mut half = Half::new();
     half.hand_over(HEARER, half.tick);
     half.tick(Vec::new());
@@ -204,7 +204,7 @@ fn a_yes_to_somebody_who_has_left_is_answered_by_no() {
 }
 
 #[test]
-fn one_whose_last_region_was_a_tick_behind_gets_its_frame_of_the_tick_that_is_settled() {
+fn a_player_whose_old_region_was_a_tick_behind_gets_the_frame_of_the_settled_tick() {
     let mut half = Half::new();
     let behind = half.tick;
     half.begin(Vec::new());
@@ -217,13 +217,13 @@ fn one_whose_last_region_was_a_tick_behind_gets_its_frame_of_the_tick_that_is_se
     let frames = frames.expect("a frame");
     assert_eq!(frames.sessions.len(), 1);
     let told = (frames.refs_of(&frames.sessions[0])[0], frames.leaves_of(&frames.sessions[0]));
-    assert_eq!(told, (&[][..], &[][..]), "it goes on seeing what it saw");
+    assert_eq!(told, (&[][..], &[][..]), "its view is unchanged");
 }
 
-/// A NO is lost with the region by way of which it went: only one of two has a link. When the
-/// neighbours hear that the region has crashed they begin anew, and nobody else notices.
+/// A NO is lost with the region that forwarded it: only one of two has a link. When the neighbours
+/// hear that the region has crashed, they negotiate anew; other players notice nothing.
 #[test]
-fn neighbours_of_a_region_that_has_crashed_begin_anew() {
+fn neighbours_of_a_crashed_region_negotiate_anew() {
     let mut w = World::new(scene(2, 2, 1), 1);
     let at = |x, z| Pos::ground(x, z);
     let join = |w: &mut World, pos| {
@@ -238,7 +238,7 @@ fn neighbours_of_a_region_that_has_crashed_begin_anew() {
     let (away, _) = join(&mut w, at(100, 1_650));
     (0..3).for_each(|_| w.step());
     assert!(w.links().contains(&pair(a, b)));
-    // Somebody nearer comes, and what the one says to the other is lost.
+    // A nearer player comes, and the message between the two is lost.
     let (_, d) = join(&mut w, at(800, 1_500));
     for step in w.steps..w.steps + 200 {
         w.strikes.entry(step).or_default().push(Box::new(move |w: &mut World| {

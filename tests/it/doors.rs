@@ -1,5 +1,5 @@
-//! Doors of a scene in several regions: every region hears of an order by itself, sooner or later,
-//! and all of them switch with the same tick.
+//! Doors of a scene with several regions: each region receives an order independently, sooner or
+//! later, and all switch in the same tick.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ fn tell(region: &mut Region, order: DoorOrder) {
     assert!(fx.is_empty());
 }
 
-/// Ticks both regions; what one has for the other arrives before the next tick.
+/// Ticks both regions; effects of one arrive at the other before the next tick.
 fn step(regions: &mut [Region; 2], now: u64) {
     use purview::scene::effects::Effect;
     let mut fx = [Vec::new(), Vec::new()];
@@ -66,7 +66,7 @@ fn step(regions: &mut [Region; 2], now: u64) {
             let (to, input) = match effect {
                 Effect::Border(to, batch) => (to, Input::Border(batch)),
                 Effect::Settle(to, batch) => (to, Input::Settle(batch)),
-                other => panic!("nobody is here: {other:?}"),
+                other => panic!("no entity is here: {other:?}"),
             };
             let to = to.0 as usize;
             regions[to].handle(input, &mut fx[to]);
@@ -79,13 +79,13 @@ fn open(regions: &[Region; 2]) -> [bool; 2] {
     [0, 1].map(|i| {
         let ground = regions[i].ground().unwrap();
         let [a, b] = TILES.map(|t| ground.is_free(PLANE, t));
-        assert_eq!(a, b, "the tiles of a door go together");
+        assert_eq!(a, b, "all tiles of a door switch together");
         a
     })
 }
 
 #[test]
-fn all_regions_switch_with_the_tick_of_the_order() {
+fn all_regions_switch_in_the_tick_of_the_order() {
     let mut regions = regions(&scene(true));
     tell(&mut regions[0], order(true, 12, 1));
     step(&mut regions, 10);
@@ -101,7 +101,7 @@ fn all_regions_switch_with_the_tick_of_the_order() {
 }
 
 #[test]
-fn a_region_that_hears_late_and_in_another_order_ends_alike() {
+fn late_orders_in_another_sequence_end_in_the_same_state() {
     let mut regions = regions(&scene(true));
     tell(&mut regions[0], order(true, 11, 1));
     tell(&mut regions[0], order(false, 12, 2));
@@ -115,7 +115,7 @@ fn a_region_that_hears_late_and_in_another_order_ends_alike() {
 }
 
 #[test]
-fn ticks_that_are_left_out_leave_out_no_order() {
+fn skipped_ticks_skip_no_door_order() {
     let mut regions = regions(&scene(true));
     regions.iter_mut().for_each(|r| tell(r, order(true, 12, 1)));
     step(&mut regions, 10);
@@ -124,7 +124,7 @@ fn ticks_that_are_left_out_leave_out_no_order() {
 }
 
 #[test]
-fn orders_about_doors_that_are_not_there_change_nothing() {
+fn orders_for_unknown_doors_change_nothing() {
     let mut with = regions(&scene(true));
     let change = DoorChange::Set { door: DoorId(1), open: true };
     tell(&mut with[0], DoorOrder { change, ..order(true, 10, 1) });
@@ -145,7 +145,7 @@ fn actors() -> (Arc<Directory>, Vec<RegionRef>) {
     (directory, regions)
 }
 
-/// The doors that are not as the map has them, region by region, once all have closed tick `now`.
+/// The doors that differ from the map, region by region, once all have closed tick `now`.
 async fn doors_in(regions: &[RegionRef], now: u64) -> Vec<Vec<(i32, bool)>> {
     for region in regions {
         region.addr.send(RunTick(Tick(now))).await.unwrap();
@@ -160,14 +160,14 @@ async fn doors_in(regions: &[RegionRef], now: u64) -> Vec<Vec<(i32, bool)>> {
 }
 
 #[test]
-fn a_door_is_opened_by_its_name_in_every_region() {
+fn a_door_is_opened_by_name_in_every_region() {
     System::new().block_on(async {
         let (directory, regions) = actors();
         let at = directory.set_door(SceneId(0), PLANE, "gate", true, Some(Tick(12))).await;
         assert_eq!(at, Ok(Tick(12)));
         assert_eq!(doors_in(&regions, 11).await, [vec![], vec![]]);
         assert_eq!(doors_in(&regions, 12).await, [vec![(0, true)], vec![(0, true)]]);
-        // Given later and due earlier: it counts, and the other one does not undo it.
+        // Given later and due earlier: it takes effect, and the other order does not undo it.
         directory.set_door(SceneId(0), PLANE, "gate", true, Some(Tick(15))).await.unwrap();
         directory.set_door(SceneId(0), PLANE, "gate", false, Some(Tick(14))).await.unwrap();
         directory.set_door(SceneId(0), Plane(4), "gate", true, Some(Tick(14))).await.unwrap();
@@ -191,7 +191,7 @@ fn an_order_without_a_tick_takes_effect_soon() {
 }
 
 #[test]
-fn what_cannot_be_switched_says_why_and_nobody_is_told() {
+fn a_refused_door_order_says_why_and_reaches_no_region() {
     System::new().block_on(async {
         let (directory, regions) = actors();
         let told = async |scene, plane, door| {
@@ -202,7 +202,7 @@ fn what_cannot_be_switched_says_why_and_nobody_is_told() {
         assert_eq!(told(1, PLANE, "gate").await, "there is no scene 1");
         let unknown = r#"there is no door "gat"; doors here: ["gate"]"#;
         assert_eq!(told(0, PLANE, "gat").await, unknown);
-        let limbo = "the plane between two scenes has no doors";
+        let limbo = "the limbo plane has no doors; name a plane of the scene";
         assert_eq!(told(0, Plane::LIMBO, "gate").await, limbo);
         assert_eq!(doors_in(&regions, 5).await, [vec![], vec![]]);
 

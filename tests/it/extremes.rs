@@ -1,5 +1,5 @@
-//! Peers that say the largest and smallest numbers there are: no region panics, and none is deaf afterwards to those who
-//! come later. Every number of every message is tried, alone and together with others.
+//! Peers that send the largest and smallest numbers there are: no region panics, and none ignores
+//! later valid messages. Every number of every message is tried, alone and in combination.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use serde_json::{Value, json};
 use crate::peers::samples;
 use crate::support::trial;
 
-/// The tick that the samples are of.
+/// The tick of the samples.
 const TICK: Tick = Tick(70_000);
 const EPOCH: Epoch = Epoch(1 << 21 | 5);
 
-/// The region that is told everything.
+/// The region that receives everything.
 const HERE: RegionId = RegionId(2);
-/// A neighbour, in whose name the samples speak.
+/// A neighbour, in whose name the samples are sent.
 const THERE: RegionId = RegionId(1);
 
 fn region(moves: Moves) -> Region {
@@ -41,13 +41,13 @@ fn region(moves: Moves) -> Region {
     Region::new(Arc::new(scene), HERE).expect("a region").with_epoch(EPOCH)
 }
 
-/// What the samples have for a region, on the ground of the one here.
+/// The samples for a region, moved to the ground of the region here.
 fn inputs() -> Vec<(String, Value)> {
     let region = |(name, message): (String, PeerMsg)| match message {
         PeerMsg::Region { input, .. } => {
             let mut value = serde_json::to_value(input).expect("a value");
             for_each_number(&mut value, |number| match number.as_i64() {
-                // The place of the samples, and their plane, where there may be entities.
+                // Position and plane of the samples, replaced by ones where entities can be.
                 Some(-5) => *number = json!(3_300),
                 Some(70_000) => {}
                 _ => {}
@@ -101,7 +101,7 @@ fn tick(region: &mut Region, tick: u64, fx: &mut Vec<Effect>) {
     fx.clear();
 }
 
-/// The region before anybody says anything wrong: in the middle of its life, with somebody in it.
+/// A region before any wrong message: in normal operation, with an entity in it.
 fn settled(moves: Moves) -> Region {
     let (mut region, mut fx) = (region(moves), Vec::new());
     let spawn = Spawn {
@@ -121,12 +121,12 @@ fn settled(moves: Moves) -> Region {
     region
 }
 
-/// It goes on for longer than anybody is waited for.
+/// The region must go on for longer than it waits for any message.
 fn goes_on(region: &mut Region) {
     let mut fx = Vec::new();
     let last = region.current_tick().0;
     (1..=45).for_each(|n| tick(region, last + n, &mut fx));
-    assert!(region.current_tick() > Tick(last), "it ticks no more");
+    assert!(region.current_tick() > Tick(last), "the region stopped ticking");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn no_number_of_any_message_makes_a_region_panic() {
             for nth in 0..numbers(&input) {
                 for extreme in extremes() {
                     let changed = with(&input, nth, &extreme);
-                    // What the types do not hold is refused by the wire.
+                    // Values that the types cannot hold are refused by the wire.
                     let Ok(told) = serde_json::from_value::<Input>(changed) else { continue };
                     let mut region = settled(moves);
                     let what = format!("{name}, number {nth} = {extreme}");
@@ -178,7 +178,7 @@ fn told() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
-    fn no_row_of_wrong_messages_makes_a_region_panic(
+    fn no_sequence_of_wrong_messages_makes_a_region_panic(
         said in prop::collection::vec((told(), 0u64..4), 1..20),
         judged in any::<bool>(),
     ) {
@@ -250,8 +250,9 @@ fn handoff(epoch: Epoch, tick: Tick, id: EntityId, view_counter: u32) -> Handoff
     }
 }
 
-/// Whether the neighbour is believed: it is waited for no more than for what it says, and whom it hands over lives here.
-fn hears_the_neighbour(region: &mut Region, epoch: Epoch) -> bool {
+/// Whether the neighbour's messages are accepted: the region waits for them, and an entity handed
+/// over lives here.
+fn accepts_the_neighbour(region: &mut Region, epoch: Epoch) -> bool {
     let mut fx = Vec::new();
     let now = region.current_tick().next().max(TICK);
     let fenced = region.counts().fenced;
@@ -264,7 +265,7 @@ fn hears_the_neighbour(region: &mut Region, epoch: Epoch) -> bool {
     lives && region.counts().fenced == fenced
 }
 
-/// Messages with an epoch or a tick that cannot be true.
+/// Messages with an impossible epoch or tick.
 fn lies() -> Vec<(&'static str, Input)> {
     let border = |change: fn(&mut BorderBatch)| {
         let Input::Border(mut batch) = ghosts(TICK, EPOCH) else { unreachable!("ghosts") };
@@ -297,18 +298,18 @@ fn lies() -> Vec<(&'static str, Input)> {
 }
 
 #[test]
-fn an_epoch_or_tick_that_cannot_be_true_shuts_nobody_out() {
+fn an_impossible_epoch_or_tick_does_not_block_later_messages() {
     for (what, lie) in lies() {
         let mut region = settled(Moves::Trusted);
         assert!(region.check_plausible(&lie).is_err(), "{what}");
         region.handle(lie, &mut Vec::new());
         assert_eq!(region.counts().implausible, 1, "{what}");
-        assert!(hears_the_neighbour(&mut region, Epoch(EPOCH.0 + 1)), "{what}");
+        assert!(accepts_the_neighbour(&mut region, Epoch(EPOCH.0 + 1)), "{what}");
     }
 }
 
 #[test]
-fn a_refusal_says_what_was_said_and_what_can_be_true() {
+fn a_refusal_names_the_value_and_the_limit() {
     let region = settled(Moves::Trusted);
     let (_, lie) = lies().swap_remove(0);
     let why = region.check_plausible(&lie).expect_err("a lie");
@@ -320,15 +321,18 @@ fn a_refusal_says_what_was_said_and_what_can_be_true() {
     );
 }
 
-/// A region that has just begun does not know what time it is, and finds out.
+/// A region that has just started does not know the tick, and finds out.
 #[test]
-fn what_was_said_of_far_ticks_before_the_first_one_is_forgotten_with_it() {
+fn messages_of_far_ticks_before_the_first_tick_are_dropped() {
     let (mut region, mut fx) = (region(Moves::Trusted), Vec::new());
     let far = Tick(1 << 61);
     region.handle(ghosts(far, EPOCH), &mut fx);
     let lent = handoff(EPOCH, far, EntityId(79), 0);
     region.handle(Input::Handoff(Box::new(lent)), &mut fx);
     assert_eq!(region.counts().implausible, 0);
-    assert!(hears_the_neighbour(&mut region, EPOCH));
-    assert!(region.find(EntityId(79)).is_some_and(|found| !found.ghost), "it never comes");
+    assert!(accepts_the_neighbour(&mut region, EPOCH));
+    assert!(
+        region.find(EntityId(79)).is_some_and(|found| !found.ghost),
+        "the entity never arrives"
+    );
 }

@@ -1,8 +1,8 @@
-//! Regions that die without a word, and owners that are paused and return: others go on from checkpoints
-//! that are some ticks old, sessions present their players, and after the dust has settled everything is
-//! as brute force says it should be. Clients have real sessions and hold every frame against what they
-//! were told before: nobody enters twice, leaves without having been there, or is told of two frames of
-//! one tick.
+//! Regions that die without notice, and owners that are paused and return. Other owners restore the
+//! regions from checkpoints that are some ticks old, sessions present their players, and at rest
+//! the state must be as brute force says. Clients have real sessions and check every frame against
+//! earlier ones: no entity enters twice or leaves without having been in view, and no tick has two
+//! frames.
 
 use crate::support::brute::pair;
 use crate::support::trial::{CIRCLE, Trial, scene};
@@ -20,7 +20,7 @@ use purview::scene::{
 
 mod back;
 
-/// What has happened in all histories, so that it is seen that something has.
+/// What happened in all histories, to see that enough did.
 #[derive(Debug, Default)]
 struct Sum {
     deaths: u64,
@@ -32,7 +32,7 @@ struct Sum {
     forgotten: u64,
 }
 
-/// Seeds that failed once, beyond those of every run.
+/// Seeds that failed once, in addition to those of every run.
 const FAILED_ONCE: [u64; 9] = [32, 35, 54, 99, 102, 104, 106, 125, 589];
 
 fn every_seed(spec: &SceneSpec, most: u64, go: impl Fn(&mut Trial)) {
@@ -57,31 +57,32 @@ fn every_seed(spec: &SceneSpec, most: u64, go: impl Fn(&mut Trial)) {
     }
     println!("{sum:?}");
     let enough = sum.recovered > 30 && sum.late > 100 && sum.fenced > 30 && sum.resyncs > 50;
-    assert!(enough || seeds_are_given(), "{sum:?}: this shows little");
+    assert!(enough || seeds_are_given(), "{sum:?}: too little happened");
 }
 
 #[test]
-fn whoever_dies_between_two_ticks_goes_on_and_nobody_is_lost_or_doubled() {
+fn regions_that_die_between_ticks_are_restored_and_no_entity_is_lost_or_doubled() {
     every_seed(&scene(Visibility::Patches, 100), 20, |t| t.deaths(60, true));
 }
 
 #[test]
-fn whoever_dies_at_any_moment_goes_on_and_nobody_is_lost_or_doubled() {
+fn regions_that_die_at_any_moment_are_restored_and_no_entity_is_lost_or_doubled() {
     every_seed(&scene(Visibility::Patches, 3), 20, |t| t.deaths(60, false));
 }
 
 #[test]
-fn whoever_dies_goes_on_and_in_a_circle_nobody_is_missed() {
+fn restored_regions_miss_no_player_in_the_circle() {
     every_seed(&SceneSpec { view_margin_cm: 200, ..scene(CIRCLE, 3) }, 20, |t| t.deaths(60, false));
 }
 
 // One row of `docs/handoff.md` each.
 
-/// Region 0, which dies, and region 1, which goes on.
+/// Region 0, which dies, and region 1, which lives on.
 const DEAD: RegionId = RegionId(0);
 const NEXT: RegionId = RegionId(1);
 
-/// A world with a player on each side of a border, and checkpoints in every tick until told otherwise.
+/// A world with a player on each side of a border, and a checkpoint in every tick until told
+/// otherwise.
 fn pair_of_players() -> (World, SessionId, SessionId) {
     let mut w = World::new(scene(Visibility::Patches, 60), 1);
     w.sessions = true;
@@ -98,13 +99,13 @@ fn later(w: &mut World) {
     w.kills.checkpoint_every = 0;
 }
 
-/// Dies, is back after five ticks, and all is told.
+/// The region dies, is restored after five ticks, and all consequences arrive.
 fn die(w: &mut World, region: RegionId) {
     w.kill(region, 5);
     (0..40).for_each(|_| w.step());
 }
 
-/// The only region in which the entity lives.
+/// The only region that owns the entity.
 fn home(w: &World, id: EntityId) -> Option<RegionId> {
     let lives = |r: &&Region| r.find(id).is_some_and(|e| !e.ghost);
     let homes: Vec<_> = w.regions.iter().filter(lives).map(Region::id).collect();
@@ -123,7 +124,7 @@ fn push(w: &mut World, region: RegionId, id: EntityId, x: i32) {
 }
 
 #[test]
-fn a_player_stands_where_its_session_knows_it_and_nothing_is_lost_of_its_inputs() {
+fn a_restored_player_stands_where_its_session_knows_it_and_no_input_is_lost() {
     let (mut w, a, b) = pair_of_players();
     later(&mut w);
     for i in 1..8 {
@@ -132,7 +133,7 @@ fn a_player_stands_where_its_session_knows_it_and_nothing_is_lost_of_its_inputs(
     }
     assert_eq!(w.clients[&a].ack, Seq(7));
     w.kill(DEAD, 12);
-    // Said to nobody, and kept.
+    // Sent to no region, and kept.
     w.walk(a, Pos::ground(2_800, 500));
     let resyncs = w.clients[&b].resyncs;
     (0..40).for_each(|_| w.step());
@@ -140,17 +141,17 @@ fn a_player_stands_where_its_session_knows_it_and_nothing_is_lost_of_its_inputs(
     assert_eq!(home(&w, id), Some(DEAD));
     assert_eq!(w.clients[&a].ack, Seq(8));
     assert_eq!(w.clients[&a].resyncs, 1);
-    assert_eq!(w.clients[&b].resyncs, resyncs, "who lives elsewhere is not told anything anew");
+    assert_eq!(w.clients[&b].resyncs, resyncs, "a client of another region gets no resync");
     assert_eq!(w.clients[&b].shown[&id].0, Pos::ground(2_800, 500));
     assert!(w.clients[&a].shown.contains_key(&other));
     assert!(
         w.clients[&b].left.is_empty(),
-        "back within the expiry of ghosts nobody is seen to leave"
+        "a region restored within the expiry of ghosts shows no leave"
     );
 }
 
 #[test]
-fn a_player_that_joined_since_the_checkpoint_is_made_from_what_its_session_knows() {
+fn a_player_that_joined_since_the_checkpoint_is_rebuilt_from_its_session() {
     let (mut w, _, _) = pair_of_players();
     later(&mut w);
     let c = w.join(Plane(0), Pos::ground(2_900, 700), RangeSet::FULL);
@@ -165,13 +166,13 @@ fn a_player_that_joined_since_the_checkpoint_is_made_from_what_its_session_knows
 }
 
 #[test]
-fn a_player_whom_nobody_presents_has_left_when_the_grace_is_over() {
+fn an_unclaimed_player_has_left_when_the_grace_period_ends() {
     let (mut w, a, b) = pair_of_players();
     let id = w.clients.remove(&a).unwrap().entity;
     w.truth.remove(&id);
     w.kill(DEAD, 5);
     (0..15).for_each(|_| w.step());
-    assert_eq!(home(&w, id), None, "it does not act by itself");
+    assert_eq!(home(&w, id), None, "an unclaimed player does not act");
     assert_eq!(w.regions[0].counts().dormant, 1);
     assert!(!w.clients[&b].shown.contains_key(&id));
     (0..45).for_each(|_| w.step());
@@ -179,7 +180,7 @@ fn a_player_whom_nobody_presents_has_left_when_the_grace_is_over() {
 }
 
 #[test]
-fn who_was_handed_on_since_the_checkpoint_is_not_doubled() {
+fn a_player_handed_on_since_the_checkpoint_is_not_doubled() {
     let (mut w, a, _) = pair_of_players();
     let beast = npc(&mut w, 3_100);
     (0..2).for_each(|_| w.step());
@@ -191,11 +192,11 @@ fn who_was_handed_on_since_the_checkpoint_is_not_doubled() {
     assert_eq!((home(&w, beast), home(&w, id)), (Some(NEXT), Some(NEXT)));
     die(&mut w, DEAD);
     assert_eq!((home(&w, beast), home(&w, id)), (Some(NEXT), Some(NEXT)));
-    assert_eq!(w.clients[&a].resyncs, 0, "its region has not died");
+    assert_eq!(w.clients[&a].resyncs, 0, "the player's region has not died");
 }
 
 #[test]
-fn who_was_handed_to_the_dead_since_its_checkpoint_comes_back() {
+fn a_player_handed_to_a_dead_region_since_its_checkpoint_is_returned() {
     let (mut w, _, b) = pair_of_players();
     let bonds = vec![Bond { class: 0, group: 3 }];
     let beast = npc(&mut w, 3_300);
@@ -210,25 +211,29 @@ fn who_was_handed_to_the_dead_since_its_checkpoint_comes_back() {
     die(&mut w, DEAD);
     assert_eq!((home(&w, beast), home(&w, id)), (Some(DEAD), Some(DEAD)));
     assert_eq!(w.regions[0].find(beast).unwrap().pos, Pos::ground(3_000, 600));
-    assert_eq!(w.players()[&id].ties.bonds, bonds, "who handed it over knows its bonds");
+    assert_eq!(
+        w.players()[&id].ties.bonds,
+        bonds,
+        "the region that handed the player over knows its bonds"
+    );
 }
 
 #[test]
-fn who_came_before_the_checkpoint_and_was_removed_does_not_come_back() {
+fn an_entity_removed_after_the_checkpoint_is_not_restored() {
     let (mut w, _, _) = pair_of_players();
     let beast = npc(&mut w, 3_300);
     (0..2).for_each(|_| w.step());
     push(&mut w, NEXT, beast, 3_000);
     (0..3).for_each(|_| w.step());
     w.tell(DEAD, Input::Leave(beast));
-    // Until it is forgotten where it went.
+    // Until the region has forgotten where the player went.
     (0..120).for_each(|_| w.step());
     die(&mut w, DEAD);
     assert_eq!(home(&w, beast), None);
 }
 
 #[test]
-fn who_moved_between_two_that_die_together_lives_in_one_of_them() {
+fn a_player_between_two_regions_that_die_together_lives_in_one_of_them() {
     let (mut w, a, _) = pair_of_players();
     let beast = npc(&mut w, 3_100);
     (0..2).for_each(|_| w.step());
@@ -240,13 +245,14 @@ fn who_moved_between_two_that_die_together_lives_in_one_of_them() {
     die(&mut w, DEAD);
     let id = w.clients[&a].entity;
     assert!(home(&w, beast).is_some());
-    assert_eq!(home(&w, id), Some(NEXT), "its session knows where it lived");
+    assert_eq!(home(&w, id), Some(NEXT), "the session knows where the player lived");
     assert_eq!(w.players()[&id].pos, Pos::ground(3_500, 500));
 }
 
-/// Found by simulation: of the three that had it the first one alone lived on, and had seen where it went.
+/// Found by simulation: of the three regions that had the player only the first lived on, and it
+/// had seen where the player went.
 #[test]
-fn who_was_passed_on_by_one_that_dies_to_another_that_dies_comes_back_from_who_had_it_before() {
+fn a_player_passed_on_between_two_dying_regions_is_returned_by_the_region_before() {
     let (mut w, ..) = pair_of_players();
     let below = RegionId(3);
     let beast = w.spawn(Kind(1), Plane(0), Pos::ground(3_100, 3_300), RangeSet::FULL, None);
@@ -266,7 +272,7 @@ fn who_was_passed_on_by_one_that_dies_to_another_that_dies_comes_back_from_who_h
 }
 
 #[test]
-fn an_owner_that_returns_is_not_believed() {
+fn a_returning_former_owner_is_not_believed() {
     let (mut w, a, b) = pair_of_players();
     w.kills.paused = 100;
     w.kill(DEAD, 5);
@@ -274,7 +280,7 @@ fn an_owner_that_returns_is_not_believed() {
     for _ in 0..60 {
         w.step();
     }
-    assert!(w.kills.late > 10, "it went on talking");
+    assert!(w.kills.late > 10, "the former owner went on sending");
     let fenced: u64 = w.regions.iter().map(|r| r.counts().fenced).sum();
     assert!(fenced > 5, "only {fenced} of its messages were recognised");
     let id = w.clients[&a].entity;
@@ -284,7 +290,7 @@ fn an_owner_that_returns_is_not_believed() {
 }
 
 #[test]
-fn without_any_checkpoint_sessions_and_neighbours_bring_back_what_they_know() {
+fn without_a_checkpoint_sessions_and_neighbours_restore_what_they_know() {
     let (mut w, a, b) = pair_of_players();
     w.kills.kept.clear();
     later(&mut w);
@@ -293,8 +299,8 @@ fn without_any_checkpoint_sessions_and_neighbours_bring_back_what_they_know() {
     assert_eq!(w.links(), [pair(w.clients[&a].entity, w.clients[&b].entity)].into());
 }
 
-/// Region 0 of the pair goes on from its checkpoint, is presented its player so, and opens its first tick:
-/// that player's route, place and bonds.
+/// Region 0 of the pair is restored from its checkpoint, its player is presented so, and its first
+/// tick opens. Returns the player's route, position and bonds.
 fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
     let (mut w, a, _) = pair_of_players();
     let bonds = vec![Bond { class: 0, group: 3 }];
@@ -333,12 +339,12 @@ fn presented(how: impl Fn(&mut Presented)) -> (Notice, Pos, Vec<Bond>) {
         Effect::Notice(to, notice) if to == a => Some(notice),
         _ => None,
     });
-    let player = region.inspect_player(id).expect("it lives there");
+    let player = region.inspect_player(id).expect("the player lives there");
     (told.expect("a route"), player.pos, player.ties.bonds)
 }
 
 #[test]
-fn the_newer_place_counts_and_every_input_that_either_knows_to_be_applied() {
+fn the_newer_position_wins_and_applied_inputs_of_both_sides_count() {
     let route = |notice: &Notice| match notice {
         Notice::Route { last_applied, epoch, .. } => (*last_applied, *epoch),
         other => panic!("{other:?}"),
@@ -350,12 +356,12 @@ fn the_newer_place_counts_and_every_input_that_either_knows_to_be_applied() {
     assert_eq!((route(&told).0, pos), (Seq(5), later));
     assert_eq!(bonds, [Bond { class: 0, group: 3 }], "bonds are the checkpoint's");
     assert!(route(&told).1 > Epoch(1_000_000), "{told:?}");
-    // The checkpoint is of later than what the session was told.
+    // The checkpoint is later than what the session was told.
     let (told, pos, _) = presented(|p| {
         (p.acked, p.placed_by, p.pos) = (Seq(0), Seq(0), Pos::ground(3_000, 500));
     });
     assert_eq!((route(&told).0, pos), (Seq(1), Pos::ground(2_990, 500)));
-    // It was handed on and back since.
+    // The player was handed off and back since.
     let (told, pos, _) = presented(|p| (p.epoch, p.pos) = (Epoch(7), later));
     assert_eq!((route(&told).0, pos), (Seq(1), later));
     assert!(route(&told).1 > Epoch(1_000_000));
@@ -366,7 +372,7 @@ fn a_neighbour_whose_tick_is_open_sends_all_its_ghosts_of_that_tick_at_once() {
     let (mut w, _, _) = pair_of_players();
     let (now, mut fx) = (w.tick.next(), Vec::new());
     w.regions[1].tick(now, &mut fx);
-    assert!(!w.regions[1].is_closed(), "it waits for its neighbours");
+    assert!(!w.regions[1].is_closed(), "the region waits for its neighbours");
     fx.clear();
     let news = Recovered { region: DEAD, epoch: Epoch(9), holds: Vec::new() };
     w.regions[1].handle(Input::Recovered(Box::new(news)), &mut fx);
@@ -383,10 +389,10 @@ fn a_neighbour_whose_tick_is_open_sends_all_its_ghosts_of_that_tick_at_once() {
     assert!(fx.is_empty(), "old news: {fx:?}");
 }
 
-/// Where moves are judged, a player stands where its course had come to when its session heard last, and
-/// answers to a ruling that is newer than any that its client knows.
+/// With judged moves, a player stands where its trajectory had come to when its session last heard
+/// of it, and its correction is newer than any that its client knows.
 #[test]
-fn a_judged_player_stands_where_its_course_had_come_to() {
+fn a_judged_player_stands_where_its_trajectory_had_come_to() {
     let moves = MoveSpec { mode: Moves::Judged, ..MoveSpec::default() };
     let spec = SceneSpec { moves, top_speed_cm_s: 600, ..scene(Visibility::Patches, 60) };
     let mut w = World::new(spec, 1);
@@ -394,7 +400,7 @@ fn a_judged_player_stands_where_its_course_had_come_to() {
     (0..3).for_each(|_| w.step());
     let (id, tick) = (w.clients[&a].entity, w.tick);
     let kept = w.regions[0].checkpoint().expect("a closed tick");
-    let own = w.clients[&a].own.expect("it was told of its own movement");
+    let own = w.clients[&a].own.expect("the client was told its own movement");
     let course = Vector::heading(Pos::ground(2_400, 500), 1, 0, 500);
     let start = ServerMs((tick.0 + 1) * 100);
     let course = Course { course: Move::Vector(course), start, lasts_ms: u32::MAX };
@@ -439,7 +445,7 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
     let mut fx = Vec::new();
     let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds };
     from.handle(Input::Enter(Box::new(spawn)), &mut fx);
-    // Nobody answers: each tick is closed by force after so many.
+    // No neighbour answers: each tick is closed by force after a while.
     for n in 1..8 {
         from.tick(Tick(n * 11), &mut fx);
         let order = Order::Move(Pos::ground(3_300, 500));
@@ -452,12 +458,13 @@ fn a_handoff(w: &World, session: SessionId) -> Box<Handoff> {
             return handoff;
         }
     }
-    panic!("it does not go");
+    panic!("the player is not handed off");
 }
 
-/// Found by simulation: its session held what came next for old news, or waited for a resync that nobody sent.
+/// Found by simulation: the session took the next message for stale, or waited for a resync that
+/// was never sent.
 #[test]
-fn who_is_handed_to_a_region_that_rises_is_told_of_under_the_epoch_that_it_has() {
+fn a_handoff_to_a_recovering_region_is_reported_under_its_epoch() {
     let (w, ..) = pair_of_players();
     let session = SessionId(5);
     let handoff = a_handoff(&w, session);
@@ -466,7 +473,7 @@ fn who_is_handed_to_a_region_that_rises_is_told_of_under_the_epoch_that_it_has()
     let how = Recovery { ask: vec![DEAD, NEXT], grace_ticks: 100, owners: Vec::new() };
     let mut to = Region::recover(w.scene.clone(), NEXT, epoch, nothing, how, &mut fx).unwrap();
     to.tick(Tick(100), &mut fx);
-    assert!(to.is_rising(), "it waits for what others know");
+    assert!(to.is_rising(), "the region waits for answers");
     to.handle(Input::Handoff(handoff), &mut fx);
     (101..150).for_each(|n| to.tick(Tick(n), &mut fx));
     assert!(!to.is_rising());
@@ -479,9 +486,10 @@ fn who_is_handed_to_a_region_that_rises_is_told_of_under_the_epoch_that_it_has()
     assert!(has.is_some());
 }
 
-/// Found by simulation: the owner before had handed it over when its link was cut, and the next one had it again.
+/// Found by simulation: the former owner had handed the player over when its link was cut, and the
+/// next owner had the player again.
 #[test]
-fn who_was_handed_over_by_an_owner_that_is_none_any_more_is_not_taken() {
+fn a_handoff_by_a_former_owner_is_not_accepted() {
     let (w, ..) = pair_of_players();
     let handoff = a_handoff(&w, SessionId(5));
     let taken = |owners: Vec<(RegionId, Epoch)>| {
@@ -493,14 +501,19 @@ fn who_was_handed_over_by_an_owner_that_is_none_any_more_is_not_taken() {
         (100..110).for_each(|n| to.tick(Tick(n), &mut Vec::new()));
         (to.acting_players().count(), to.counts().fenced)
     };
-    assert_eq!(taken(vec![(handoff.from, handoff.from_epoch)]), (1, 0), "by its present owner");
+    assert_eq!(
+        taken(vec![(handoff.from, handoff.from_epoch)]),
+        (1, 0),
+        "handed over by its present owner"
+    );
     assert_eq!(taken(vec![(handoff.from, handoff.from_epoch.next())]), (0, 1));
 }
 
-/// Found by simulation: its owner before had died with what it knew of it; who had handed it there went on from a checkpoint,
-/// too, twelve seconds later, and handed it there again.
+/// Found by simulation: the former owner had died with its knowledge of the player. The region that
+/// had handed the player over was restored from a checkpoint twelve seconds later and handed it
+/// over again.
 #[test]
-fn who_was_handed_to_the_dead_and_has_left_without_being_presented_stays_away() {
+fn a_player_handed_to_a_dead_region_that_left_unclaimed_stays_away() {
     let (w, ..) = pair_of_players();
     let handoff = *a_handoff(&w, SessionId(5));
     let stays = |leaves: bool| {
@@ -518,7 +531,7 @@ fn who_was_handed_to_the_dead_and_has_left_without_being_presented_stays_away() 
             to.handle(Input::Leave(handoff.state.id), &mut fx);
         }
         (100..500).for_each(|n| to.tick(Tick(n), &mut fx));
-        assert_eq!(to.counts().dormant, 0, "it has left, or nobody has presented it");
+        assert_eq!(to.counts().dormant, 0, "the player has left, or is unclaimed");
         says(&mut to, None, Tick(499));
         (500..520).for_each(|n| to.tick(Tick(n), &mut fx));
         to.find(handoff.state.id).is_none() && to.counts().dormant == 0
@@ -526,9 +539,10 @@ fn who_was_handed_to_the_dead_and_has_left_without_being_presented_stays_away() 
     assert_eq!([stays(true), stays(false)], [true, true]);
 }
 
-/// Found by simulation: one who had entered just before an old checkpoint, and had gone on since, entered again.
+/// Found by simulation: a player that had entered just before an old checkpoint, and had moved on
+/// since, entered again.
 #[test]
-fn who_was_about_to_enter_by_a_checkpoint_does_not_do_so_again_unless_nobody_would_say_it() {
+fn an_enter_pending_in_a_checkpoint_is_not_repeated_unless_no_one_else_would() {
     let (w, ..) = pair_of_players();
     let mut region = Region::new(w.scene.clone(), DEAD).unwrap();
     region.tick(Tick(50), &mut Vec::new());
@@ -547,10 +561,11 @@ fn who_was_about_to_enter_by_a_checkpoint_does_not_do_so_again_unless_nobody_wou
     assert_eq!(lives, [false, true]);
 }
 
-/// Found by simulation: of two that went on from checkpoints, a third one had an old copy of a player that neither told it
-/// about, since the one that had handed it on knew it as a ghost, and checkpoints have no ghosts.
+/// Found by simulation: of two restored regions neither told a third one about a player of which
+/// the third had an old copy. The region that had handed the player on knew it as a ghost, and
+/// checkpoints hold no ghosts.
 #[test]
-fn a_region_that_goes_on_knows_whom_it_has_handed_on_before_its_checkpoint() {
+fn a_restored_region_knows_what_it_handed_on_before_its_checkpoint() {
     let (mut w, a, _) = pair_of_players();
     let id = w.clients[&a].entity;
     for i in 1..8 {
@@ -580,10 +595,11 @@ fn a_region_that_goes_on_knows_whom_it_has_handed_on_before_its_checkpoint() {
     );
 }
 
-/// Found by simulation: a region that had gone on without a checkpoint was handed a player once more that had gone on since,
-/// and asked about it where it was about to come: there nobody knew it yet, and its client woke it in both.
+/// Found by simulation: a region restored without a checkpoint was handed a player again that had
+/// moved on since. It asked about the player at the region where the player was about to arrive,
+/// which did not know it yet. The client then woke the player in both.
 #[test]
-fn who_was_asked_about_before_it_came_is_told_of_when_it_comes() {
+fn a_question_about_an_arriving_player_is_answered_when_it_arrives() {
     let (w, ..) = pair_of_players();
     let handoff = a_handoff(&w, SessionId(5));
     let (id, third) = (handoff.state.id, RegionId(7));
@@ -593,7 +609,7 @@ fn who_was_asked_about_before_it_came_is_told_of_when_it_comes() {
         let (answer, tick, handed) = (None, Tick(99), Vec::new());
         let claims = Claims { from: third, answer, tick, lives, handed };
         region.handle(Input::Claims(Box::new(claims)), &mut fx);
-        assert!(fx.is_empty(), "it knows nothing of it");
+        assert!(fx.is_empty(), "the region does not know the player");
         (100..=100 + waits).for_each(|n| region.tick(Tick(n), &mut Vec::new()));
         region.handle(Input::Handoff(handoff.clone()), &mut fx);
         let said = |effect: Effect| match effect {
@@ -608,14 +624,14 @@ fn who_was_asked_about_before_it_came_is_told_of_when_it_comes() {
     let older = Epoch(handoff.epoch.0 - 1);
     let here = Claim { id, epoch: handoff.epoch, region: NEXT };
     assert_eq!([told(older, 1), told(older, 90)], [Some(vec![here]), Some(vec![here])]);
-    assert_eq!(told(handoff.epoch.next(), 1), None, "it has gone on there");
-    assert_eq!(told(older, 110), None, "whoever sleeps for so long has left");
+    assert_eq!(told(handoff.epoch.next(), 1), None, "the player has moved on there");
+    assert_eq!(told(older, 110), None, "a player unclaimed for so long has left");
 }
 
-/// Found by simulation: a client had come back and left, and a region that had died since handed its player over again, as it
-/// had been long ago, under the epoch that it had when it left.
+/// Found by simulation: a client had resumed and left. A region that had died since handed its
+/// player over again, as of long ago, under the epoch that the player had when it left.
 #[test]
-fn who_has_left_is_not_handed_back_long_after_that() {
+fn a_player_that_left_is_not_handed_back_much_later() {
     let (w, ..) = pair_of_players();
     let came = a_handoff(&w, SessionId(5));
     let (id, session, epoch) = (came.state.id, SessionId(6), came.epoch.next());
@@ -630,22 +646,22 @@ fn who_has_left_is_not_handed_back_long_after_that() {
     region.handle(Input::Resume(Resume { id, session, acked, asked, since_ms }), &mut fx);
     assert!(go(&mut region, 15..20));
     region.handle(Input::Leave(id), &mut fx);
-    assert!(!go(&mut region, 20..80), "it has left");
+    assert!(!go(&mut region, 20..80), "the player has left");
     let again = |handed: Vec<Handoff>| {
         let (from, answer, tick, lives) = (DEAD, None, Tick(900), Vec::new());
         Input::Claims(Box::new(Claims { from, answer, tick, lives, handed }))
     };
     region.handle(again(vec![Handoff { epoch, ..*came.clone() }]), &mut fx);
     assert!(!go(&mut region, 80..90));
-    // One who has come since is another matter.
+    // A player that has come since is a different case.
     region.handle(again(vec![Handoff { epoch: epoch.next(), ..*came }]), &mut fx);
     assert!(go(&mut region, 90..100));
 }
 
-/// Found by simulation: what the owner before had passed on was answered in the name of whoever had been asked, who slept
-/// with the player.
+/// Found by simulation: a question that the former owner had forwarded was answered in the name of
+/// the region that had been asked, which held the player unclaimed.
 #[test]
-fn who_goes_on_from_a_checkpoint_answers_a_client_that_comes_back_for_itself_alone() {
+fn a_restored_region_answers_a_resuming_client_only_for_itself() {
     let (w, ..) = pair_of_players();
     let (id, session, third) = (EntityId(999), SessionId(5), RegionId(7));
     let ask = |region: &mut Region, ticks: std::ops::Range<u64>| {
@@ -663,7 +679,7 @@ fn who_goes_on_from_a_checkpoint_answers_a_client_that_comes_back_for_itself_alo
     let how = Recovery { ask: vec![NEXT], grace_ticks: 300, owners: Vec::new() };
     let mut next =
         Region::recover(w.scene.clone(), DEAD, Epoch(9), snapshot, how, &mut fx).unwrap();
-    assert_eq!(ask(&mut next, 100..110), None, "not before all have said what they know");
+    assert_eq!(ask(&mut next, 100..110), None, "not before all answers have arrived");
     let (from, answer, tick) = (NEXT, Some(Epoch(9)), Tick(99));
     let claims = Claims { from, answer, tick, lives: Vec::new(), handed: Vec::new() };
     next.handle(Input::Claims(Box::new(claims)), &mut fx);
@@ -671,10 +687,10 @@ fn who_goes_on_from_a_checkpoint_answers_a_client_that_comes_back_for_itself_alo
     assert_eq!(ask(&mut Region::new(w.scene.clone(), NEXT).unwrap(), 1..2), Some(third));
 }
 
-/// Found by simulation: a region handed somebody over just as its link was cut, kept a checkpoint, and died. Nobody knew of
-/// it any more.
+/// Found by simulation: a region handed an entity over just as its link was cut, stored a
+/// checkpoint, and died. No region knew of the entity any more.
 #[test]
-fn whoever_was_handed_on_and_not_heard_of_is_handed_on_again() {
+fn an_entity_handed_on_and_never_confirmed_is_handed_on_again() {
     let (mut w, ..) = pair_of_players();
     let (mut other, ..) = pair_of_players();
     let beast = npc(&mut w, 3_100);
@@ -691,8 +707,9 @@ fn whoever_was_handed_on_and_not_heard_of_is_handed_on_again() {
         let mut next =
             Region::recover(scene, DEAD, Epoch(9), snapshot.clone(), how, &mut fx).unwrap();
         let asks = |fx: &Effect| matches!(fx, Effect::Forward(NEXT, input) if matches!(&**input, Input::Claims(claims) if claims.lives.iter().any(|c| c.id == beast)));
-        assert!(fx.iter().any(asks), "it asks first");
-        // Without an answer it goes on after a while, and stays where it is until it has said what may be lost.
+        assert!(fx.iter().any(asks), "the region asks first");
+        // Without an answer it resumes after a while, and stays in place until it has reported what
+        // may be lost.
         let rising = (100..140).take_while(|n| {
             next.tick(Tick(*n), &mut fx);
             next.is_rising()
@@ -714,19 +731,19 @@ fn whoever_was_handed_on_and_not_heard_of_is_handed_on_again() {
         })
     };
     let elsewhere = Claim { id: beast, epoch: Epoch(1 << 30), region: RegionId(7) };
-    assert!(again(vec![elsewhere]).is_none(), "somebody knows better");
-    let again = again(Vec::new()).expect("it says so once more");
-    // Who has heard it before knows it.
+    assert!(again(vec![elsewhere]).is_none(), "another region knows better");
+    let again = again(Vec::new()).expect("the region hands it over again");
+    // A region that has received it before recognises it.
     w.tell(NEXT, again.clone());
     (0..5).for_each(|_| w.step());
     assert_eq!(home(&w, beast), Some(NEXT));
-    // Who has gone since stays away.
+    // An entity that has left since stays away.
     w.tell(NEXT, Input::Leave(beast));
     (0..3).for_each(|_| w.step());
     w.tell(NEXT, again.clone());
     (0..5).for_each(|_| w.step());
     assert_eq!(home(&w, beast), None);
-    // Who has not heard it takes it.
+    // A region that has not received it accepts it.
     other.tell(DEAD, Input::Leave(beast));
     (0..3).for_each(|_| other.step());
     other.tell(NEXT, again);

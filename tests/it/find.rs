@@ -1,4 +1,4 @@
-//! Finding entities by id, by patch and by distance, against a look at everybody.
+//! Finding entities by id, by patch and by distance, against a search of all entities.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ fn world(seed: u64) -> World {
 }
 
 #[test]
-fn whoever_is_looked_for_is_found_and_nobody_else() {
+fn queries_find_the_matching_entities_and_no_others() {
     for seed in 0..50 {
         let mut w = world(seed);
         let mut rng = Rng(seed);
@@ -49,7 +49,7 @@ fn whoever_is_looked_for_is_found_and_nobody_else() {
             let ids = |found: Vec<purview::scene::inspect::EntitySnapshot>| -> BTreeSet<EntityId> {
                 let n = found.len();
                 let ids: BTreeSet<_> = found.into_iter().map(|e| e.id).collect();
-                assert_eq!(ids.len(), n, "somebody was found twice");
+                assert_eq!(ids.len(), n, "an entity was found twice");
                 ids
             };
             let region = &w.regions[0];
@@ -60,7 +60,7 @@ fn whoever_is_looked_for_is_found_and_nobody_else() {
             assert_eq!(ids(region.in_patch(plane, kind, at)), patch, "seed {seed}");
         }
         for (id, t) in &w.truth {
-            let found = w.regions[0].find(*id).expect("it lives here");
+            let found = w.regions[0].find(*id).expect("the entity lives here");
             assert_eq!(
                 (found.pos, found.kind, found.plane, found.ghost),
                 (t.pos, t.kind, t.plane, false)

@@ -1,5 +1,5 @@
-//! Holds `docs/protocol.md` and the code against each other: the tables of the document are read,
-//! and what they say of messages, fields, codes and bytes must be what the code does.
+//! Compares `docs/protocol.md` with the code: the tables of the document are read, and what they
+//! say of messages, fields, codes and bytes must be what the code does.
 
 pub mod notation;
 mod samples;
@@ -13,8 +13,8 @@ use samples::{Message, Sample};
 
 const DOC: &str = include_str!("../../docs/protocol.md");
 
-/// The table rows between a heading and the next one, without their heads; the ticks of code spans
-/// are taken off.
+/// The table rows between a heading and the next one, without table heads and without the backticks
+/// of code spans.
 fn rows(heading: &str) -> Vec<Vec<String>> {
     let mut lines = DOC.lines().skip_while(|l| *l != heading);
     assert!(lines.next().is_some(), "docs/protocol.md has no section {heading:?}");
@@ -22,7 +22,7 @@ fn rows(heading: &str) -> Vec<Vec<String>> {
     for line in lines.take_while(|l| !l.starts_with('#')) {
         let Some(line) = line.strip_prefix('|').and_then(|l| l.strip_suffix('|')) else { continue };
         if line.starts_with("---") {
-            // The row above the rule is the head.
+            // The row above the separator is the head.
             rows.pop();
             continue;
         }
@@ -39,7 +39,7 @@ fn numbered(heading: &str) -> BTreeMap<u16, String> {
 }
 
 #[test]
-fn every_message_type_stands_in_the_tables() {
+fn every_message_type_is_in_the_tables() {
     let types = |all: &[(u8, &str)]| -> BTreeMap<u16, String> {
         all.iter().map(|(n, name)| (u16::from(*n), name.to_string())).collect()
     };
@@ -48,7 +48,7 @@ fn every_message_type_stands_in_the_tables() {
 }
 
 #[test]
-fn every_code_stands_in_the_tables() {
+fn every_code_is_in_the_tables() {
     let errors = ErrorCode::ALL.iter().map(|c| (u16::from(*c), c.word().to_string()));
     assert_eq!(numbered("## Errors"), errors.collect());
     let closes = CloseCode::ALL.iter().map(|c| (u16::from(*c), c.word().to_string()));
@@ -71,7 +71,7 @@ fn the_limits_are_those_of_the_code() {
 }
 
 #[test]
-fn the_fields_of_every_message_are_those_of_the_code_in_their_order() {
+fn the_fields_of_every_message_are_those_of_the_code_in_order() {
     for (heading, fields) in samples::fields() {
         let said: Vec<_> = rows(&heading).into_iter().map(|r| r[0].clone()).collect();
         assert_eq!(said, fields, "section {heading:?}");
@@ -79,14 +79,14 @@ fn the_fields_of_every_message_are_those_of_the_code_in_their_order() {
 }
 
 #[test]
-fn golden_vectors_are_written_and_read_as_the_document_says() {
+fn golden_vectors_encode_and_decode_as_documented() {
     let mut said = rows("### Taken").into_iter();
     for Sample { name, message, text } in samples::all() {
         let hex = notation::hex(&message.encode());
         let row = format!("| {name} | `{text}` | `{hex}` |");
         let got = said.next().unwrap_or_else(|| panic!("the document lacks\n{row}"));
         assert_eq!(got, [name, text, &hex], "the document should say\n{row}");
-        // A second, independent way from the notation to the bytes.
+        // A second, independent conversion from the notation to bytes.
         assert_eq!(notation::hex(&notation::encode(text)), hex, "{row}");
         let bytes = notation::unhex(&hex);
         let read = match message {
@@ -108,7 +108,7 @@ fn every_message_type_has_a_golden_vector() {
 }
 
 #[test]
-fn refused_vectors_are_refused_with_their_code() {
+fn refused_vectors_are_refused_with_the_documented_code() {
     for row in rows("### Refused") {
         let error = ClientMsg::decode(&notation::unhex(&row[1])).unwrap_err();
         assert_eq!(error.code().word(), row[2], "{}: {error}", row[0]);

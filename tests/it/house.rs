@@ -1,4 +1,4 @@
-//! What the tests of the house itself share: the files of the project.
+//! Shared by the tests of the repository itself: its files.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All files below `folder` (a path from the root) whose names end in `end`; none if it is absent.
-/// Built and hidden folders are passed over.
+/// All files below `folder` (a path from the root) whose names end in `end`; none if the folder
+/// does not exist. Build output and hidden folders are skipped.
 pub fn files(folder: &str, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
@@ -29,7 +29,7 @@ pub fn files(folder: &str, end: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A path as seen from the root, for messages.
+/// A path relative to the root, for messages.
 pub fn short(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }

@@ -1,26 +1,27 @@
 //! The directions of import (DESIGN, "The house"), checked by reading the sources: `scene` imports
-//! nothing of ours, `wire` imports `scene`, `actor` imports both, `cluster` imports the library, and
-//! nothing imports `cluster`. The scene has no actor, socket, clock, thread or global randomness.
+//! no module of ours, `wire` imports `scene`, `actor` imports both, `cluster` imports the library,
+//! and nothing imports `cluster`. The scene has no actor, socket, clock, thread or global
+//! randomness.
 
 use crate::house::{files, root, short};
 
-/// What the code of a folder must not name, and why.
+/// Names that the code of a folder must not contain, and why.
 struct Rule {
     folder: &'static str,
     forbidden: &'static [&'static str],
     why: &'static str,
 }
 
-/// What may happen with every message is logged by `log_limited!`.
+/// Log lines that can repeat with every message must use `log_limited!`.
 const LINES: [&str; 4] = ["tracing::warn!", "tracing::error!", "warn!", "error!"];
 const LIMITED: &str =
-    "what can repeat with every message is logged at most once a second: log_limited!";
+    "lines that can repeat with every message are logged at most once a second: use log_limited!";
 
 const RULES: [Rule; 10] = [
     Rule {
         folder: "src/scene",
         forbidden: &["crate::wire", "crate::actor", "crate::{", "use crate::*"],
-        why: "the scene imports nothing of ours",
+        why: "the scene imports no other module of ours",
     },
     Rule {
         folder: "src/scene",
@@ -59,7 +60,7 @@ const RULES: [Rule; 10] = [
     Rule {
         folder: "clients/rust/src",
         forbidden: &["purview_server", "purview_lab", "purview::actor", "actix"],
-        why: "a client needs the scene's words and the wire, no more",
+        why: "a client needs the scene's types and the wire, no more",
     },
     Rule { folder: "src/scene", forbidden: &LINES, why: LIMITED },
     Rule { folder: "src/wire", forbidden: &LINES, why: LIMITED },
@@ -76,8 +77,8 @@ const RULES: [Rule; 10] = [
     },
 ];
 
-/// The forbidden words that the code names, with line numbers. Comments and the tests at the end
-/// of a file do not count.
+/// The forbidden names in the code, with line numbers. Comments and the tests at the end of a file
+/// do not count.
 fn offences(source: &str, forbidden: &[&'static str]) -> Vec<(usize, &'static str)> {
     let mut found = Vec::new();
     for (i, line) in source.lines().enumerate() {
@@ -90,7 +91,7 @@ fn offences(source: &str, forbidden: &[&'static str]) -> Vec<(usize, &'static st
     found
 }
 
-/// Whether the code has the word not as a part of a longer one.
+/// Whether the code contains the name as a whole word.
 fn names(code: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let open_end = word.ends_with(|c| !part(c) || c == '_');
@@ -116,7 +117,7 @@ fn imports_go_only_in_the_directions_of_the_design() {
 }
 
 #[test]
-fn a_manifest_takes_no_dependency_against_the_direction() {
+fn no_manifest_depends_against_the_direction() {
     let manifest = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
     let client = manifest("clients/rust/Cargo.toml");
     assert!(!client.contains("purview-server") && !client.contains("purview-lab"));
@@ -129,7 +130,7 @@ fn a_manifest_takes_no_dependency_against_the_direction() {
 }
 
 #[test]
-fn a_forbidden_line_is_detected() {
+fn forbidden_lines_are_detected() {
     let scene = RULES[1].forbidden;
     for line in [
         "use std::time::Duration;",
@@ -145,7 +146,7 @@ fn a_forbidden_line_is_detected() {
 }
 
 #[test]
-fn comments_tests_and_longer_words_are_let_pass() {
+fn comments_tests_and_longer_names_are_allowed() {
     let scene = RULES[1].forbidden;
     for text in [
         "// tokio would be wrong here",

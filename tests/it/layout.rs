@@ -1,5 +1,5 @@
-//! Habits of the house that a machine can check: files that can be read at one sitting, and a top
-//! level that stays small.
+//! Rules of the repository that a test can check: the length of source files, and the entries at
+//! the top level.
 
 use crate::house::{files, root, short};
 
@@ -7,7 +7,7 @@ use crate::house::{files, root, short};
 const LINES: usize = 800;
 
 #[test]
-fn no_source_file_is_too_long_to_read_at_one_sitting() {
+fn no_source_file_is_too_long() {
     let folders = ["src", "cluster", "clients", "tests", "benches", "fuzz"];
     let mut found = Vec::new();
     for end in [".rs", ".js", ".css", ".html"] {
@@ -22,7 +22,7 @@ fn no_source_file_is_too_long_to_read_at_one_sitting() {
 }
 
 #[test]
-fn the_top_level_holds_only_what_belongs_there() {
+fn the_top_level_holds_only_known_entries() {
     let known = [
         "Cargo.toml",
         "Cargo.lock",
@@ -43,7 +43,7 @@ fn the_top_level_holds_only_what_belongs_there() {
         "CONTRIBUTING.md",
         "SECURITY.md",
         "deny.toml",
-        // Not part of the project: what a build leaves.
+        // Not part of the project: build output.
         "target",
     ];
     let entries = std::fs::read_dir(root()).unwrap().flatten();
@@ -55,7 +55,7 @@ fn the_top_level_holds_only_what_belongs_there() {
 }
 
 #[test]
-fn the_house_has_its_papers() {
+fn the_repository_has_its_documents() {
     for name in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "docs/book.toml"] {
         assert!(root().join(name).is_file(), "{name} is missing");
     }

@@ -1,4 +1,4 @@
-//! What a region does with too much, with what comes twice, and with what makes no sense.
+//! A region with too much input, with duplicate input, and with input that makes no sense.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,7 +79,7 @@ impl Subscriber for Lines {
 }
 
 #[test]
-fn what_is_refused_again_and_again_is_logged_once_a_second() {
+fn repeated_refusals_are_logged_once_a_second() {
     let (lines, mut w) = (Lines::default(), alone());
     tracing::subscriber::with_default(lines.clone(), || {
         // Two seconds.
@@ -96,7 +96,7 @@ fn what_is_refused_again_and_again_is_logged_once_a_second() {
     assert!(lines <= 3, "{lines} lines for 1,000 messages");
 }
 
-/// A tick of the only region; per frame its bytes, enters, leaves and acts.
+/// Ticks the only region; returns bytes, enters, leaves and actions per frame.
 fn tick(w: &mut World) -> Vec<(usize, u32, u32, u32)> {
     w.tick = w.tick.next();
     let mut fx = Vec::new();
@@ -117,7 +117,7 @@ fn tick(w: &mut World) -> Vec<(usize, u32, u32, u32)> {
 }
 
 #[test]
-fn thousands_who_enter_at_once_are_told_over_several_ticks() {
+fn thousands_of_enters_are_spread_over_several_ticks() {
     let mut w = alone();
     w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
     (0..20_000).for_each(|i| w.tell(RegionId(0), Input::Enter(Box::new(npc(i + 100, 256)))));
@@ -130,7 +130,7 @@ fn thousands_who_enter_at_once_are_told_over_several_ticks() {
 }
 
 #[test]
-fn thousands_of_acts_in_a_tick_fill_a_frame_and_the_rest_is_counted() {
+fn thousands_of_actions_in_a_tick_fill_a_frame_and_the_rest_is_counted() {
     let mut w = alone();
     w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
     w.tell(RegionId(0), Input::Enter(Box::new(npc(100, 0))));
@@ -144,7 +144,7 @@ fn thousands_of_acts_in_a_tick_fill_a_frame_and_the_rest_is_counted() {
 }
 
 #[test]
-fn a_held_client_whose_inputs_are_refused_is_not_remembered_without_end() {
+fn refused_inputs_of_a_held_client_take_bounded_memory() {
     let mut w = alone();
     let s = w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
     w.step();
@@ -158,7 +158,7 @@ fn a_held_client_whose_inputs_are_refused_is_not_remembered_without_end() {
 }
 
 #[test]
-fn orders_to_places_that_do_not_exist_change_nothing() {
+fn orders_to_positions_off_the_map_change_nothing() {
     let mut w = alone();
     let id = EntityId(100);
     w.tell(RegionId(0), Input::Enter(Box::new(npc(100, 0))));
@@ -184,7 +184,7 @@ fn orders_to_places_that_do_not_exist_change_nothing() {
 }
 
 #[test]
-fn one_who_is_told_to_enter_twice_enters_once_and_keeps_its_session() {
+fn a_duplicate_enter_has_no_effect_and_keeps_the_session() {
     let mut w = alone();
     let s = w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
     w.step();
@@ -198,7 +198,7 @@ fn one_who_is_told_to_enter_twice_enters_once_and_keeps_its_session() {
 }
 
 #[test]
-fn what_is_told_of_one_who_has_just_entered_waits_for_it() {
+fn messages_for_an_entity_that_is_entering_wait_for_it() {
     let mut w = alone();
     let mut players = Vec::new();
     for _ in 0..2 {
@@ -217,7 +217,7 @@ fn what_is_told_of_one_who_has_just_entered_waits_for_it() {
 }
 
 #[test]
-fn between_two_scenes_nothing_is_steered() {
+fn inputs_between_two_scenes_have_no_effect() {
     let mut w = alone();
     let s = w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
     w.step();
@@ -237,7 +237,7 @@ fn between_two_scenes_nothing_is_steered() {
 }
 
 #[test]
-fn planes_come_and_go_without_a_trace() {
+fn empty_planes_leave_nothing_behind() {
     let mut w = alone();
     let s = w.join(Plane(0), Pos::ground(100, 100), RangeSet::FULL);
     let t = w.join(Plane(0), Pos::ground(200, 100), RangeSet::FULL);
@@ -252,8 +252,8 @@ fn planes_come_and_go_without_a_trace() {
     }
 }
 
-/// A region that stood still for long comes back, and its neighbour, which has forgotten its ghosts,
-/// asks for all of them although it missed no batch.
+/// A region that stood still for long resumes. Its neighbour has dropped its ghosts and requests
+/// all of them, although it missed no batch.
 #[test]
 fn a_region_that_stood_still_is_mirrored_again() {
     let mut w = World::new(scene(6_400, Visibility::Patches), 1);
@@ -268,10 +268,10 @@ fn a_region_that_stood_still_is_mirrored_again() {
     assert_eq!(w.links().len(), 1);
 }
 
-/// An entity that leaves as soon as it has been handed off is gone for all at once, whichever of the
-/// two owners' words is read first.
+/// An entity that leaves right after its handoff is gone for all regions, whichever owner's message
+/// arrives first.
 #[test]
-fn one_who_leaves_right_after_a_handoff_leaves_no_ghost() {
+fn an_entity_that_leaves_right_after_a_handoff_leaves_no_ghost() {
     for (from, to) in [(3_100, 3_400), (6_500, 6_250)] {
         let mut w = World::new(scene(9_600, Visibility::Patches), 1);
         let s = w.join(Plane(0), Pos::ground(from, 500), RangeSet::FULL);

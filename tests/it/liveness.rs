@@ -1,8 +1,7 @@
-//! Whatever happens to a player or to its region at whatever step of a negotiation leaves no half
-//! entry behind (DESIGN, "VIEWS"). A small crowd on a border negotiates; the same history is run
-//! again and again, each time with a fault at another step; after every step of every run V1 to V4
-//! must hold (see `support/safety.rs`), and at its end nothing may be left: every list is the greedy
-//! one, no register is half open, no ghost remains, and nobody has more to say.
+//! A fault at any step of a negotiation leaves no half-open entry behind (DESIGN, "VIEWS"). A small
+//! crowd on a border negotiates. The same history runs again and again, each time with a fault at
+//! another step. After every step of every run V1 to V4 must hold (see `support/safety.rs`). At the
+//! end all lists must be greedy, no register half open, no ghost left, and no message in flight.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -19,13 +18,13 @@ use purview::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, SceneId, SceneSpec, SessionId, Visibility,
 };
 
-/// Side of a region, and about how far one sees.
+/// Side of a region, and about the range of view, centimetres.
 const SIDE: i32 = 1_600;
-/// How far beyond a border one is handed off.
+/// How far beyond a border the handoff happens, centimetres.
 const MARGIN: i32 = 50;
-/// Ticks of unrest; then everybody stands still.
+/// Ticks of faults; afterwards all players stand still.
 const UNREST: u64 = 5;
-/// Ticks until everything is at rest when no region has crashed.
+/// Ticks until the crowd is at rest if no region has crashed.
 const CALM: u64 = 6;
 
 /// `columns` x `rows` regions.
@@ -50,26 +49,26 @@ fn scene(columns: i32, rows: i32, cap: usize) -> SceneSpec {
     }
 }
 
-/// What befalls a player, or the region in which it is.
+/// What happens to a player, or to the region that owns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Crash(Crash),
-    /// It is handed off to the region beyond the next border.
+    /// The player is handed off to the region beyond the next border.
     Handoff,
     Leave,
-    /// It changes to another plane, where nobody is, or back.
+    /// The player changes to another, empty plane, or back.
     Plane,
-    /// It jumps away inside its region.
+    /// The player jumps away within its region.
     JumpNear,
-    /// It jumps away into another region.
+    /// The player jumps into another region.
     JumpFar,
-    /// It jumps into another scene.
+    /// The player jumps into another scene.
     JumpOut,
-    /// It joins the party, or leaves it.
+    /// The player joins or leaves the party.
     Bonds,
 }
 
-/// The bond of the party, in which two are from the start.
+/// The bond of the party, which two players have from the start.
 const PARTY: Bond = Bond { class: 1, group: 7 };
 
 const CRASHES: [Fault; 4] =
@@ -90,7 +89,7 @@ const fn crash(back_in: Option<u64>, loses_sent: bool) -> Fault {
 }
 
 impl Fault {
-    /// Happens to the player of this session; false when it cannot.
+    /// Applies the fault to the player of this session; false if that is impossible.
     fn strike(self, w: &mut World, who: SessionId) -> bool {
         let Some(client) = w.clients.get(&who).filter(|c| c.epoch > Epoch(0) && !c.leaving) else {
             return false;
@@ -130,17 +129,17 @@ impl Fault {
     }
 }
 
-/// A fault, whom it strikes (the n-th of those who joined), and before which step.
+/// A fault, its target (the n-th player that joined), and the step before which it happens.
 type Plan = Vec<(Fault, usize, u64)>;
 
-/// A small crowd with a history of its own.
+/// A small crowd with its history.
 struct Drill {
     w: World,
     rng: Rng,
     sessions: Vec<SessionId>,
     struck: Rc<RefCell<usize>>,
     crashes: bool,
-    /// The step after which everything of the unrest has been said.
+    /// The step after which all messages of the fault phase have been sent.
     said: u64,
 }
 
@@ -179,7 +178,7 @@ impl Drill {
         Drill { w, rng, sessions, struck, crashes, said: 0 }
     }
 
-    /// Everybody walks about for some ticks, up to top speed.
+    /// All players walk for some ticks, up to top speed.
     fn unrest(&mut self) {
         for _ in 0..UNREST {
             for s in self.sessions.clone() {
@@ -200,11 +199,11 @@ impl Drill {
         }
     }
 
-    /// Nobody moves any more, and what is to be noticed has been noticed.
+    /// No player moves any more, and all consequences have been noticed.
     fn rest(&mut self) {
         let ticks = if self.crashes { NEWS_TICKS } else { CALM };
         (0..ticks).for_each(|_| self.w.step());
-        // What the server's logic said of bonds may have been lost with a region: it says it again.
+        // Bonds set by the logic may have been lost with a region: set them again.
         for c in self.w.clients.values().map(|c| (c.entity, c.region)).collect::<Vec<_>>() {
             let bonds = self.w.truth[&c.0].bonds.clone();
             self.w.tell(c.1, Input::Bonds { id: c.0, bonds });
@@ -212,7 +211,7 @@ impl Drill {
         (0..3).for_each(|_| self.w.step());
         let before = self.w.view_messages;
         (0..2).for_each(|_| self.w.step());
-        assert_eq!(self.w.view_messages, before, "negotiation goes on though nobody moves");
+        assert_eq!(self.w.view_messages, before, "negotiation goes on although no player moves");
     }
 
     fn judge(&mut self) {
@@ -239,7 +238,7 @@ impl Drill {
     }
 }
 
-/// Runs a plan; a failure says how to see it again.
+/// Runs a plan; a failure says how to replay it.
 fn drill(spec: &SceneSpec, seed: u64, plan: &Plan) -> Drill {
     let mut d = Drill::new(spec, seed, plan);
     let run = std::panic::AssertUnwindSafe(|| d.run());
@@ -251,7 +250,8 @@ fn drill(spec: &SceneSpec, seed: u64, plan: &Plan) -> Drill {
     d
 }
 
-/// Each fault, for each player, at each step of each history; without `PURVIEW_SEEDS` one in so many.
+/// Each fault, for each player, at each step of each history; one in `one_in` of them without
+/// `PURVIEW_SEEDS`.
 fn at_every_step(spec: &SceneSpec, faults: &[Fault], histories: u64, one_in: usize) {
     let one_in = if seeds_are_given() { 1 } else { one_in };
     let (mut runs, mut struck, mut odd) = (0, 0, 0);
@@ -273,10 +273,10 @@ fn at_every_step(spec: &SceneSpec, faults: &[Fault], histories: u64, one_in: usi
     }
     println!("{runs} runs, {struck} faults, {odd} steps of disagreement");
     assert!(struck * 2 > runs, "of {runs} faults only {struck} could happen");
-    assert!(odd > 0 || seeds_are_given(), "no two ever disagreed: this shows nothing");
+    assert!(odd > 0 || seeds_are_given(), "no pair ever disagreed: the test shows nothing");
 }
 
-/// Several faults in one history, at steps drawn by the seed.
+/// Several faults in one history, at steps drawn from the seed.
 fn several_at_once(spec: &SceneSpec, histories: u64) {
     let (mut most, mut crashed) = (0, 0);
     for seed in seeds(histories) {
@@ -301,22 +301,22 @@ fn several_at_once(spec: &SceneSpec, histories: u64) {
 }
 
 #[test]
-fn whatever_befalls_a_player_at_any_step_leaves_nothing_behind() {
+fn a_fault_of_a_player_at_any_step_leaves_nothing_behind() {
     at_every_step(&scene(2, 1, 1), &FAULTS, 2, 1);
 }
 
 #[test]
-fn whatever_befalls_a_player_between_three_regions_leaves_nothing_behind() {
+fn a_fault_of_a_player_between_three_regions_leaves_nothing_behind() {
     at_every_step(&scene(3, 1, 1), &FAULTS, 3, 5);
 }
 
 #[test]
-fn whatever_befalls_a_player_near_a_corner_of_four_regions_leaves_nothing_behind() {
+fn a_fault_of_a_player_near_a_corner_of_four_regions_leaves_nothing_behind() {
     at_every_step(&scene(2, 2, 2), &FAULTS, 4, 61);
 }
 
 #[test]
-fn whatever_befalls_a_player_in_a_circle_with_a_margin_leaves_nothing_behind() {
+fn a_fault_of_a_player_with_circles_and_a_margin_leaves_nothing_behind() {
     let visibility = Visibility::Circle { enter_cm: 600, leave_cm: 700 };
     let spec = SceneSpec { visibility, view_margin_cm: 100, ..scene(2, 1, 2) };
     at_every_step(&spec, &FAULTS, 3, 5);
@@ -328,7 +328,7 @@ fn a_region_that_crashes_at_any_step_leaves_nothing_behind() {
 }
 
 #[test]
-fn one_of_four_regions_that_crashes_at_any_step_leaves_nothing_behind() {
+fn a_crash_of_one_of_four_regions_at_any_step_leaves_nothing_behind() {
     at_every_step(&scene(2, 2, 2), &CRASHES, 4, 61);
 }
 

@@ -1,5 +1,6 @@
-//! The library as those who embed it use it: scenes in virtual time against brute force, real actors, the wire, and
-//! the house itself. One program, because each would link the library and compile what they share anew.
+//! Tests of the library through its public interface: scenes in virtual time against brute force,
+//! real actors, the wire, and checks of the repository itself. One program, so that the library is
+//! linked and the shared code compiled only once.
 
 mod house;
 mod stage;

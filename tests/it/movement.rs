@@ -1,5 +1,5 @@
-//! Movement end to end, in virtual time: a client and a server with a bad network between them. Honest
-//! players are never refused and never disagree with the server by a centimetre; cheaters gain
+//! Movement end to end in virtual time: a client and a server with a bad network between them.
+//! Honest players are never refused and never differ from the server by a centimetre; cheaters gain
 //! next to nothing.
 
 mod cheat;

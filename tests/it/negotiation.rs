@@ -1,5 +1,5 @@
-//! The registers of views alone, without a region: players negotiate over a network with random
-//! delays, and end with the greedy lists (DESIGN, "VIEWS": V1, V2, V3 after every step).
+//! The view registers by themselves, without a region: players negotiate over a network with random
+//! delays, and end with the greedy lists (DESIGN, "VIEWS": V1, V2 and V3 after every step).
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
@@ -7,7 +7,7 @@ use crate::support::Rng;
 use purview::scene::EntityId;
 use purview::scene::views::{Addressee, Heard, Key, Registers, Say, ViewRules};
 
-/// Far more than any negotiation takes: beyond it there is no end in sight.
+/// Far more steps than any negotiation takes: beyond it there is a livelock.
 const STEPS: usize = 50_000;
 
 struct Player {
@@ -16,29 +16,29 @@ struct Player {
     pos: (i32, i32),
 }
 
-/// A message on its way; the heap gives the earliest first.
+/// A message in flight; the heap returns the earliest first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Letter {
+struct InFlight {
     due: std::cmp::Reverse<(u64, u64)>,
     from: usize,
     to: usize,
-    // As numbers, since a heap needs an order: YES(n) or NO(echo, at).
+    // As numbers, because a heap needs an order: YES(n) or NO(echo, at).
     yes: Option<u32>,
     no: (u32, u32),
 }
 
-/// Distance in centimetres and ids of a pair, and which players it is.
+/// Distance (centimetres) and ids of a pair, and the indices of the two players.
 type Keyed = (u32, EntityId, EntityId, usize, usize);
 
 struct Net {
     players: Vec<Player>,
     range_cm: u32,
-    letters: BinaryHeap<Letter>,
-    /// When the last letter of a pair arrives: none overtakes another.
+    in_flight: BinaryHeap<InFlight>,
+    /// Arrival time of the last message of each pair: none overtakes another.
     last: BTreeMap<(usize, usize), u64>,
     now: u64,
     posted: u64,
-    /// Peers of whom nothing stands are forgotten, as regions do.
+    /// Whether blank entries are dropped, as regions do.
     forgetful: bool,
     /// Pairs that were linked when the last tick began.
     kept: BTreeSet<(usize, usize)>,
@@ -61,14 +61,14 @@ impl Net {
             pos: (0, 0),
         };
         let players = (0..n).map(player).collect();
-        let (letters, last, kept) = Default::default();
+        let (in_flight, last, kept) = Default::default();
         let mut net =
-            Net { players, range_cm, letters, last, now: 0, posted: 0, forgetful, kept, rng };
+            Net { players, range_cm, in_flight, last, now: 0, posted: 0, forgetful, kept, rng };
         (0..n).for_each(|i| net.place(i));
         net
     }
 
-    /// Puts a player somewhere; coarse on purpose, so that ties are the rule.
+    /// Moves a player; coarse positions, so that ties are common.
     fn place(&mut self, i: usize) {
         self.players[i].pos = (self.rng.range(0, 12) * 50, self.rng.range(0, 12) * 50);
     }
@@ -85,7 +85,7 @@ impl Net {
     fn post(&mut self, from: usize, said: Vec<(EntityId, Say)>) {
         for (to, say) in said {
             let to = to.0 as usize - 1;
-            // Mostly quick, now and then very slow.
+            // Mostly fast, now and then very slow.
             let most = 1 << self.rng.below(12);
             let last = self.last.entry((from, to)).or_default();
             let due = (*last + 1).max(self.now + 1 + self.rng.next() % most);
@@ -96,11 +96,11 @@ impl Net {
                 Say::No { echo, at } => (None, (echo, at)),
             };
             let due = std::cmp::Reverse((due, self.posted));
-            self.letters.push(Letter { due, from, to, yes, no });
+            self.in_flight.push(InFlight { due, from, to, yes, no });
         }
     }
 
-    /// The entry that `me` has of `other`, with its distance as it is now.
+    /// The entry of `me` for `other`, with the present distance.
     fn entry(&mut self, me: usize, other: usize) -> usize {
         let dist_cm = self.dist_cm(me, other);
         let regs = &mut self.players[me].regs;
@@ -109,7 +109,7 @@ impl Net {
         ix
     }
 
-    /// Brings distances up to date, says NO to whom is out of range, and asks (DESIGN, `fill()`).
+    /// Updates distances, says NO to players out of range, and asks (DESIGN, `fill()`).
     fn evaluate(&mut self, me: usize) {
         let mut said = Vec::new();
         for other in (0..self.players.len()).filter(|o| *o != me) {
@@ -144,10 +144,10 @@ impl Net {
         self.post(me, said);
     }
 
-    /// The next letter arrives; false when none is under way.
+    /// Delivers the next message; false if none is in flight.
     fn deliver(&mut self) -> bool {
-        let Some(letter) = self.letters.pop() else { return false };
-        let Letter { due, from, to, yes, no: (echo, at) } = letter;
+        let Some(letter) = self.in_flight.pop() else { return false };
+        let InFlight { due, from, to, yes, no: (echo, at) } = letter;
         self.now = due.0.0;
         let ix = self.entry(to, from);
         let inside = self.in_range(to, from);
@@ -174,10 +174,10 @@ impl Net {
         true
     }
 
-    /// What must hold after every step.
+    /// Checks what must hold after every step.
     fn check(&self) {
         let under_way: BTreeSet<(usize, usize)> =
-            self.letters.iter().map(|l| (l.from.min(l.to), l.from.max(l.to))).collect();
+            self.in_flight.iter().map(|l| (l.from.min(l.to), l.from.max(l.to))).collect();
         for (i, p) in self.players.iter().enumerate() {
             let links = p.regs.links();
             assert!(links <= p.rules.cap, "V2: {links} links, room for {}", p.rules.cap);
@@ -210,8 +210,8 @@ impl Net {
         keyed
     }
 
-    /// Sort all pairs by distance, less the margin for those that were linked when the tick began, and
-    /// ids; match while both have room.
+    /// The greedy rule: sort all pairs by distance, less the margin for those linked when the tick
+    /// began, and ids; match while both have room.
     fn greedy(&self) -> BTreeSet<(usize, usize)> {
         let margin = i64::from(self.players[0].rules.margin_cm);
         let mut pairs = self.pairs();
@@ -226,7 +226,7 @@ impl Net {
         self.players.iter().map(|p| p.rules.cap).collect()
     }
 
-    /// Matches pairs in their order while both have room.
+    /// Matches pairs in order while both players have room.
     fn greedy_of(pairs: Vec<Keyed>, mut room: Vec<usize>) -> BTreeSet<(usize, usize)> {
         let mut links = BTreeSet::new();
         for (.., a, b) in pairs {
@@ -238,7 +238,7 @@ impl Net {
         links
     }
 
-    /// Pairs that are not linked although both would rather have each other, by more than the margin.
+    /// Pairs without a link although both would prefer each other by more than the margin.
     fn blocking(&self) -> Vec<(usize, usize)> {
         let would = |me: usize, other: usize| {
             let Player { regs, rules, .. } = &self.players[me];
@@ -253,9 +253,9 @@ impl Net {
         unlinked.filter(|(a, b)| !self.linked(*a, *b) && would(*a, *b) && would(*b, *a)).collect()
     }
 
-    /// Everybody begins to look at a moment of its own; a few are put elsewhere meanwhile, until nobody
-    /// has anything left to say. Then a tick begins, some have walked, and all look around until all
-    /// is said again.
+    /// Each player evaluates at a time of its own, while a few are moved, until no message is in
+    /// flight. Then a tick begins: some have walked, and all evaluate until no message is in
+    /// flight.
     fn run(&mut self) {
         let n = self.players.len();
         let unrest = self.rng.below(40);
@@ -285,7 +285,7 @@ impl Net {
         self.settle();
     }
 
-    /// Everybody looks around, and all that is said arrives.
+    /// All players evaluate, and all messages arrive.
     fn settle(&mut self) {
         (0..self.players.len()).for_each(|i| self.evaluate(i));
         for _ in 0..STEPS {
@@ -294,7 +294,7 @@ impl Net {
                 return;
             }
         }
-        panic!("livelock: {} letters after {STEPS} steps", self.letters.len());
+        panic!("livelock: {} messages after {STEPS} steps", self.in_flight.len());
     }
 }
 
@@ -306,7 +306,7 @@ fn trials(seeds: std::ops::Range<u64>, margin_cm: u32, judge: impl Fn(&Net)) {
             judge(&net);
             let posted = net.posted;
             (0..net.players.len()).for_each(|i| net.evaluate(i));
-            assert_eq!(net.posted, posted, "somebody at rest has more to say");
+            assert_eq!(net.posted, posted, "a player at rest sends more messages");
         });
         if let Err(why) = std::panic::catch_unwind(run) {
             eprintln!("seed {seed}, margin {margin_cm} cm failed");
@@ -321,7 +321,7 @@ fn at_rest_the_links_are_the_greedy_ones() {
 }
 
 #[test]
-fn with_a_margin_the_links_are_the_greedy_ones_that_keep_who_was_linked() {
+fn with_a_margin_the_links_are_the_greedy_ones_that_keep_old_links() {
     let differs = std::cell::Cell::new(0);
     trials(0..3_000, 60, |net| {
         assert_eq!(net.links(), net.greedy());
@@ -332,6 +332,6 @@ fn with_a_margin_the_links_are_the_greedy_ones_that_keep_who_was_linked() {
 }
 
 #[test]
-fn with_a_margin_no_two_would_rather_have_each_other_by_more_than_that() {
+fn with_a_margin_no_pair_blocks_by_more_than_it() {
     trials(0..3_000, 100, |net| assert_eq!(net.blocking(), []));
 }

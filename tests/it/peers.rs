@@ -1,9 +1,10 @@
-//! What the processes of a cluster say to each other, through releases: the bytes of every kind of message and of a
-//! checkpoint are committed as each version wrote them. This release writes its own so, reads all of them, and
-//! reads or leaves out what a next release may say.
+//! The messages between processes of a cluster, across releases. The bytes of every kind of message
+//! and of a checkpoint are committed as each version wrote them. This release must write the
+//! committed bytes, read all versions that it supports, and read or skip what a later release may
+//! add.
 //!
-//! `PURVIEW_GOLDEN=write cargo test -p purview --test it peers` writes those of the present versions anew: only for messages
-//! that no release has spoken yet.
+//! `PURVIEW_GOLDEN=write cargo test -p purview --test it peers` rewrites the files of the present
+//! versions: only for messages that no release has used yet.
 
 pub mod samples;
 
@@ -21,7 +22,7 @@ fn golden(what: &str, version: u16) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{what}-{version}.txt"))
 }
 
-/// The lines of a golden file, name and bytes.
+/// The lines of a golden file: name and bytes.
 fn lines(what: &str, version: u16) -> Vec<(String, Vec<u8>)> {
     let path = golden(what, version);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -32,7 +33,7 @@ fn lines(what: &str, version: u16) -> Vec<(String, Vec<u8>)> {
     text.lines().map(line).collect()
 }
 
-/// Writes a golden file, if that is asked for.
+/// Writes a golden file, if the environment asks for it.
 fn rewrite(what: &str, version: u16, all: &[(String, Vec<u8>)]) {
     if std::env::var_os("PURVIEW_GOLDEN").is_some_and(|how| how == "write") {
         let line =
@@ -48,17 +49,13 @@ fn bytes_of(message: &PeerMsg) -> Vec<u8> {
 }
 
 #[test]
-fn this_release_writes_every_kind_of_message_as_is_committed() {
+fn every_kind_of_message_is_encoded_as_committed() {
     let all: Vec<_> =
         samples::all().into_iter().map(|(name, message)| (name, bytes_of(&message))).collect();
     rewrite("peers", PEER_VERSION, &all);
     let committed = lines("peers", PEER_VERSION);
     for (now, then) in all.iter().zip(&committed) {
-        assert_eq!(
-            now, then,
-            "{}: a form that is spoken does not change; see docs/cluster.md",
-            now.0
-        );
+        assert_eq!(now, then, "{}: a form in use must not change; see docs/cluster.md", now.0);
     }
     assert_eq!(all.len(), committed.len());
     for kind in ["Region Handoff", "Region Claims", "Notice Route", "Frames", "Gone"] {
@@ -67,7 +64,7 @@ fn this_release_writes_every_kind_of_message_as_is_committed() {
 }
 
 #[test]
-fn this_release_reads_every_message_of_the_versions_that_it_speaks() {
+fn messages_of_all_supported_versions_are_decoded() {
     for version in PEER_VERSION_MIN..=PEER_VERSION {
         for (name, bytes) in lines("peers", version) {
             let message = peer::decode(&bytes).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -78,7 +75,7 @@ fn this_release_reads_every_message_of_the_versions_that_it_speaks() {
     }
 }
 
-/// Where the arrays of a MessagePack value are: the place of each one's marker, and its end.
+/// The arrays of a MessagePack value: the position of each one's marker, and its end.
 fn arrays(bytes: &[u8]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let end = value(bytes, 0, &mut found);
@@ -117,7 +114,7 @@ fn value(bytes: &[u8], at: usize, found: &mut Vec<(usize, usize)>) -> usize {
     }
 }
 
-/// The same bytes with one element more at the end of the array there.
+/// The same bytes with an additional element at the end of the array at this position.
 fn longer(bytes: &[u8], (at, end): (usize, usize), element: &[u8]) -> Vec<u8> {
     let (head, count) = match bytes[at] {
         0xdc => (3, usize::from(bytes[at + 1]) << 8 | usize::from(bytes[at + 2])),
@@ -128,8 +125,8 @@ fn longer(bytes: &[u8], (at, end): (usize, usize), element: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn fields_that_a_next_release_adds_at_the_end_are_passed_over() {
-    // Nothing, a number, a text, bytes, a struct.
+fn fields_that_a_later_release_adds_are_skipped() {
+    // Nil, a number, a text, bytes, a struct.
     let added: [&[u8]; 5] =
         [&[0xc0], &[0x07], &[0xa1, b'x'], &[0xc4, 1, 9], &[0x92, 0x91, 0xc3, 0x05]];
     let (mut read, mut refused) = (0, 0);
@@ -140,7 +137,7 @@ fn fields_that_a_next_release_adds_at_the_end_are_passed_over() {
             for element in added {
                 match peer::decode(&longer(&bytes, at, element)) {
                     Ok(there) if bytes_of(&there) == bytes => whole += 1,
-                    // A list has got another entry, which is what it says or none that it may have.
+                    // A list got another entry, which is valid or not.
                     Ok(_) | Err(_) => {}
                 }
             }
@@ -154,7 +151,8 @@ fn fields_that_a_next_release_adds_at_the_end_are_passed_over() {
 
 #[test]
 fn every_struct_of_a_message_may_grow() {
-    // The outermost array of what a message holds is a struct, save for a list of sessions, and a number.
+    // The outermost array of a message's content is a struct, except for a list of sessions, and a
+    // number.
     let plain = |name: &str| ["Gone", "Suspect"].contains(&name);
     for (name, message) in samples::all().into_iter().filter(|(name, _)| !plain(name)) {
         let bytes = bytes_of(&message);
@@ -166,7 +164,7 @@ fn every_struct_of_a_message_may_grow() {
 }
 
 #[test]
-fn a_kind_that_a_next_release_adds_is_told_from_what_is_damaged() {
+fn an_unknown_kind_is_told_from_a_damaged_message() {
     #[derive(serde::Serialize)]
     enum Next {
         Weather { to: u32, how: &'static str },
@@ -185,7 +183,7 @@ fn a_kind_that_a_next_release_adds_is_told_from_what_is_damaged() {
     }
 }
 
-/// A small region's checkpoint, the same in every run.
+/// A small region's checkpoint, equal in every run.
 fn checkpoint() -> RegionSnapshot {
     let mut world = World::new(scene(Visibility::Patches, 60), 1);
     world.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
@@ -199,14 +197,14 @@ fn who(snapshot: &RegionSnapshot) -> Vec<(EntityId, Plane, Pos)> {
 }
 
 #[test]
-fn this_release_reads_the_checkpoints_of_the_versions_before_it() {
+fn checkpoints_of_all_supported_versions_are_decoded() {
     let now = checkpoint();
     rewrite("checkpoint", SNAPSHOT_VERSION, &[("region".into(), now.encode().unwrap())]);
     for version in SNAPSHOT_VERSION_MIN..=SNAPSHOT_VERSION {
         let [(_, bytes)] = &lines("checkpoint", version)[..] else { panic!("one checkpoint") };
         let then = RegionSnapshot::decode(bytes).unwrap_or_else(|e| panic!("{version}: {e}"));
         assert_eq!((then.region(), who(&then)), (RegionId(0), who(&now)), "version {version}");
-        // Whoever goes on from it has a region.
+        // A region can be restored from it.
         let scene = World::new(scene(Visibility::Patches, 60), 1).scene;
         let (id, epoch, how) =
             (RegionId(0), Epoch(9), Recovery { ask: vec![], grace_ticks: 9, owners: Vec::new() });

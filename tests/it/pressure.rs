@@ -1,5 +1,5 @@
-//! The real actors where something is full, slow or gone: nothing is lost but frames, and a frame
-//! that was lost is made good.
+//! The real actors where a queue is full, slow or gone: only frames may be lost, and a lost frame
+//! is made good.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -14,18 +14,18 @@ fn meadow() -> Stage {
     Stage::new(vec![nine_regions("meadow")])
 }
 
-/// A client for whom eight messages may wait.
+/// Limits of a client whose queue holds eight messages.
 fn tight() -> PlayerConfig {
     PlayerConfig { send_queue: 8, slow_close_ms: 600_000, ..calm() }
 }
 
 #[test]
-fn a_slow_client_is_held_then_told_the_latest_state_while_others_get_a_frame_per_tick() {
+fn a_slow_client_is_held_then_gets_the_latest_state_while_others_get_every_frame() {
     play(async || {
         let mut s = meadow();
         let slow = s.connect(tight());
         s.greet(slow, "meadow", Some(0), 1_500, 1_500).await;
-        // Its neighbours live across the border.
+        // The client's neighbours live across the border.
         let walks = s.enter("meadow", Some(0), 1_700, 1_500).await;
         let goes = s.enter("meadow", Some(0), 1_700, 1_400).await;
         s.rest().await;
@@ -48,23 +48,23 @@ fn a_slow_client_is_held_then_told_the_latest_state_while_others_get_a_frame_per
         until_released(&mut s, slow).await;
         let c = &s.clients[slow];
         assert_eq!(c.frames[frames + waited].moves.len(), 1, "all its steps in one");
-        assert_eq!((c.resyncs(), c.left.len()), (0, 1), "what was held back is not lost");
+        assert_eq!((c.resyncs(), c.left.len()), (0, 1), "a held back leave is not lost");
         s.rest().await;
     });
 }
 
-/// Ticks until the client gets frames again: its session looks at the queue now and then.
+/// Ticks until the client gets frames again: its session checks the queue now and then.
 async fn until_released(s: &mut Stage, who: usize) {
     let frames = s.clients[who].frames.len();
     let begin = std::time::Instant::now();
     while s.clients[who].frames.len() == frames {
-        assert!(begin.elapsed().as_secs() < 20, "it is held for good");
+        assert!(begin.elapsed().as_secs() < 20, "the client is held for good");
         s.tick().await;
     }
 }
 
 #[test]
-fn a_client_whose_queue_was_full_is_told_everything_anew() {
+fn a_client_whose_queue_was_full_gets_a_resync() {
     play(async || {
         let mut s = meadow();
         let slow = s.connect(tight());
@@ -73,7 +73,7 @@ fn a_client_whose_queue_was_full_is_told_everything_anew() {
         let goes = s.enter("meadow", Some(0), 1_500, 1_700).await;
         s.rest().await;
         s.clients[slow].reads = false;
-        // Answers fill the queue as frames do, and the frame of the next tick finds no room.
+        // Answers fill the queue as frames do, so the frame of the next tick finds no room.
         for _ in 0..8 {
             s.ping(slow).await;
         }
@@ -108,7 +108,7 @@ fn a_client_that_never_reads_is_closed_and_its_entity_leaves() {
         actix_rt::spawn(async move { told.set(closing.await) });
         let begin = std::time::Instant::now();
         while closed.get().is_none() {
-            assert!(begin.elapsed().as_secs() < 20, "it is never closed");
+            assert!(begin.elapsed().as_secs() < 20, "the session is never closed");
             s.steady_tick().await;
         }
         assert_eq!(closed.get(), Some(CloseCode::Slow));
@@ -121,10 +121,10 @@ fn a_client_that_never_reads_is_closed_and_its_entity_leaves() {
 }
 
 #[test]
-fn a_session_that_stood_still_is_told_everything_anew() {
+fn a_session_that_stalled_gets_a_resync() {
     play(async || {
         let mut s = meadow();
-        // There is room for all that its mailbox held: only what found no place there was lost.
+        // The session has room for all messages that its mailbox held: only the others were lost.
         let alone = s.connect_alone(PlayerConfig { send_queue: 1_000, ..calm() });
         s.greet(alone.who, "meadow", Some(0), 1_500, 1_500).await;
         let other = s.enter("meadow", Some(0), 1_700, 1_500).await;
@@ -140,7 +140,7 @@ fn a_session_that_stood_still_is_told_everything_anew() {
             s.steady_tick().await;
         }
         let lost: u64 = s.regions.iter().map(|r| r.metrics.frames_lost.load(Relaxed)).sum();
-        assert!(lost > 0, "its mailbox was never full");
+        assert!(lost > 0, "the mailbox was never full");
         drop(go_on);
         s.clients[alone.who].reads = true;
         let up_to_date = |s: &Stage| {
@@ -152,9 +152,9 @@ fn a_session_that_stood_still_is_told_everything_anew() {
     });
 }
 
-/// The server's logic makes a player jump and then walk over a border while its session stands still.
+/// The logic makes a player jump and then walk over a border while its session is stalled.
 #[test]
-fn a_jump_that_a_session_had_no_room_to_hear_of_is_told_by_the_next_region() {
+fn a_jump_lost_on_a_full_session_is_reported_by_the_next_region() {
     play(async || {
         let mut s = meadow();
         let alone = s.connect_alone(PlayerConfig { send_queue: 1_000, ..calm() });
@@ -188,12 +188,12 @@ fn a_jump_that_a_session_had_no_room_to_hear_of_is_told_by_the_next_region() {
     });
 }
 
-/// The region's door is shut and all but the first inputs are refused there.
+/// The gate of the region is shut, and all but the first inputs are refused there.
 #[test]
-fn inputs_that_found_a_regions_mailbox_full_are_sent_again_in_order() {
+fn inputs_refused_by_a_full_mailbox_are_sent_again_in_order() {
     play(async || {
         let mut s = Stage::gated(vec![nine_regions("meadow")]);
-        // It is the next frame that tells a session to try again.
+        // The next frame triggers the repetition, not the session's timer.
         s.check_every = std::time::Duration::from_secs(3_600);
         let a = s.enter("meadow", Some(0), 1_500, 1_500).await;
         let b = s.enter("meadow", Some(0), 1_400, 1_500).await;
@@ -218,17 +218,17 @@ fn inputs_that_found_a_regions_mailbox_full_are_sent_again_in_order() {
     });
 }
 
-/// Ticks until it holds.
+/// Ticks until the condition holds.
 async fn settled(s: &mut Stage, holds: impl Fn(&Stage) -> bool) {
     let begin = std::time::Instant::now();
     while !holds(s) {
-        assert!(begin.elapsed().as_secs() < 20, "it never comes to rest");
+        assert!(begin.elapsed().as_secs() < 20, "the condition never holds");
         s.tick().await;
     }
 }
 
 #[test]
-fn a_handoff_waits_for_a_full_mailbox_and_nobody_sees_the_player_leave() {
+fn a_handoff_waits_for_a_full_mailbox_and_shows_no_leave() {
     play(async || {
         let mut s = Stage::gated(vec![nine_regions("meadow")]);
         let a = s.enter("meadow", Some(0), 3_100, 2_400).await;
@@ -240,7 +240,7 @@ fn a_handoff_waits_for_a_full_mailbox_and_nobody_sees_the_player_leave() {
         s.shut_full(5).await;
         let from = s.regions[4].clone();
         let handed_off = || from.metrics.handoffs.load(Relaxed) == 1;
-        s.open_ticks_until("it is handed off", handed_off).await;
+        s.open_ticks_until("the player is handed off", handed_off).await;
         s.walk(a, 3_350, 2_400).await;
         s.open_tick().await;
         s.walk(a, 3_400, 2_400).await;
@@ -255,7 +255,7 @@ fn a_handoff_waits_for_a_full_mailbox_and_nobody_sees_the_player_leave() {
 }
 
 #[test]
-fn an_actor_that_is_dropped_while_its_client_is_held_leaves_no_entity_behind() {
+fn a_session_dropped_while_its_client_is_held_leaves_no_entity_behind() {
     play(async || {
         let mut s = meadow();
         let alone = s.connect_alone(tight());

@@ -1,6 +1,6 @@
-//! Regions that move while players walk: nobody may notice. The histories are those of `borders`, held
-//! against the same brute force with the same bounds; all that is added is that regions are frozen, travel
-//! as bytes, and go on under a higher epoch, at steps drawn by the seed.
+//! Regions that migrate while players walk, which no client may notice. The histories are those of
+//! `borders`, checked against the same brute force with the same bounds. In addition regions are
+//! frozen, encoded, and restored under a higher epoch, at steps drawn from the seed.
 
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
@@ -19,13 +19,16 @@ fn every_seed(spec: &SceneSpec, most: u64, restless: u64, go: impl Fn(&mut Trial
             say_how_to_replay("relocation", seed);
             std::panic::resume_unwind(why);
         }
-        assert_eq!(t.w.resyncs, 0, "a client was told everything anew");
+        assert_eq!(t.w.resyncs, 0, "a client got a resync");
         handoffs += t.w.handoffs;
         moved += t.w.relocations;
     }
     println!("{handoffs} handoffs, {moved} relocations");
     let enough = handoffs > 20 && moved > 200;
-    assert!(enough || seeds_are_given(), "{handoffs} handoffs, {moved} relocations: few");
+    assert!(
+        enough || seeds_are_given(),
+        "{handoffs} handoffs, {moved} relocations: too few to test anything"
+    );
 }
 
 fn trials(spec: &SceneSpec, most: u64) {
@@ -33,36 +36,36 @@ fn trials(spec: &SceneSpec, most: u64) {
 }
 
 #[test]
-fn by_patches_nobody_notices_that_regions_move() {
+fn migrations_are_invisible_with_patches() {
     trials(&scene(Visibility::Patches, 100), 30);
 }
 
 #[test]
-fn by_patches_with_a_cap_nobody_notices_that_regions_move() {
+fn migrations_are_invisible_with_patches_and_a_cap() {
     trials(&scene(Visibility::Patches, 3), 30);
 }
 
 #[test]
-fn by_circle_with_a_cap_nobody_notices_that_regions_move() {
+fn migrations_are_invisible_with_circles_and_a_cap() {
     trials(&scene(CIRCLE, 3), 30);
 }
 
 #[test]
-fn with_a_margin_nobody_notices_that_regions_move() {
+fn migrations_are_invisible_with_a_margin() {
     trials(&SceneSpec { view_margin_cm: 200, ..scene(CIRCLE, 3) }, 20);
 }
 
 #[test]
-fn in_a_storm_regions_move_and_afterwards_all_is_as_if_it_had_never_been() {
+fn after_faults_and_migrations_the_state_is_as_without_them() {
     every_seed(&scene(Visibility::Patches, 3), 30, 4, |t| {
         t.storm(40);
-        // Lost batches are no business of this test.
+        // Lost batches are outside the scope of this test.
         t.w.resyncs = 0;
     });
 }
 
 #[test]
-fn sessions_are_told_under_the_next_epoch_what_was_applied() {
+fn sessions_learn_the_applied_inputs_under_the_next_epoch() {
     let mut w = World::new(scene(Visibility::Patches, 60), 1);
     let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
     (0..2).for_each(|_| w.step());

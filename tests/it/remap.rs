@@ -1,5 +1,5 @@
-//! The region map changes while everybody walks on: regions are cut, joined, made and given up, and nobody
-//! is to notice.
+//! The layout changes while all players walk: regions are split, merged, created and given up,
+//! which no client may notice.
 
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::{Weather, World};
@@ -11,7 +11,7 @@ use purview::scene::map::{LayoutError, PlaneGroup};
 use purview::scene::region::NotProposed;
 use purview::scene::{Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, Visibility};
 
-/// How often the map changed, was not changed after all, and regions were given up, in all trials.
+/// Layout changes, cancelled changes, and regions given up, in all trials.
 #[derive(Default)]
 struct Seen {
     changes: u64,
@@ -40,8 +40,8 @@ fn every_seed(spec: &SceneSpec, most: u64, go: impl Fn(&mut Trial)) -> Seen {
     seen
 }
 
-/// Everybody walks, jumps, comes and goes, and every few ticks the map changes; every tick is held against
-/// brute force.
+/// All players walk, jump, join and leave, and every few ticks the layout changes. Every tick is
+/// checked against brute force.
 fn changing(t: &mut Trial, ticks: usize) {
     for _ in 0..ticks {
         for _ in 0..t.rng.below(5) {
@@ -61,41 +61,41 @@ fn changing(t: &mut Trial, ticks: usize) {
 fn trials(spec: &SceneSpec, most: u64) {
     let seen = every_seed(spec, most, |t| changing(t, 60));
     if !seeds_are_given() {
-        assert!(seen.changes > most * 2, "the map changed {} times only", seen.changes);
-        assert!(seen.called_off > most / 4, "{} were called off", seen.called_off);
+        assert!(seen.changes > most * 2, "the layout changed only {} times", seen.changes);
+        assert!(seen.called_off > most / 4, "{} changes were cancelled", seen.called_off);
     }
 }
 
 #[test]
-fn by_patches_nobody_notices_that_the_map_changes() {
+fn layout_changes_are_invisible_with_patches() {
     trials(&scene(Visibility::Patches, 100), 100);
 }
 
 #[test]
-fn by_patches_with_a_cap_nobody_notices_that_the_map_changes() {
+fn layout_changes_are_invisible_with_patches_and_a_cap() {
     trials(&scene(Visibility::Patches, 3), 100);
 }
 
 #[test]
-fn by_circle_nobody_notices_that_the_map_changes() {
+fn layout_changes_are_invisible_with_circles() {
     trials(&scene(CIRCLE, 100), 100);
 }
 
 #[test]
-fn by_circle_with_a_cap_nobody_notices_that_the_map_changes() {
+fn layout_changes_are_invisible_with_circles_and_a_cap() {
     trials(&scene(CIRCLE, 3), 100);
 }
 
 #[test]
-fn planes_in_groups_have_regions_of_their_own() {
+fn plane_groups_have_their_own_regions() {
     for groups in [2, 3] {
         trials(&SceneSpec { plane_groups: groups, ..scene(Visibility::Patches, 3) }, 50);
     }
 }
 
-/// Regions miss ticks, batches are lost and messages are late while the map changes.
+/// Regions miss ticks, batches are lost and messages are late while the layout changes.
 #[test]
-fn after_a_storm_all_is_as_if_the_map_had_always_been_so() {
+fn after_faults_the_state_is_as_if_the_layout_had_never_changed() {
     let seen = every_seed(&scene(Visibility::Patches, 3), 80, |t| {
         for _ in 0..6 {
             t.w.weather = Weather { skip: 15, lose: 10, delay: 20, mute: 0 };
@@ -114,10 +114,10 @@ fn after_a_storm_all_is_as_if_the_map_had_always_been_so() {
     assert!(seen.changes > 100 || seeds_are_given(), "{} changes", seen.changes);
 }
 
-/// Two walk side by side while regions are cut and joined under them: a frame in every tick, every input
-/// in its tick, and neither is told that the other left.
+/// Two players walk side by side while regions are split and merged under them: a frame in every
+/// tick, every input in its tick, and neither is told that the other left.
 #[test]
-fn who_stands_still_or_walks_is_shown_without_a_gap() {
+fn players_are_shown_without_a_gap_during_layout_changes() {
     for seed in 0..20 {
         let mut w = World::new(scene(Visibility::Patches, 60), seed);
         let a = w.join(Plane(0), Pos::ground(4_000, 4_000), RangeSet::FULL);
@@ -152,12 +152,12 @@ fn who_stands_still_or_walks_is_shown_without_a_gap() {
         }
         let heard: Vec<_> = w.clients[&b].acts.iter().map(|(_, _, p)| p.clone()).collect();
         let want: Vec<_> = (0..acts).map(|i| Bytes::from(format!("wave {}", i * 3))).collect();
-        assert_eq!(heard, want, "acts arrive once each and in order");
+        assert_eq!(heard, want, "actions arrive once each and in order");
     }
 }
 
 #[test]
-fn a_region_that_was_given_up_ends_when_nobody_can_need_it_any_more() {
+fn a_region_given_up_ends_when_no_message_can_need_it_any_more() {
     let mut w = World::new(scene(Visibility::Patches, 60), 1);
     let a = w.join(Plane(0), Pos::ground(4_000, 4_000), RangeSet::FULL);
     (0..3).for_each(|_| w.step());
@@ -175,9 +175,10 @@ fn a_region_that_was_given_up_ends_when_nobody_can_need_it_any_more() {
     assert_eq!(w.clients[&a].ack, w.clients[&a].seq);
 }
 
-/// Regions die, also while the map changes and also those that are to be given up, and go on from checkpoints.
+/// Regions die, also during a layout change and also those to be given up, and are restored from
+/// checkpoints.
 #[test]
-fn nobody_is_lost_when_regions_die_while_the_map_changes() {
+fn no_player_is_lost_when_regions_die_during_layout_changes() {
     let seen = every_seed(&scene(Visibility::Patches, 60), 60, |t| {
         t.remaps = 60;
         t.deaths(90, true);
@@ -187,7 +188,7 @@ fn nobody_is_lost_when_regions_die_while_the_map_changes() {
 }
 
 #[test]
-fn nobody_goes_on_before_it_is_decided() {
+fn no_region_goes_on_before_the_decision() {
     let mut w = World::new(scene(Visibility::Patches, 60), 1);
     w.join(Plane(0), Pos::ground(4_000, 4_000), RangeSet::FULL);
     (0..3).for_each(|_| w.step());
@@ -199,14 +200,18 @@ fn nobody_goes_on_before_it_is_decided() {
     w.regions.push(Region::unborn(old.clone(), RegionId(9)));
     for region in &mut w.regions {
         assert_eq!(region.propose(new.clone(), after), Ok(()));
-        assert_eq!(region.propose(new.clone(), after), Ok(()), "to be told twice changes nothing");
+        assert_eq!(
+            region.propose(new.clone(), after),
+            Ok(()),
+            "a duplicate proposal changes nothing"
+        );
         let other = region.propose(new.clone(), after.next());
         assert_eq!(other, Err(NotProposed::Busy(2)));
     }
     (0..8).for_each(|_| w.step());
     let ticks: Vec<_> = w.regions.iter().map(Region::current_tick).collect();
     assert_eq!(ticks, [after; 10]);
-    // A decision about something else is none.
+    // A decision about another layout has no effect.
     let mut fx = Vec::new();
     w.regions[0].decide(3, true, &mut fx);
     w.regions[0].decide(1, false, &mut fx);
@@ -223,9 +228,10 @@ fn nobody_goes_on_before_it_is_decided() {
     assert_eq!(skips, Err(NotProposed::NotNext { known: 1, proposed: 1 }));
 }
 
-/// One region never hears of the decision: the others go on without it, as without a silent one.
+/// One region never receives the decision: the others go on without it, as without a silent
+/// neighbour.
 #[test]
-fn one_that_dies_meanwhile_holds_nobody_up_for_long() {
+fn a_region_that_dies_during_a_change_delays_the_others_only_briefly() {
     let mut w = World::new(scene(Visibility::Patches, 60), 1);
     let a = w.join(Plane(0), Pos::ground(4_000, 4_000), RangeSet::FULL);
     (0..3).for_each(|_| w.step());
@@ -239,10 +245,11 @@ fn one_that_dies_meanwhile_holds_nobody_up_for_long() {
     assert_eq!(w.clients[&a].ack, w.clients[&a].seq);
 }
 
-/// A region that goes on from a checkpoint by the new map does so before the others have changed over: what it says
-/// first, which is everything, a new neighbour does not hear. That one asks for it, also where it moves meanwhile.
+/// A region restored with the new layout goes on before the others have switched. A new neighbour
+/// does not receive its first batch, which holds everything. The neighbour must request it, also if
+/// it migrates meanwhile.
 #[test]
-fn a_new_neighbour_that_was_ahead_is_asked_for_what_it_has() {
+fn missed_batches_of_a_new_neighbour_that_is_ahead_are_requested() {
     let w = World::new(scene(Visibility::Patches, 60), 1);
     let (old, after) = (w.scene.clone(), Tick(5));
     let layout = old.map.layout().split(RegionId(4)).unwrap();
@@ -252,7 +259,7 @@ fn a_new_neighbour_that_was_ahead_is_asked_for_what_it_has() {
     let mut region = Region::unborn(old.clone(), me);
     region.propose(new.clone(), after).unwrap();
     region.decide(2, true, &mut fx);
-    // Nobody else takes part.
+    // No other region takes part.
     let mut due = (6..).map(Tick);
     while region.is_remapping() {
         region.tick(due.next().unwrap(), &mut fx);
@@ -281,16 +288,19 @@ fn a_new_neighbour_that_was_ahead_is_asked_for_what_it_has() {
         fx.iter().any(asks)
     };
     let (one, two, three) = (now.next(), now.next().next(), now.next().next().next());
-    assert!(asks(&mut region, batch(one, after, false)), "the first that it heard was not whole");
-    let snapshot = region.freeze().expect("nothing is under way");
+    assert!(
+        asks(&mut region, batch(one, after, false)),
+        "the first batch that arrived was not complete"
+    );
+    let snapshot = region.freeze().expect("no tick is open");
     let mut region = Region::restore(new, me, Epoch(2), snapshot, &mut fx).unwrap();
-    assert!(asks(&mut region, batch(two, one, false)), "it was not answered");
-    assert!(!asks(&mut region, batch(three, two, true)), "that is everything");
+    assert!(asks(&mut region, batch(two, one, false)), "the request was not answered");
+    assert!(!asks(&mut region, batch(three, two, true)), "the batch is complete");
     assert!(!asks(&mut region, batch(three.next(), three, false)));
 }
 
 #[test]
-fn a_map_that_cannot_be_is_refused() {
+fn an_impossible_layout_is_refused() {
     let s = World::new(scene(Visibility::Patches, 60), 1).scene;
     let now = s.map.layout();
     assert_eq!(now.split(RegionId(77)), Err(LayoutError::NoSuchRegion(RegionId(77))));
@@ -299,7 +309,7 @@ fn a_map_that_cannot_be_is_refused() {
         Err(LayoutError::NoRectangle(RegionId(0), RegionId(4)))
     );
     assert!(matches!(now.scale(7, 1), Err(LayoutError::TooFine { .. })));
-    // A land is narrower than what neighbours must see of each other.
+    // A land is narrower than the band that neighbours must mirror.
     let narrow = now.scale(6, 6).unwrap();
     let spec = SceneSpec { handoff_margin_cm: 300, ..scene(Visibility::Patches, 60) };
     let wide = World::new(spec, 1).scene;

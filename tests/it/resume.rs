@@ -1,5 +1,6 @@
-//! Connections break, and clients come back by other sessions: their players are where they were, every input
-//! counts once, and nobody else notices. Also while regions hand players over, move and die.
+//! Connections break, and clients resume with other sessions: their players are where they were,
+//! every input counts once, and no other client notices. Also while regions hand players over,
+//! migrate and die.
 
 use crate::support::returning::Break;
 use crate::support::session::LINGER_MS;
@@ -14,7 +15,7 @@ use purview::scene::{
     Visibility,
 };
 
-/// What has happened in all histories.
+/// What happened in all histories.
 #[derive(Debug, Default)]
 struct Sum {
     returns: u64,
@@ -44,13 +45,13 @@ fn every_seed(spec: &SceneSpec, most: u64, go: impl Fn(&mut Trial)) -> Sum {
 }
 
 #[test]
-fn clients_that_come_back_have_their_players_and_no_input_is_lost() {
+fn resumed_clients_have_their_players_and_no_input_is_lost() {
     every_seed(&scene(Visibility::Patches, 100), 20, |t| t.breaks(60, false));
     every_seed(&scene(Visibility::Patches, 3), 10, |t| t.breaks(60, false));
 }
 
 #[test]
-fn clients_come_back_to_regions_that_move() {
+fn clients_resume_in_migrating_regions() {
     let sum = every_seed(&scene(CIRCLE, 3), 15, |t| {
         t.w.restless = 3;
         t.breaks(60, false);
@@ -59,18 +60,19 @@ fn clients_come_back_to_regions_that_move() {
 }
 
 #[test]
-fn clients_come_back_to_regions_that_go_on_from_checkpoints() {
+fn clients_resume_in_restored_regions() {
     let sum = every_seed(&scene(Visibility::Patches, 100), 25, |t| t.breaks(60, true));
     assert!(sum.recovered > 50 || seeds_are_given(), "{sum:?}");
 }
 
-/// Seeds that failed once: of two owners the one that went on from an older checkpoint had the newer session (53);
-/// letters for a player who slept went to and fro for ever (495); the rest as the test was then. 68, the first one, was
-/// a late question of an older session, and has a test of its own.
+/// Seeds that failed once. 53: of two owners the one restored from an older checkpoint had the
+/// newer session. 495: view messages for an unclaimed player went back and forth for ever. 68: a
+/// late question of an older session, which has a test of its own. The rest failed because of the
+/// test as it was then.
 const ONCE_FAILED: [u64; 5] = [53, 68, 162, 495, 637];
 
 #[test]
-fn clients_come_back_in_the_histories_that_have_failed_once() {
+fn clients_resume_in_histories_that_failed_once() {
     for seed in ONCE_FAILED {
         let mut t = Trial::new(scene(Visibility::Patches, 100), seed);
         let run = std::panic::AssertUnwindSafe(|| t.breaks(60, true));
@@ -104,7 +106,7 @@ fn steps(w: &mut World, n: u64) {
 const LINGER: u64 = LINGER_MS as u64 / 100;
 
 #[test]
-fn others_notice_nothing_and_the_first_frame_tells_everything() {
+fn others_notice_nothing_and_the_first_frame_is_a_resync() {
     for how in [Break::Heard, Break::Lost, Break::Unnoticed] {
         let (mut w, a, b) = pair_of_players();
         let (id, other) = (w.clients[&a].entity, w.clients[&b].entity);
@@ -115,8 +117,8 @@ fn others_notice_nothing_and_the_first_frame_tells_everything() {
         let counts = w.regions[0].counts();
         w.break_off(a, how);
         steps(&mut w, LINGER - 1);
-        assert_eq!(w.links().len(), 1, "{how:?}: it is there");
-        let a = w.come_back(0);
+        assert_eq!(w.links().len(), 1, "{how:?}: the player is there");
+        let a = w.resume(0);
         steps(&mut w, 2);
         let me = &w.clients[&a];
         assert_eq!(me.player.as_ref().map(|p| (p.id(), p.state())), Some((id, State::InWorld)));
@@ -124,46 +126,46 @@ fn others_notice_nothing_and_the_first_frame_tells_everything() {
         assert!(me.shown.contains_key(&other), "{how:?}");
         w.walk(a, Pos::ground(2_940, 500));
         steps(&mut w, 3);
-        assert_eq!(w.clients[&a].ack, Seq(3), "{how:?}: the numbers go on");
+        assert_eq!(w.clients[&a].ack, Seq(3), "{how:?}: input numbers continue");
         let them = &w.clients[&b];
         assert_eq!((them.entered.clone(), them.left.clone()), before, "{how:?}");
         assert_eq!(them.shown[&id].0, Pos::ground(2_940, 500), "{how:?}");
         let now = w.regions[0].counts();
         assert_eq!((now.players, now.reals), (counts.players, counts.reals), "{how:?}");
-        assert_eq!(w.clients.len(), 2, "{how:?}: the session before is over");
+        assert_eq!(w.clients.len(), 2, "{how:?}: the old session is over");
     }
 }
 
 #[test]
-fn whoever_does_not_come_back_in_time_leaves_then_and_is_told_so_if_it_asks() {
+fn a_player_leaves_after_its_grace_period_and_a_late_resume_is_told_so() {
     let (mut w, a, b) = pair_of_players();
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Heard);
     steps(&mut w, LINGER - 1);
-    assert!(w.clients[&b].shown.contains_key(&id), "it has time yet");
+    assert!(w.clients[&b].shown.contains_key(&id), "the grace period still runs");
     steps(&mut w, 3);
-    assert!(!w.clients[&b].shown.contains_key(&id), "it has left");
+    assert!(!w.clients[&b].shown.contains_key(&id), "the player has left");
     assert_eq!(w.home_of(id), None);
-    let a = w.come_back(0);
-    // Some are asked when the others have said no.
+    let a = w.resume(0);
+    // Some regions are asked only after others have said no.
     steps(&mut w, 5);
     let back = &w.clients[&a];
     assert!(back.forgotten);
     let player = back.player.as_ref().unwrap();
-    assert_eq!(player.state(), State::Greeted, "it may join");
-    assert_ne!(player.id(), id, "as another");
+    assert_eq!(player.state(), State::Greeted, "the client may join");
+    assert_ne!(player.id(), id, "the client joins as a new player");
 }
 
 #[test]
-fn whoever_has_come_back_does_not_leave_when_the_time_of_its_absence_is_over() {
+fn a_resumed_player_does_not_leave_when_the_old_grace_period_ends() {
     let (mut w, a, _) = pair_of_players();
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Heard);
     steps(&mut w, LINGER / 2);
-    let a = w.come_back(0);
+    let a = w.resume(0);
     steps(&mut w, LINGER);
     assert_eq!(w.home_of(id), Some(HERE));
-    // Its next absence has a time of its own.
+    // The next absence has a grace period of its own.
     w.break_off(a, Break::Heard);
     steps(&mut w, LINGER - 2);
     assert_eq!(w.home_of(id), Some(HERE));
@@ -172,7 +174,7 @@ fn whoever_has_come_back_does_not_leave_when_the_time_of_its_absence_is_over() {
 }
 
 #[test]
-fn an_absent_player_is_handed_over_with_its_absence() {
+fn a_disconnected_player_is_handed_over_with_its_grace_period() {
     let (mut w, a, b) = pair_of_players();
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Heard);
@@ -186,11 +188,11 @@ fn an_absent_player_is_handed_over_with_its_absence() {
     steps(&mut w, LINGER / 2 - 5);
     assert_eq!(w.home_of(id), Some(NEXT));
     steps(&mut w, 4);
-    assert_eq!(w.home_of(id), None, "its time is what it was");
+    assert_eq!(w.home_of(id), None, "the grace period is unchanged");
 }
 
 #[test]
-fn a_client_that_asks_while_its_player_is_handed_over_finds_it() {
+fn a_client_that_resumes_during_a_handoff_finds_its_player() {
     for delay in 0..4 {
         let (mut w, a, _) = pair_of_players();
         let id = w.clients[&a].entity;
@@ -198,10 +200,10 @@ fn a_client_that_asks_while_its_player_is_handed_over_finds_it() {
         w.step();
         w.walk(a, Pos::ground(3_390, 500));
         w.break_off(a, Break::Unnoticed);
-        // Some of what is under way is late.
+        // Some messages in flight are late.
         w.weather.delay = 60;
         steps(&mut w, delay);
-        let a = w.come_back(0);
+        let a = w.resume(0);
         steps(&mut w, 2);
         w.weather.delay = 0;
         steps(&mut w, 15);
@@ -214,14 +216,14 @@ fn a_client_that_asks_while_its_player_is_handed_over_finds_it() {
 }
 
 #[test]
-fn of_two_sessions_of_one_player_the_newer_counts_whatever_the_older_still_says() {
+fn the_newer_of_two_sessions_wins_whatever_the_older_still_sends() {
     let (mut w, a, _) = pair_of_players();
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Unnoticed);
-    let newer = w.come_back(0);
+    let newer = w.resume(0);
     w.step();
     assert!(!w.clients.contains_key(&a), "the older one is over");
-    // What the older one had asked or said arrives now.
+    // Messages that the older session had sent arrive now.
     let asked = Resume { id, session: a, acked: Seq(0), asked: HERE, since_ms: 0 };
     w.tell(HERE, Input::Absent { id, session: a, ms: 0 });
     w.tell(HERE, Input::Resume(asked));
@@ -229,11 +231,11 @@ fn of_two_sessions_of_one_player_the_newer_counts_whatever_the_older_still_says(
     assert_eq!(w.home_of(id), Some(HERE));
     w.walk(newer, Pos::ground(2_990, 500));
     steps(&mut w, 2);
-    assert_eq!(w.clients[&newer].ack, Seq(1), "it hears its frames");
+    assert_eq!(w.clients[&newer].ack, Seq(1), "the client gets its frames");
 }
 
 #[test]
-fn a_region_that_knows_nothing_says_so_in_the_name_of_whom_was_asked() {
+fn a_region_that_does_not_know_a_player_says_so_for_the_region_that_was_asked() {
     let (mut w, ..) = pair_of_players();
     let (id, session) = (EntityId(999), SessionId(5));
     let asked = Resume { id, session, acked: Seq(0), asked: NEXT, since_ms: 0 };
@@ -247,7 +249,8 @@ fn a_region_that_knows_nothing_says_so_in_the_name_of_whom_was_asked() {
     let mut fx = Vec::new();
     w.regions[0].tick(w.tick.next(), &mut fx);
     assert_eq!(said(&fx), Some((session, Notice::Nowhere { asked: NEXT })));
-    // Found by simulation: whoever had passed it on had died since, and the next owner had the player asleep.
+    // Found by simulation: the region that had forwarded the question had died, and its next owner
+    // held the player unclaimed.
     let nothing = RegionSnapshot::nothing(w.scene.id, HERE, Epoch(8));
     let how = Recovery { ask: Vec::new(), grace_ticks: 100, owners: Vec::new() };
     let mut risen =
@@ -260,16 +263,20 @@ fn a_region_that_knows_nothing_says_so_in_the_name_of_whom_was_asked() {
             &mut fx,
         );
         risen.tick(Tick(now), &mut fx);
-        assert_eq!(said(&fx), Some((session, Notice::Nowhere { asked: HERE })), "for itself");
+        assert_eq!(
+            said(&fx),
+            Some((session, Notice::Nowhere { asked: HERE })),
+            "the region answers for itself"
+        );
     }
 }
 
 #[test]
-fn a_question_of_an_older_session_that_comes_where_the_player_has_been_handed_to_changes_nothing() {
+fn a_late_question_of_an_older_session_changes_nothing_after_a_handoff() {
     let (mut w, a, _) = pair_of_players();
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Unnoticed);
-    let newer = w.come_back(0);
+    let newer = w.resume(0);
     w.step();
     w.walk(newer, Pos::ground(3_190, 500));
     w.step();
@@ -281,11 +288,11 @@ fn a_question_of_an_older_session_that_comes_where_the_player_has_been_handed_to
     steps(&mut w, 2);
     w.walk(newer, Pos::ground(3_400, 500));
     steps(&mut w, 2);
-    assert_eq!(w.clients[&newer].ack, Seq(3), "it hears its frames");
+    assert_eq!(w.clients[&newer].ack, Seq(3), "the client gets its frames");
 }
 
 #[test]
-fn of_two_sessions_that_present_a_player_the_later_one_has_it_whichever_comes_first() {
+fn the_later_of_two_sessions_that_claim_a_player_gets_it_in_any_order() {
     let (w, a, _) = pair_of_players();
     let (id, tick, newer) = (w.clients[&a].entity, w.tick, SessionId(77));
     let presented = |session, since_ms| Presented {
@@ -330,7 +337,7 @@ fn of_two_sessions_that_present_a_player_the_later_one_has_it_whichever_comes_fi
 }
 
 #[test]
-fn whoever_is_away_when_its_region_dies_is_there_and_away_as_it_was_and_leaves_in_time() {
+fn a_disconnected_player_of_a_dead_region_is_restored_disconnected_and_leaves_in_time() {
     let (mut w, a, b) = pair_of_players();
     let id = w.clients[&a].entity;
     w.break_off(a, Break::Heard);
@@ -343,8 +350,8 @@ fn whoever_is_away_when_its_region_dies_is_there_and_away_as_it_was_and_leaves_i
     assert!(w.clients[&b].shown.contains_key(&id), "others see it");
     assert!(w.regions[0].counts().dormant == 0);
     steps(&mut w, LINGER - 30);
-    assert_eq!(w.home_of(id), Some(HERE), "it has time yet");
+    assert_eq!(w.home_of(id), Some(HERE), "the grace period still runs");
     steps(&mut w, 12);
-    assert_eq!(w.home_of(id), None, "its time is what it was");
+    assert_eq!(w.home_of(id), None, "the grace period is unchanged");
     assert!(!w.clients[&b].shown.contains_key(&id));
 }

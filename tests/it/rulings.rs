@@ -1,5 +1,5 @@
-//! What regions make of words about movement and of what the server's logic says: whom they believe, what
-//! they answer, and what everybody is told of it.
+//! Move commands and the logic's motion commands in regions: what is accepted, what clients are
+//! answered, and what viewers are told.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use purview::scene::{
 
 const PLANE: Plane = Plane(0);
 
-/// Two regions of 64 m side by side; one sees 10 m far. Players walk at 5 m/s, whatever is granted stays
-/// below 10.
+/// Two regions of 64 m side by side with a range of 10 m. Players walk at 5 m/s; granted speeds
+/// stay below 10 m/s.
 fn spec(mode: Moves) -> SceneSpec {
     let player = KindSpec { speed_cm_s: Some(500), ..KindSpec::new("player", 0) };
     SceneSpec {
@@ -43,7 +43,7 @@ fn spec(mode: Moves) -> SceneSpec {
 
 struct Play {
     w: World,
-    /// Added to the server's time, that is what the clients' clocks say.
+    /// Lead of the clients' clocks over the server's time, milliseconds.
     ahead_ms: u64,
 }
 
@@ -70,7 +70,7 @@ impl Play {
         ClientMs((self.w.tick.0 + 1) * 100 + self.ahead_ms)
     }
 
-    /// Says a word that is heard in the next tick, which then passes.
+    /// Sends a command that arrives in the next tick, and passes that tick.
     fn say(&mut self, session: SessionId, go: Go) {
         let ruling = self.own(session).ruling;
         self.say_as(session, ruling, self.clock(), go);
@@ -81,7 +81,7 @@ impl Play {
         self.step(1);
     }
 
-    /// Walks on from where it is.
+    /// Walks on from the present position.
     fn walk(&mut self, session: SessionId, vx_mm_s: i32, vz_mm_s: i32) {
         let start = self.own(session).course.position(ServerMs((self.w.tick.0 + 1) * 100));
         self.say(session, vector(start, vx_mm_s, vz_mm_s));
@@ -89,21 +89,21 @@ impl Play {
 
     fn motion(&mut self, id: EntityId, motion: Motion) {
         let owner = self.w.regions.iter().find(|r| r.find(id).is_some_and(|e| !e.ghost));
-        let owner = owner.expect("it lives somewhere").id();
+        let owner = owner.expect("the entity lives somewhere").id();
         self.w.tell(owner, Input::Motion { id, motion });
         self.step(1);
     }
 
     fn own(&self, session: SessionId) -> Own {
-        self.w.clients[&session].own.expect("it was told of its own movement")
+        self.w.clients[&session].own.expect("the client was told its own movement")
     }
 
     fn pos(&self, id: EntityId) -> Pos {
         let found = self.w.regions.iter().filter_map(|r| r.find(id)).find(|e| !e.ghost);
-        found.expect("it lives somewhere").pos
+        found.expect("the entity lives somewhere").pos
     }
 
-    /// Where a client believes that another is.
+    /// The position of another entity as a client computes it.
     fn seen(&self, session: SessionId, id: EntityId) -> Pos {
         self.w.clients[&session].courses[&id].position(ServerMs(self.w.tick.0 * 100))
     }
@@ -133,7 +133,7 @@ fn push(vx_mm_s: i32, lasts_ms: u32) -> Motion {
 }
 
 #[test]
-fn one_word_walks_until_it_is_too_old_and_viewers_are_told_twice() {
+fn one_command_walks_until_it_lapses_and_viewers_are_told_twice() {
     let mut p = Play::new(Moves::Judged);
     let (a, b) = (p.join(1_000, 1_000), p.join(1_200, 1_000));
     let id = p.id(a);
@@ -151,7 +151,7 @@ fn one_word_walks_until_it_is_too_old_and_viewers_are_told_twice() {
 }
 
 #[test]
-fn a_word_in_the_other_form_is_refused_and_changes_nothing() {
+fn a_command_of_the_other_movement_mode_is_refused_and_changes_nothing() {
     let mut p = Play::new(Moves::Judged);
     let a = p.join(1_000, 1_000);
     p.w.order(a, Order::Move(Pos::ground(1_010, 1_000)));
@@ -172,26 +172,26 @@ fn a_word_in_the_other_form_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn who_is_refused_stands_and_is_told_where_with_the_acknowledgement() {
+fn a_refused_player_stands_and_gets_the_correction_with_the_acknowledgement() {
     let mut p = Play::new(Moves::Judged);
     let (a, b) = (p.join(1_000, 1_000), p.join(1_200, 1_000));
     let id = p.id(a);
     p.walk(a, 5_000, 0);
     p.step(1);
     let here = p.pos(id);
-    // Elsewhere, all at once.
+    // At another position, without a way there.
     p.say(a, vector(Pos::ground(1_500, 1_500), 5_000, 0));
     let Refusal::Move(Reason::Displaced { at, .. }) = p.refused(a) else { panic!("a teleport") };
     assert_eq!(at, Pos { x: here.x + 50, ..here });
     let own = p.own(a);
     assert_eq!((own.ruling, own.course.course), (1, Move::stand(p.pos(id))));
     assert_eq!(p.seen(b, id), p.pos(id));
-    // What was under way before it knew is dropped without another word.
+    // Commands in flight before the client knew are dropped without another correction.
     let clock = p.clock();
     p.say_as(a, 0, clock, vector(Pos::ground(1_700, 1_500), 5_000, 0));
     assert!(p.is_calm(a));
     assert_eq!(p.own(a).ruling, 1);
-    // Faster than it may.
+    // Faster than the player may be.
     p.walk(a, 5_010, 0);
     assert_eq!(p.refused(a), Refusal::Move(Reason::TooFast { found_cm_s: 501, allowed_cm_s: 500 }));
     assert_eq!(p.own(a).ruling, 2);
@@ -211,7 +211,7 @@ fn a_clock_that_runs_ahead_or_back_is_refused() {
     p.walk(a, 5_000, 0);
     let (clock, ahead) = (p.clock(), ClientMs(p.clock().0 + 1_500));
     p.say_as(a, 0, clock, Go::On);
-    // 800 ms at most of a walk whose last word is that old, and then it says so once more.
+    // 800 ms at most of a walk whose last command is that old; then the client sends again.
     p.say_as(a, 0, ClientMs(clock.0 + 700), Go::On);
     assert!(p.is_calm(a));
     p.say_as(a, 0, ahead, Go::On);
@@ -226,7 +226,7 @@ fn a_clock_that_runs_ahead_or_back_is_refused() {
 }
 
 #[test]
-fn logic_roots_pushes_and_speeds_up_and_the_client_is_told() {
+fn the_client_is_told_when_logic_roots_pushes_and_grants_speed() {
     let mut p = Play::new(Moves::Judged);
     let (a, b) = (p.join(1_000, 1_000), p.join(1_200, 1_000));
     let id = p.id(a);
@@ -239,7 +239,7 @@ fn logic_roots_pushes_and_speeds_up_and_the_client_is_told() {
     assert_eq!(p.pos(id), here);
     p.motion(id, Motion::Flags(Flags::NONE));
     assert_eq!((p.own(a).flags, p.own(a).ruling), (Flags::NONE, 2));
-    // A knock-back, from wherever it is; until it is over its client has no say.
+    // A push from the present position; the client's commands are refused until it is over.
     p.motion(id, push(-8_000, 400));
     p.walk(a, 5_000, 0);
     assert!(matches!(p.refused(a), Refusal::Move(Reason::Pushed { .. })));
@@ -248,7 +248,7 @@ fn logic_roots_pushes_and_speeds_up_and_the_client_is_told() {
     p.step(5);
     assert_eq!((p.pos(id).x, p.seen(b, id)), (from.x - 320, p.pos(id)));
     assert_eq!((p.own(a).ruling, p.own(a).course.lasts_ms), (5, 400));
-    // A mount is good until it is taken back, and then for as long as the client may not know.
+    // A mount lasts until it is revoked, and then for as long as the client may not know.
     p.motion(id, Motion::Grant { id: GrantId(3), speed_cm_s: 900, lasts_ms: None });
     assert_eq!(p.own(a).grants.iter().flatten().count(), 1);
     p.walk(a, 9_000, 0);
@@ -265,7 +265,7 @@ fn logic_roots_pushes_and_speeds_up_and_the_client_is_told() {
 }
 
 #[test]
-fn nothing_goes_faster_than_the_borders_allow() {
+fn no_entity_moves_faster_than_the_borders_allow() {
     let mut p = Play::new(Moves::Judged);
     let a = p.join(1_000, 1_000);
     let id = p.id(a);
@@ -278,12 +278,12 @@ fn nothing_goes_faster_than_the_borders_allow() {
 }
 
 #[test]
-fn logic_puts_players_and_walks_beasts() {
+fn logic_places_players_and_moves_beasts() {
     let mut p = Play::new(Moves::Judged);
     let a = p.join(1_000, 1_000);
     let beast = p.w.spawn(Kind(1), PLANE, Pos::ground(1_300, 1_000), RangeSet::FULL, None);
     p.step(1);
-    // A beast stands where it was put until it is set in motion.
+    // A beast stands where it was placed until it is set in motion.
     assert!(p.w.clients[&a].shown.contains_key(&beast));
     assert!(!p.w.clients[&a].courses.contains_key(&beast));
     p.motion(beast, push(1_000, 5_000));
@@ -300,7 +300,7 @@ fn logic_puts_players_and_walks_beasts() {
 }
 
 #[test]
-fn a_mount_and_an_unanswered_ruling_go_along_across_a_border() {
+fn a_grant_and_an_unanswered_correction_survive_a_handoff() {
     let mut p = Play::new(Moves::Judged);
     let (a, b) = (p.join(6_200, 1_000), p.join(6_500, 1_200));
     let id = p.id(a);
@@ -312,19 +312,19 @@ fn a_mount_and_an_unanswered_ruling_go_along_across_a_border() {
         p.say(a, Go::On);
     }
     assert_eq!((p.w.handoffs, p.w.clients[&a].region), (1, RegionId(1)));
-    assert!(p.is_calm(a), "it may ride on");
-    assert_eq!(p.w.clients[&b].turns, turns, "a handoff is no turn");
+    assert!(p.is_calm(a), "the player may ride on");
+    assert_eq!(p.w.clients[&b].turns, turns, "a handoff is not a change of trajectory");
     assert!(p.w.clients[&b].left.is_empty());
-    // It is pushed back over the border, and does not answer.
+    // The player is pushed back over the border, and its client does not answer.
     p.motion(id, push(-10_000, 1_300));
     p.step(14);
     assert_eq!((p.w.handoffs, p.w.clients[&a].region), (2, RegionId(0)));
     let (here, clock) = (p.pos(id), p.clock());
     p.say_as(a, 0, clock, vector(Pos::ground(7_000, 1_000), 5_000, 0));
-    assert!(p.is_calm(a), "said before it knew");
+    assert!(p.is_calm(a), "sent before the client knew");
     assert_eq!((p.pos(id), p.own(a).ruling), (here, 1));
     p.walk(a, 9_000, 0);
-    assert!(p.is_calm(a), "the mount is its own still");
+    assert!(p.is_calm(a), "the grant is still valid");
     assert_eq!(p.seen(b, id), p.pos(id));
 }
 
@@ -345,7 +345,7 @@ fn shut(open: bool, at: Tick, version: u64) -> Input {
 }
 
 #[test]
-fn a_door_that_closes_stops_who_comes_there_and_its_client_is_told() {
+fn a_closing_door_stops_a_player_and_its_client_is_told() {
     let mut p = Play { w: World::of(gated(), 1), ahead_ms: 5_000 };
     let (a, b) = (p.join(1_050, 1_050), p.join(1_050, 1_250));
     let id = p.id(a);
@@ -356,7 +356,7 @@ fn a_door_that_closes_stops_who_comes_there_and_its_client_is_told() {
         p.w.tell(RegionId(region), shut(false, at, 1));
     }
     p.step(1);
-    // It goes on up to the door; then it stands there, which its client is told.
+    // The player walks up to the door and stands there, which its client is told.
     assert_eq!((p.pos(id).x, p.own(a).ruling), (1_200, 0));
     assert_eq!(p.seen(b, id), p.pos(id));
     p.say(a, Go::On);
@@ -371,7 +371,7 @@ fn a_door_that_closes_stops_who_comes_there_and_its_client_is_told() {
     let at = p.w.tick.next();
     p.w.tell(RegionId(0), shut(true, at, 2));
     p.step(2);
-    assert_eq!(p.pos(id).x, 1_299, "an open door pulls nobody through");
+    assert_eq!(p.pos(id).x, 1_299, "an open door does not move an entity through");
     p.walk(a, 5_000, 0);
     p.step(3);
     assert_eq!(p.pos(id).x, 1_449);
@@ -392,13 +392,13 @@ fn a_wall_stops_vectors_and_refuses_paths() {
     p.walk(a, 5_000, 0);
     p.step(5);
     assert_eq!(p.pos(p.id(a)).x, 1_299);
-    // Beyond the wall, where a vector through it would have come to.
+    // Behind the wall, where a vector through it would have come to.
     p.say(a, vector(Pos::ground(1_450, 2_050), 5_000, 0));
     assert_eq!(p.refused(a), blocked);
     assert_eq!(p.pos(p.id(a)).x, 1_299);
 }
 
-/// What a client was told of another since `since`: who came and went, in which ticks.
+/// The enters and leaves of an entity that a client was told since `since`, with their ticks.
 fn comings(p: &Play, session: SessionId, id: EntityId, since: Tick) -> (Vec<Tick>, Vec<Tick>) {
     let c = &p.w.clients[&session];
     let of = |list: &[(Tick, EntityId)]| {
@@ -408,7 +408,7 @@ fn comings(p: &Play, session: SessionId, id: EntityId, since: Tick) -> (Vec<Tick
 }
 
 #[test]
-fn a_jump_is_one_step_for_all_who_watch() {
+fn a_jump_is_one_step_for_all_viewers() {
     let far = Pos::ground(11_000, 5_000);
     for (scene, plane, to) in [
         (0, PLANE, Pos::ground(4_000, 4_000)),
@@ -428,18 +428,18 @@ fn a_jump_is_one_step_for_all_who_watch() {
         p.walk(a, 5_000, 0);
         let since = p.w.tick;
         p.w.jump_to(a, SceneId(scene), plane, to);
-        // On the way through the tick it walked on, as far as others know.
+        // Other clients saw the player walk on during the tick of the jump.
         p.step(5);
         let what = format!("to {to:?} of plane {plane} in scene {scene}");
         let (entered, gone) = comings(&p, left, id, since);
-        assert_eq!((entered.len(), gone.len()), (0, 1), "{what}: from where it was");
+        assert_eq!((entered.len(), gone.len()), (0, 1), "{what}: from the old position");
         let (entered, gone) = comings(&p, met, id, since);
-        assert_eq!((entered.len(), gone.len()), (1, 0), "{what}: where it came to");
+        assert_eq!((entered.len(), gone.len()), (1, 0), "{what}: at the new position");
         assert_eq!((p.seen(met, id), p.w.clients[&met].turns), (to, 0), "{what}");
         let own = p.own(a);
         assert_eq!(own.course.course, Move::stand(to), "{what}");
         assert!(own.ruling > 0, "{what}");
-        // Words from before it knew go nowhere.
+        // Commands from before the client knew have no effect.
         let clock = p.clock();
         p.say_as(a, 0, clock, vector(Pos::ground(1_050, 1_000), 5_000, 0));
         assert!(p.is_calm(a), "{what}");
@@ -451,7 +451,7 @@ fn a_jump_is_one_step_for_all_who_watch() {
 }
 
 #[test]
-fn who_sees_both_ends_of_a_jump_is_told_of_it_once() {
+fn a_viewer_of_both_ends_of_a_jump_is_told_of_it_once() {
     let mut p = Play::new(Moves::Judged);
     let (a, b) = (p.join(1_000, 1_000), p.join(1_200, 1_000));
     let (id, since) = (p.id(a), p.w.tick);
@@ -462,7 +462,7 @@ fn who_sees_both_ends_of_a_jump_is_told_of_it_once() {
 }
 
 #[test]
-fn scenes_that_trust_and_scenes_that_judge_are_left_for_one_another() {
+fn players_jump_between_trusted_and_judged_scenes() {
     let mut p = Play::new(Moves::Judged);
     let trusting = p.w.add_scene(spec(Moves::Trusted));
     let a = p.join(1_000, 1_000);

@@ -1,5 +1,5 @@
-//! A region's snapshot as bytes: what is written is read, anything else is refused with the reason, and the
-//! form does not change without notice.
+//! A region's snapshot as bytes: an encoded snapshot decodes, anything else is refused with the
+//! reason, and the form does not change unnoticed.
 
 use crate::support::moving::without_epochs;
 use crate::support::trial::scene;
@@ -15,8 +15,8 @@ use purview::scene::{
 };
 use purview::wire::{MAX_SNAPSHOT, SNAPSHOT_VERSION, SnapshotError};
 
-/// The same small history in every run: two regions with players, bonds, a fight, a beast, a handoff that
-/// is remembered, and inputs that wait.
+/// The same small history in every run: two regions with players, bonds, a fight, a beast, a
+/// remembered handoff, and waiting inputs.
 fn frozen() -> (World, RegionSnapshot) {
     let mut w = World::new(scene(Visibility::Patches, 60), 1);
     let a = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
@@ -35,7 +35,7 @@ fn frozen() -> (World, RegionSnapshot) {
     w.walk(b, Pos::ground(3_160, 510));
     let new = Region::new(w.scene.clone(), RegionId(0)).expect("a region of the scene");
     let mut region = std::mem::replace(&mut w.regions[0], new);
-    // Something is said to nobody that is known, and somebody comes whose tick is not over here.
+    // A message for an unknown player, and a player that arrives and whose tick is not over here.
     let (from, to) = (other, EntityId(77));
     let (from_region, from_epoch, say) = (RegionId(1), Epoch(1), Say::Yes(1));
     region.handle(Input::View(ViewMsg { from, from_region, from_epoch, to, say }), &mut Vec::new());
@@ -44,7 +44,7 @@ fn frozen() -> (World, RegionSnapshot) {
     (w, region.freeze().expect("a closed tick"))
 }
 
-/// A player who is handed over at the end of `tick`.
+/// A player that is handed over at the end of `tick`.
 fn coming(tick: Tick) -> Handoff {
     let (peers, seen, gone, refused) = Default::default();
     Handoff {
@@ -85,7 +85,7 @@ fn refused(bytes: &[u8]) -> SnapshotError {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn an_encoded_snapshot_decodes() {
     let (_, snapshot) = frozen();
     let bytes = snapshot.encode().unwrap();
     let read = RegionSnapshot::decode(&bytes).unwrap();
@@ -96,7 +96,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn whoever_goes_on_has_all_that_was_frozen() {
+fn a_restored_region_has_all_that_was_frozen() {
     let (w, snapshot) = frozen();
     let before = without_epochs(&snapshot);
     assert!(before.contains("EntityId(77)") && before.contains("look 50"), "{before}");
@@ -106,17 +106,17 @@ fn whoever_goes_on_has_all_that_was_frozen() {
     assert_eq!(without_epochs(&again), before);
 }
 
-/// FNV-1a: enough to see a change.
+/// FNV-1a: enough to notice a change.
 fn digest(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-/// A change here is a change of the schema: a field at the end of its struct with a default, which older
-/// snapshots lack, or another [`SNAPSHOT_VERSION`] and a conversion.
+/// A change here is a change of the schema: either a new field at the end of its struct with a
+/// default, which older snapshots lack, or a new [`SNAPSHOT_VERSION`] with a conversion.
 #[test]
-fn the_form_has_not_changed() {
+fn the_schema_has_not_changed() {
     let (_, snapshot) = frozen();
     let bytes = snapshot.encode().unwrap();
     assert_eq!(bytes[..6], [b'P', b'V', b'R', b'S', 0, 1]);
@@ -129,7 +129,7 @@ fn the_form_has_not_changed() {
 }
 
 #[test]
-fn every_beginning_of_a_snapshot_is_torn_and_every_flipped_bit_is_seen() {
+fn every_truncation_and_every_flipped_bit_is_detected() {
     let (_, snapshot) = frozen();
     let mut bytes = snapshot.encode().unwrap();
     for end in 0..bytes.len() {
@@ -146,7 +146,7 @@ fn every_beginning_of_a_snapshot_is_torn_and_every_flipped_bit_is_seen() {
 }
 
 #[test]
-fn other_releases_and_impossible_lengths_are_refused_with_the_reason() {
+fn other_versions_and_impossible_lengths_are_refused_with_the_reason() {
     let (_, snapshot) = frozen();
     let mut bytes = snapshot.encode().unwrap();
     bytes[5] = 9;
@@ -158,7 +158,7 @@ fn other_releases_and_impossible_lengths_are_refused_with_the_reason() {
 }
 
 #[test]
-fn a_snapshot_goes_on_only_where_it_fits() {
+fn a_snapshot_is_restored_only_where_it_fits() {
     let (w, snapshot) = frozen();
     let (here, epoch) = (RegionId(0), Epoch(2));
     let other = |spec: SceneSpec| {
@@ -182,10 +182,10 @@ fn a_snapshot_goes_on_only_where_it_fits() {
     assert_eq!(no(&w.scene, here, Epoch(1), &snapshot), old);
     let kept = w.regions[1].checkpoint().expect("a closed tick");
     assert_eq!(no(&w.scene, RegionId(1), epoch, &kept), RestoreError::NotWhole);
-    // A frozen region will do for a recovery.
+    // A frozen region also serves for a recovery.
     let how = Recovery { ask: vec![RegionId(1)], grace_ticks: 10, owners: Vec::new() };
     let fx = &mut Vec::new();
     assert!(Region::recover(w.scene.clone(), here, epoch, snapshot, how, fx).is_ok());
-    let what = "it asks one region and two sessions, and hands over again who has just gone";
+    let what = "the region asks one region and two sessions, and hands over again the entity that has just left";
     assert_eq!(fx.len(), 4, "{what}: {fx:?}");
 }

@@ -1,6 +1,6 @@
-//! Crowds beyond the view cap that walk over the corners of nine regions, join, leave, jump and change
-//! their bonds: in every tick both sides agree on whom they see and on what binds them, blocking
-//! pairs stay within the margin, and V1 to V4 hold after every step (DESIGN, "VIEWS").
+//! Crowds beyond the view cap that walk over the corners of nine regions, join, leave, jump and
+//! change their bonds. In every tick both sides agree on links and bonds, blocking pairs stay
+//! within the margin, and V1 to V4 hold after every step (DESIGN, "VIEWS").
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,14 +44,14 @@ struct Crowd {
     rng: Rng,
     blocking: Spells,
     odd: Spells,
-    /// Links, blocking pairs and one-sided ones, each counted once per tick.
+    /// Links, blocking pairs and one-sided pairs, each counted once per tick.
     link_ticks: usize,
     blocking_ticks: usize,
     odd_ticks: usize,
     /// Pairs across a border with a bond, counted once per tick.
     bonded: u64,
-    /// Who has jumped in which tick. One who jumps into another region is handed there when the tick
-    /// closes, and is shown whom it finds there in the next.
+    /// The players that jumped, by tick. A player that jumps into another region is handed over
+    /// there when the tick closes, and sees the entities there in the next tick.
     leapt: BTreeMap<Tick, BTreeSet<EntityId>>,
 }
 
@@ -78,7 +78,7 @@ impl Crowd {
         crowd
     }
 
-    /// Around the middle region and its four corners.
+    /// A position around the middle region and its four corners.
     fn somewhere(&mut self) -> Pos {
         let mut along = || SIDE / 2 + self.rng.range(-20, 21) * 50;
         Pos::ground(along(), along())
@@ -90,7 +90,7 @@ impl Crowd {
         self.w.clients.keys().filter(here).copied().collect()
     }
 
-    /// All walk, up to top speed; a few do something else.
+    /// All players walk, up to top speed; a few do something else.
     fn move_on(&mut self) {
         for s in self.sessions() {
             let (dx, dz) = (self.rng.range(-141, 142), self.rng.range(-141, 142));
@@ -121,7 +121,7 @@ impl Crowd {
         }
     }
 
-    /// The player gets other bonds, or none.
+    /// Gives the player other bonds, or none.
     fn bind(&mut self, s: SessionId) {
         let bond = |rng: &mut Rng| Bond { class: rng.range(0, 3) as u8, group: rng.next() % 2 };
         let bonds = (0..self.rng.below(4)).map(|_| bond(&mut self.rng)).collect::<Vec<_>>();
@@ -137,8 +137,8 @@ impl Crowd {
         self.w.tell(region, Input::Bonds { id, bonds });
     }
 
-    /// Everything of a tick has arrived: where both regions know both of two, both say the same class,
-    /// and it is the true one.
+    /// After all messages of a tick have arrived: where both regions know both players, both
+    /// compute the same class, and it is the true one.
     fn classes_agree(&mut self) {
         let w = &self.w;
         let players = w.players();
@@ -155,7 +155,7 @@ impl Crowd {
         }
     }
 
-    /// Who was shown whom in a tick without being shown to it, though both had a frame.
+    /// Pairs in which one player was shown the other and not vice versa, though both had a frame.
     fn one_sided(&self, tick: Tick) -> BTreeSet<Pair> {
         let shown = self.w.clients.values().filter_map(|c| Some((c.entity, c.history.get(&tick)?)));
         let shown: BTreeMap<EntityId, &BTreeSet<EntityId>> = shown.collect();
@@ -170,7 +170,7 @@ impl Crowd {
         pairs
     }
 
-    /// Nobody moves any more.
+    /// No player moves any more.
     fn rest(&mut self) {
         self.w.weather = Weather::default();
         for s in self.sessions() {
@@ -186,11 +186,11 @@ impl Crowd {
         }
         let before = self.w.view_messages;
         (0..3).for_each(|_| self.w.step());
-        assert_eq!(self.w.view_messages, before, "negotiation goes on though nobody moves");
+        assert_eq!(self.w.view_messages, before, "negotiation goes on although no player moves");
     }
 
     fn run(&mut self) {
-        // In the first tick no region has heard of its neighbours.
+        // In the first tick no region knows its neighbours yet.
         self.w.step();
         let first = self.w.tick.next();
         for _ in 0..TICKS {
@@ -215,11 +215,10 @@ impl Crowd {
     }
 }
 
-/// Whoever hears of something after its region has made its frames shows it a tick later, which is to
-/// be rare: one link in so many.
+/// A region that hears of something after it has made its frames shows it a tick later. That must
+/// be rare: at most one link in this many.
 const LATE: usize = 200;
-/// That this happens to the two of a pair in one tick and the next is a coincidence: one link in so
-/// many.
+/// That a pair is late in two consecutive ticks is a coincidence: at most one link in this many.
 const LATE_TWICE: usize = 100_000;
 
 fn crowds(spec: &SceneSpec, most: u64, weather: Weather) {
@@ -229,8 +228,8 @@ fn crowds(spec: &SceneSpec, most: u64, weather: Weather) {
         let run = std::panic::AssertUnwindSafe(|| {
             crowd.run();
             let (blocking, odd) = (crowd.blocking.longest, crowd.odd.longest);
-            assert!(blocking <= 1, "two would rather see each other for {blocking} ticks");
-            assert!(odd <= 2, "one of two is shown the other for {odd} ticks");
+            assert!(blocking <= 1, "a blocking pair for {blocking} ticks");
+            assert!(odd <= 2, "a one-sided pair for {odd} ticks");
         });
         if let Err(why) = std::panic::catch_unwind(run) {
             let w = &crowd.w;
@@ -248,7 +247,7 @@ fn crowds(spec: &SceneSpec, most: u64, weather: Weather) {
     println!(
         "{links} links, {blocking} blocking, {odd} one-sided, {twice} again, {bonded} bonded; {handoffs} handoffs"
     );
-    assert!(handoffs > 10, "only {handoffs} handoffs: this shows nothing");
+    assert!(handoffs > 10, "only {handoffs} handoffs: too few to test anything");
     assert!(odd * LATE <= links, "{odd} one-sided pairs, {links} links");
     assert!(twice * LATE_TWICE <= links, "{twice} pairs were one-sided twice, {links} links");
     if weather == CALM {
@@ -260,24 +259,24 @@ fn crowds(spec: &SceneSpec, most: u64, weather: Weather) {
 const CALM: Weather = Weather { skip: 0, lose: 0, delay: 0, mute: 0 };
 
 #[test]
-fn by_patches_lists_are_stable_in_every_tick() {
+fn lists_are_stable_in_every_tick_with_patches() {
     let spec = scene(Visibility::Patches, 0);
     crowds(&spec, 10, CALM);
 }
 
 #[test]
-fn by_patches_blocking_pairs_stay_within_the_margin() {
+fn blocking_pairs_stay_within_the_margin_with_patches() {
     let spec = scene(Visibility::Patches, 100);
     crowds(&spec, 10, CALM);
 }
 
 #[test]
-fn by_circle_lists_are_stable_in_every_tick() {
+fn lists_are_stable_in_every_tick_with_circles() {
     crowds(&scene(CIRCLE, 0), 10, CALM);
 }
 
 #[test]
-fn by_circle_blocking_pairs_stay_within_the_margin() {
+fn blocking_pairs_stay_within_the_margin_with_circles() {
     let spec = scene(CIRCLE, 100);
     crowds(&spec, 10, CALM);
 }

@@ -41,7 +41,7 @@ fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
 }
 
 fn place(rng: &mut Rng) -> Pos {
-    // Coarse on purpose: ties and edges are the rule.
+    // Coarse positions, so that ties and edges are common.
     Pos::ground(rng.range(0, SIDE / 50) * 50, rng.range(0, SIDE / 50) * 50)
 }
 
@@ -83,7 +83,7 @@ fn history(spec: SceneSpec, seed: u64, ticks: usize) {
                 }
             }
         }
-        assert_eq!(told, should, "seed {seed} tick {}: what clients are shown", w.tick);
+        assert_eq!(told, should, "seed {seed} tick {}: the views of clients", w.tick);
         for c in w.clients.values() {
             for (id, (pos, _)) in &c.shown {
                 assert_eq!(*pos, w.truth[id].pos, "seed {seed}: {} shows {id} elsewhere", c.entity);
@@ -94,7 +94,7 @@ fn history(spec: SceneSpec, seed: u64, ticks: usize) {
 }
 
 fn disturb(w: &mut World, rng: &mut Rng, others: &mut Vec<EntityId>) {
-    // Who has not been told yet that it is in the world does not steer yet.
+    // A client that has not been told yet that it is in the world sends no input.
     let settled = |c: &&SessionId| w.clients[*c].epoch > Epoch(0);
     let sessions: Vec<SessionId> = w.clients.keys().filter(settled).copied().collect();
     let at = place(rng);
@@ -143,28 +143,28 @@ fn disturb(w: &mut World, rng: &mut Rng, others: &mut Vec<EntityId>) {
 const CIRCLE: Visibility = Visibility::Circle { enter_cm: 1_500, leave_cm: 1_700 };
 
 #[test]
-fn by_patches_every_client_is_shown_exactly_who_is_in_range() {
+fn every_client_is_shown_exactly_the_entities_in_range_with_patches() {
     seeds(700).for_each(|seed| history(scene(Visibility::Patches, 100), seed, 30));
 }
 
 #[test]
-fn by_patches_with_a_cap_view_lists_are_the_greedy_ones() {
+fn view_lists_are_the_greedy_ones_with_patches_and_a_cap() {
     seeds(700).for_each(|seed| history(scene(Visibility::Patches, 3), seed, 30));
 }
 
 #[test]
-fn by_circle_every_client_is_shown_exactly_who_is_in_range() {
+fn every_client_is_shown_exactly_the_entities_in_range_with_circles() {
     seeds(700).for_each(|seed| history(scene(CIRCLE, 100), seed, 30));
 }
 
 #[test]
-fn by_circle_with_a_cap_view_lists_are_the_greedy_ones() {
+fn view_lists_are_the_greedy_ones_with_circles_and_a_cap() {
     seeds(700).for_each(|seed| history(scene(CIRCLE, 3), seed, 30));
 }
 
-/// Many on few patches: players look for others square by square there.
+/// Many players on few patches: they find each other square by square there.
 #[test]
-fn in_a_dense_crowd_view_lists_are_the_greedy_ones() {
+fn view_lists_are_the_greedy_ones_in_a_dense_crowd() {
     let modes = [Visibility::Patches, CIRCLE, Visibility::All];
     for (visibility, view_margin_cm) in modes.map(|mode| [(mode, 0), (mode, 150)]).concat() {
         seeds(4).for_each(|seed| {
@@ -194,7 +194,7 @@ fn in_a_dense_crowd_view_lists_are_the_greedy_ones() {
 }
 
 #[test]
-fn with_a_margin_view_lists_are_the_greedy_ones_that_keep_who_was_there() {
+fn with_a_margin_view_lists_are_the_greedy_ones_that_keep_old_links() {
     for visibility in [Visibility::Patches, CIRCLE, Visibility::All] {
         let spec = SceneSpec { view_margin_cm: 200, ..scene(visibility, 3) };
         seeds(300).for_each(|seed| history(spec.clone(), seed, 30));
@@ -202,11 +202,11 @@ fn with_a_margin_view_lists_are_the_greedy_ones_that_keep_who_was_there() {
 }
 
 #[test]
-fn with_all_everybody_of_a_plane_sees_everybody() {
+fn with_visibility_all_all_players_of_a_plane_see_each_other() {
     seeds(400).for_each(|seed| history(scene(Visibility::All, 100), seed, 30));
 }
 
 #[test]
-fn with_all_and_a_cap_view_lists_are_the_greedy_ones() {
+fn view_lists_are_the_greedy_ones_with_visibility_all_and_a_cap() {
     seeds(400).for_each(|seed| history(scene(Visibility::All, 4), seed, 30));
 }

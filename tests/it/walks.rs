@@ -1,5 +1,5 @@
-//! Judged movement in a world of many regions: views over where everybody truly is, and clients that
-//! compute where others are from what they were told once.
+//! Judged movement in a world of many regions: views over true positions, and clients that compute
+//! the positions of other entities from trajectories that they were told once.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,7 +22,7 @@ const TOP: u32 = 600;
 const TICK_MS: u64 = 100;
 const TILES: Open = Open { tile_cm: 100 };
 
-/// Nine regions of 32 m whose moves are judged.
+/// Nine regions of 32 m with judged moves.
 fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
     let player = KindSpec { speed_cm_s: Some(SPEED as i32), ..KindSpec::new("player", 0) };
     SceneSpec {
@@ -55,11 +55,11 @@ enum Said {
     Jump(Plane, Pos),
 }
 
-/// A client behind a slow network: an honest one, or one that says whatever it likes.
+/// A client behind a slow network: honest, or sending arbitrary commands.
 struct Walker {
     session: SessionId,
     honest: bool,
-    /// How much its clock is ahead of the server's.
+    /// Lead of its clock over the server's.
     ahead_ms: u64,
     predictor: Predictor,
     up: VecDeque<(u64, Said)>,
@@ -117,7 +117,7 @@ impl Walker {
         }
     }
 
-    /// Anything that is a word.
+    /// An arbitrary command.
     fn nonsense(&self, clock: ClientMs, rng: &mut Rng) -> MoveOrder {
         let near = self.predictor.position(clock);
         let off = if rng.chance(50) { 40 } else { 3_000 };
@@ -158,13 +158,13 @@ struct Trial {
     rng: Rng,
     walkers: Vec<Walker>,
     npcs: Vec<EntityId>,
-    /// Where everybody was a tick ago.
+    /// All positions a tick ago.
     last: BTreeMap<EntityId, Pos>,
-    /// Who was put elsewhere, and after which tick. One that comes to another region by it is installed there
-    /// when the tick has ended, and shown there from the next one on.
+    /// Entities that were placed elsewhere, and after which tick. If that is in another region, the
+    /// entity is installed there when the tick has ended, and shown there from the next tick on.
     put: BTreeMap<EntityId, Tick>,
     seen: u64,
-    /// Everything must be right in every tick.
+    /// Whether everything must be right in every tick.
     strict: bool,
 }
 
@@ -195,7 +195,7 @@ impl Trial {
         }
     }
 
-    /// A tick: clients play, what has arrived is heard, regions tick, and everything is looked at.
+    /// A tick: clients play, messages arrive, regions tick, and all state is checked.
     fn step(&mut self) {
         let begin = self.now();
         for part in [30, 65, 100] {
@@ -243,7 +243,7 @@ impl Trial {
         self.walkers[i].send(now, Said::Jump(plane, pos), &mut self.rng);
     }
 
-    /// The server's logic moves some of its own, by walks and by places.
+    /// The logic moves some of its entities, by walks and by placing them.
     fn command_beasts(&mut self) {
         for i in 0..self.npcs.len() {
             if self.walkers[0].rests || !self.rng.chance(8) {
@@ -272,7 +272,7 @@ impl Trial {
         }
     }
 
-    /// Where the owners of all have them.
+    /// Records the positions by the owners of all entities.
     fn note_truth(&mut self) {
         for (id, truth) in &mut self.w.truth {
             let found = self.w.regions.iter().filter_map(|r| r.find(*id)).find(|e| !e.ghost);
@@ -280,9 +280,9 @@ impl Trial {
             (truth.pos, truth.plane) = (found.pos, found.plane);
             let far = self.last.insert(*id, found.pos).map_or(0, |last| last.dist2(found.pos));
             let most = u64::from(TOP) * (TICK_MS + u64::from(rules().leap_ms())) / 1_000;
-            // In bad weather a region misses ticks.
+            // During faults a region misses ticks.
             let put = self.put.contains_key(id) || !self.strict;
-            assert!(put || far <= most * most, "{id} leapt by {} cm", (far as f64).sqrt());
+            assert!(put || far <= most * most, "{id} jumped by {} cm", (far as f64).sqrt());
         }
     }
 
@@ -291,7 +291,7 @@ impl Trial {
         let links = w.links();
         let on_the_way = |pair: &&Pair| [pair.0, pair.1].iter().any(|id| self.put.contains_key(id));
         let wanted = brute::greedy(&w.scene, &w.truth, &links);
-        // In a full list who is on the way has a place that another gets when it has come.
+        // In a full list a player on its way has a place that another one gets when it has arrived.
         let full = w.scene.spec.view_cap < w.clients.len() && !self.put.is_empty();
         let mut wrong = links.symmetric_difference(&wanted);
         let wrong = wrong.find(|pair| !on_the_way(pair) && !full);
@@ -311,12 +311,12 @@ impl Trial {
                 assert_eq!(at, truth, "{} computes where {id} is in tick {}", c.entity, w.tick);
             }
             self.seen += c.shown.len() as u64;
-            let own = c.own.expect("it was told of its own movement");
-            assert_eq!(own.course.position(now), me.pos, "{}'s own place", c.entity);
+            let own = c.own.expect("the client was told its own movement");
+            assert_eq!(own.course.position(now), me.pos, "{}'s own position", c.entity);
         }
     }
 
-    /// Nobody wishes anything any more: after so many ticks all stand, and everything is right.
+    /// All wishes end: after `ticks` ticks all entities stand, and all state is right.
     fn rest(&mut self, ticks: u64) {
         self.walkers.iter_mut().for_each(|w| w.rests = true);
         (0..ticks).for_each(|_| self.step());
@@ -339,7 +339,7 @@ impl Trial {
             (refused, turns) = (refused + c.refusals.len() as u64, turns + c.turns);
         }
         assert!(refused > 10, "{refused} refused");
-        assert!(turns * 3 < self.seen, "{turns} turns told of {} sights", self.seen);
+        assert!(turns * 3 < self.seen, "{turns} trajectories for {} sights", self.seen);
     }
 }
 
@@ -362,17 +362,17 @@ fn trials(most: u64, spec: SceneSpec, play: fn(&mut Trial)) {
 const CIRCLE: Visibility = Visibility::Circle { enter_cm: 1_000, leave_cm: 1_150 };
 
 #[test]
-fn in_every_tick_views_and_extrapolated_places_are_the_truth_by_patches() {
+fn views_and_extrapolated_positions_are_right_in_every_tick_with_patches() {
     trials(3, scene(Visibility::Patches, 60), |t| t.run(250));
 }
 
 #[test]
-fn in_every_tick_views_and_extrapolated_places_are_the_truth_in_a_circle() {
+fn views_and_extrapolated_positions_are_right_in_every_tick_with_circles() {
     trials(3, scene(CIRCLE, 60), |t| t.run(250));
 }
 
 #[test]
-fn who_has_stopped_is_told_of_at_every_rate() {
+fn a_stop_is_reported_at_every_rate() {
     let rates = Rates { near: 1, middle: 4, far: 9 };
     trials(2, SceneSpec { rates, ..scene(Visibility::Patches, 60) }, |t| {
         t.strict = false;
@@ -382,7 +382,7 @@ fn who_has_stopped_is_told_of_at_every_rate() {
 }
 
 #[test]
-fn when_the_weather_clears_everything_is_the_truth_again() {
+fn after_faults_all_state_is_right_again() {
     trials(4, scene(CIRCLE, 60), |t| {
         t.strict = false;
         t.w.weather = Weather { skip: 10, lose: 10, delay: 20, mute: 0 };
@@ -396,7 +396,7 @@ fn when_the_weather_clears_everything_is_the_truth_again() {
 }
 
 #[test]
-fn in_every_tick_everything_is_the_truth_while_regions_move() {
+fn all_state_is_right_in_every_tick_while_regions_migrate() {
     trials(2, scene(Visibility::Patches, 60), |t| {
         t.w.restless = 2;
         t.run(150);
@@ -406,6 +406,6 @@ fn in_every_tick_everything_is_the_truth_while_regions_move() {
 }
 
 #[test]
-fn lists_at_their_cap_are_the_stable_ones_over_judged_places() {
+fn capped_lists_are_the_stable_ones_over_judged_positions() {
     trials(2, scene(Visibility::Patches, 5), |t| t.run(150));
 }

@@ -1,5 +1,6 @@
-//! Why two players see each other or not: the answers for every pair of random crowds over nine
-//! regions, held against the view lists while all walk and against brute force when they rest.
+//! Explanations of why two players see each other or not: the answers for every pair of random
+//! crowds over nine regions, checked against the view lists while all players walk and against
+//! brute force at rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,7 @@ use purview::scene::{
 };
 
 const SIDE: i32 = 9_600;
-/// Along either axis: four regions meet there.
+/// Coordinate along both axes where four regions meet.
 const CORNER: i32 = 3_200;
 const PATCH: i32 = 400;
 const CIRCLE: Visibility = Visibility::Circle { enter_cm: 1_000, leave_cm: 1_150 };
@@ -57,7 +58,7 @@ fn answers(w: &World) -> BTreeMap<Pair, Why> {
     all
 }
 
-/// The same answer to the same question asked the other way round.
+/// The answer to the same question with the players swapped.
 fn mirrored(mut why: Why) -> Why {
     match &mut why {
         Why::Seen { places, .. } => places.reverse(),
@@ -87,8 +88,8 @@ fn name(why: &Why) -> &'static str {
     }
 }
 
-/// Whether the player neither lists nor has asked the other, and has better ones up to its cap. (One
-/// that it has asked may have been nearer then, by what it knew.)
+/// Whether the player neither lists nor has asked the other, and has better ones up to its cap. (A
+/// player that it has asked may have been nearer then, by its knowledge.)
 fn refuses(player: &PlayerSnapshot, other: EntityId, pair: PairRank) -> bool {
     let standing = || player.view.iter().chain(&player.asked);
     let better = |e: &&ViewEntry| {
@@ -99,7 +100,7 @@ fn refuses(player: &PlayerSnapshot, other: EntityId, pair: PairRank) -> bool {
     standing().all(|e| e.id != other) && standing().filter(better).count() >= player.rules.cap
 }
 
-/// Brute force over true positions, and over the links of players at rest.
+/// Brute force over true positions and over the links of players at rest.
 struct Rule<'a> {
     w: &'a World,
     links: BTreeSet<Pair>,
@@ -110,7 +111,7 @@ impl Rule<'_> {
         brute::key((&a, &self.w.truth[&a]), (&b, &self.w.truth[&b]))
     }
 
-    /// Whom a player sees, the best first.
+    /// The players that a player sees, best first.
     fn list(&self, of: EntityId) -> Vec<EntityId> {
         let of_pair = |(a, b): &Pair| match (*a == of, *b == of) {
             (true, _) => Some(*b),
@@ -128,7 +129,7 @@ impl Rule<'_> {
         Place { place: before + 1, of: list.len() }
     }
 
-    /// What a player makes of another in range that it does not see.
+    /// The stance of a player on another in range that it does not see.
     fn stand(&self, of: EntityId, other: EntityId) -> Stand {
         let spec = &self.w.scene.spec;
         let list = self.list(of);
@@ -159,7 +160,7 @@ impl Rule<'_> {
             Visibility::Circle { enter_cm, leave_cm } => {
                 Limit::Circle { enter_cm, leave_cm, known: false }
             }
-            Visibility::All => panic!("with ALL nobody is out of range"),
+            Visibility::All => panic!("with visibility ALL no pair is out of range"),
         }
     }
 
@@ -196,12 +197,12 @@ impl Rule<'_> {
 struct Trial {
     w: World,
     rng: Rng,
-    /// How often each answer was given while all walked, and at rest.
+    /// How often each answer was given while all walked; the next field: at rest.
     moving: BTreeMap<&'static str, usize>,
     resting: BTreeMap<&'static str, usize>,
-    /// Pairs in two regions that were in range of each other at rest.
+    /// Pairs of two regions that were in range of each other at rest.
     across: usize,
-    /// Players who were asked and had not answered while all walked.
+    /// Players that were asked and had not answered while all walked.
     asked: usize,
 }
 
@@ -249,8 +250,8 @@ impl Trial {
         self.w.tell(region, Input::Bonds { id, bonds });
     }
 
-    /// While all walk an answer agrees with what the two owners say, and neither of two who are said
-    /// to negotiate is full of better ones.
+    /// While all walk, an answer must agree with what the two owners say, and if a pair is said to
+    /// negotiate, neither may be full of better ones.
     fn check_moving(&mut self) {
         let players = self.w.players();
         for ((a, b), why) in answers(&self.w) {
@@ -266,7 +267,7 @@ impl Trial {
         }
     }
 
-    /// At rest every answer is that of brute force.
+    /// At rest every answer must be that of brute force.
     fn check_resting(&mut self) {
         let rule = Rule { w: &self.w, links: self.w.links() };
         let players = self.w.players();
@@ -290,15 +291,15 @@ impl Trial {
         self.w.weather = Weather::default();
         // Regions that wait for each other give up after their patience, one after the other.
         (0..3 * PATIENCE).for_each(|_| self.w.step());
-        // Orders and bonds that took different ways may have come in another order than they went.
+        // Orders and bonds that took different ways may have arrived in another order.
         self.sessions().into_iter().for_each(|s| self.tell_bonds(s));
         (0..8).for_each(|_| self.w.step());
         self.check_resting();
     }
 }
 
-/// Runs trials; each of these answers must have been given, the first while all walked, the others
-/// at rest.
+/// Runs trials. Each of these answers must have been given: `moving` while all walked, `resting` at
+/// rest.
 fn trials(spec: &SceneSpec, most: u64, moving: &[&str], resting: &[&str]) {
     let [mut while_moving, mut at_rest] = [BTreeMap::new(), BTreeMap::new()];
     let (mut handoffs, mut across, mut asked) = (0, 0, 0);
@@ -327,27 +328,27 @@ const ALL_BUT_MARGIN: [&str; 4] = ["seen", "other plane", "out of range", "full"
 const ALL: [&str; 5] = ["seen", "other plane", "out of range", "full", "within the margin"];
 
 #[test]
-fn by_circle_every_pair_is_told_the_rule_that_parts_it() {
+fn every_pair_gets_the_rule_that_separates_it_with_circles() {
     trials(&scene(CIRCLE, 4, 0), 30, &["negotiating"], &ALL_BUT_MARGIN);
 }
 
 #[test]
-fn by_patches_every_pair_is_told_the_rule_that_parts_it() {
+fn every_pair_gets_the_rule_that_separates_it_with_patches() {
     trials(&scene(Visibility::Patches, 4, 0), 30, &["negotiating"], &ALL_BUT_MARGIN);
 }
 
 #[test]
-fn by_circle_with_a_margin_every_pair_is_told_the_rule_that_parts_it() {
+fn every_pair_gets_the_rule_that_separates_it_with_circles_and_a_margin() {
     trials(&scene(CIRCLE, 4, 100), 30, &["negotiating", "within the margin"], &ALL);
 }
 
 #[test]
-fn by_patches_with_a_margin_every_pair_is_told_the_rule_that_parts_it() {
+fn every_pair_gets_the_rule_that_separates_it_with_patches_and_a_margin() {
     trials(&scene(Visibility::Patches, 4, 100), 30, &["negotiating", "within the margin"], &ALL);
 }
 
 #[test]
-fn with_room_for_all_nobody_is_told_of_a_full_list() {
+fn without_a_reached_cap_no_answer_names_a_full_list() {
     let mut t = Trial::new(scene(CIRCLE, 100, 0), 3);
     t.run();
     let told: BTreeSet<&str> = t.resting.into_keys().collect();
@@ -355,10 +356,10 @@ fn with_room_for_all_nobody_is_told_of_a_full_list() {
 }
 
 #[test]
-fn who_is_no_player_is_told_to_be_of_another_kind() {
+fn an_entity_of_another_kind_is_named_as_such() {
     let mut w = World::new(scene(CIRCLE, 4, 0), 1);
     let s = w.join(Plane(0), Pos::ground(3_000, 500), RangeSet::FULL);
-    // It lives in the neighbouring region and is a ghost in that of the player.
+    // The npc lives in the neighbouring region and is a ghost in that of the player.
     let npc = w.spawn(Kind(1), Plane(0), Pos::ground(3_400, 500), RangeSet::FULL, None);
     (0..3).for_each(|_| w.step());
     let found = |id| {
@@ -372,7 +373,7 @@ fn who_is_no_player_is_told_to_be_of_another_kind() {
 }
 
 #[test]
-fn an_open_tick_is_shown_as_it_is_now() {
+fn an_open_tick_is_explained_as_it_is_now() {
     let mut w = World::new(scene(CIRCLE, 4, 0), 1);
     let [a, b] = [100, 400].map(|x| w.join(Plane(0), Pos::ground(x, 500), RangeSet::FULL));
     (0..3).for_each(|_| w.step());
@@ -382,7 +383,7 @@ fn an_open_tick_is_shown_as_it_is_now() {
     }
     w.walk(b, Pos::ground(450, 500));
     w.regions[0].tick(w.tick.next(), &mut Vec::new());
-    assert!(!w.regions[0].is_closed(), "it waits for its neighbours");
+    assert!(!w.regions[0].is_closed(), "the region waits for its neighbours");
     let entry = ViewEntry { id: b_id, class: 3, dist_cm: Some(350), linked: true };
     assert_eq!(w.regions[0].inspect_player(a_id).unwrap().view, [entry]);
 }

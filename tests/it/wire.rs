@@ -1,5 +1,5 @@
-//! Properties of the wire: whatever is written is read back, and frames assembled from pieces are
-//! the bytes that a plain MessagePack library writes.
+//! Properties of the wire: encoded values decode again, and assembled frames are the bytes that a
+//! plain MessagePack library writes.
 
 mod support;
 
@@ -145,7 +145,7 @@ fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
     }));
 }
 
-/// The frame of a session, put together without [`EncodedBatch`].
+/// The frame of a session, assembled without [`EncodedBatch`].
 fn plain(batch: &FrameBatch, s: &SessionFrame) -> Frame {
     let [enters, moves, courses, acts] = batch.refs_of(s);
     let entered = |&r: &u32| {
@@ -196,7 +196,7 @@ fn check_batch(encoded: &EncodedBatch) {
     let batch = encoded.batch();
     for (i, s) in batch.sessions.iter().enumerate() {
         let msg = ServerMsg::from(plain(batch, s));
-        // What stood in the buffer before stays.
+        // Bytes already in the buffer stay.
         let mut out = vec![0xaa; 3];
         encoded.write_frame(i, &mut out);
         assert_eq!(out[..3], [0xaa; 3]);
@@ -209,19 +209,19 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_client_message_is_read_back(msg in any_client_msg()) {
+    fn a_client_message_round_trips(msg in any_client_msg()) {
         let bytes = msg.encode();
         prop_assert!(bytes.len() <= MAX_CLIENT_FRAME);
         prop_assert_eq!(ClientMsg::decode(&bytes), Ok(msg));
     }
 
     #[test]
-    fn a_server_message_is_read_back(msg in any_server_msg()) {
+    fn a_server_message_round_trips(msg in any_server_msg()) {
         prop_assert_eq!(ServerMsg::decode(&msg.encode()), Ok(msg));
     }
 
     #[test]
-    fn a_message_that_lacks_bytes_or_has_more_is_malformed(
+    fn a_message_with_missing_or_extra_bytes_is_malformed(
         msg in any_client_msg(),
         cut in any::<prop::sample::Index>(),
         more in any::<u8>(),
@@ -253,7 +253,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
-    fn assembled_frames_are_what_a_plain_library_writes(a in any_batch(), b in any_batch()) {
+    fn assembled_frames_equal_a_plain_librarys(a in any_batch(), b in any_batch()) {
         let mut encoded = EncodedBatch::new(a);
         check_batch(&encoded);
         encoded.replace(b);
@@ -262,7 +262,7 @@ proptest! {
 }
 
 #[test]
-fn lists_of_every_width_are_what_a_plain_library_writes() {
+fn lists_of_every_width_equal_a_plain_librarys() {
     for n in [0u64, 15, 16, 0xffff, 0x1_0000] {
         let mut batch = FrameBatch::default();
         let look = Bytes::from(vec![7; 0x100]);
@@ -291,7 +291,7 @@ fn lists_of_every_width_are_what_a_plain_library_writes() {
 }
 
 #[test]
-fn looks_and_payloads_end_at_their_limits() {
+fn appearances_and_payloads_are_limited() {
     let join = |len| Join {
         scene: "meadow".into(),
         plane: None,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 const SEED: u64 = 0x5eed_0001;
 
-/// A small generator (xorshift64*): the run is the same everywhere.
+/// A small generator (xorshift64*), equal on every machine.
 struct Random(u64);
 
 impl Random {
@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// Marks of MessagePack at which a parser decides.
+/// MessagePack markers at which a decoder branches.
 const MARKS: &[u8] = &[
     0x00, 0x7f, 0x80, 0x90, 0x91, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7,
     0xca, 0xcb, 0xcc, 0xcd, 0xce, 0xcf, 0xd0, 0xd1, 0xd2, 0xd3, 0xd4, 0xd9, 0xda, 0xdb, 0xdc, 0xdd,
@@ -72,7 +72,8 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     files.iter().map(|f| std::fs::read(f).unwrap()).collect()
 }
 
-/// Runs the corpus of a target and `mutations` of it; how many inputs were taken as messages.
+/// Runs the corpus of a target and `mutations` of it; returns how many inputs were accepted as
+/// messages.
 pub fn run(target: &str, mutations: usize, mut check: impl FnMut(&[u8]) -> bool) -> usize {
     let corpus = corpus(target);
     let mut taken = corpus.iter().filter(|input| check(input)).count();

@@ -1,4 +1,4 @@
-//! Joins a scene, walks east for ten seconds and prints how many are in view.
+//! Joins a scene, walks east for ten seconds and prints the number of entities in view.
 //!
 //! `cargo run -p purview-client --example walk -- ws://127.0.0.1:7000/ meadow [token]`
 
@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let token = args.next().unwrap_or_default();
 
     let mut client = Client::connect(&url, &token).await?;
-    // As often as a game draws; the walker says a word only now and then.
+    // A game calls this in every drawn frame; the walker sends a command only now and then.
     let mut step = tokio::time::interval(Duration::from_millis(50));
     let joined = client.join(join_at(scene, Pos::ground(1_000, 1_000))).await?;
     println!("{} stands at {:?} on plane {}", joined.id, joined.pos, joined.plane);
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ = step.tick() => match &mut walker {
                 Some(walker) => sender.walk(clock.now(), walker).await?,
                 None => {
-                    // Places are trusted here.
+                    // Positions are trusted here.
                     x += 25;
                     sender.send_move(Pos { x, ..joined.pos }).await?;
                 }

@@ -1,11 +1,14 @@
-//! The client's clock, and what it knows of the server's.
+//! The client's clock, and its estimate of the server's.
+//!
+//! Games own one, send its nonce with pings and feed the pongs back; extrapolation of other
+//! entities needs the server's time from it.
 
 use std::time::Instant;
 
 use purview::scene::movement::{ClientMs, ClockEstimate, ServerMs};
 use purview::wire::client::Pong;
 
-/// A clock that never goes back, and an estimate of the server's from pings.
+/// A clock that never goes back, and an estimate of the server's clock from pings.
 ///
 /// ```
 /// # use purview::scene::Tick;
@@ -30,17 +33,17 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// A clock that begins now.
+    /// A clock that starts now.
     pub fn new() -> Clock {
         Clock { start: Instant::now(), estimate: ClockEstimate::default() }
     }
 
-    /// The client's time, milliseconds since the clock's beginning.
+    /// The client's time, milliseconds since the clock's start.
     pub fn now(&self) -> ClientMs {
         ClientMs(self.start.elapsed().as_millis() as u64)
     }
 
-    /// What a ping that is sent now is to carry.
+    /// The nonce for a ping that is sent now.
     pub fn nonce(&self) -> u64 {
         self.now().0
     }
@@ -56,7 +59,7 @@ impl Clock {
         self.estimate.server(self.now())
     }
 
-    /// What is known of the server's clock: how far off it can be, and the delay.
+    /// The estimate of the server's clock: error bound and delay.
     pub fn estimate(&self) -> &ClockEstimate {
         &self.estimate
     }

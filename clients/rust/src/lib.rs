@@ -1,9 +1,9 @@
-//! Client library for Purview servers: connect, join, walk, act, and keep the world as the server
-//! shows it.
+//! Client library for Purview servers: connect, join, walk, act, and keep the view that the server
+//! shows.
 //!
 //! [`Client`] is one session over WebSocket (`ws://host:port/`) or length-prefixed TCP
-//! (`tcp://host:port`). It splits into a [`Sender`] and a [`Receiver`] that work side by side, and
-//! [`View`] keeps who is in view, frame by frame, and refuses frames that break the protocol.
+//! (`tcp://host:port`). It splits into a [`Sender`] and a [`Receiver`] for concurrent use. [`View`]
+//! applies frames to the set of entities in view and refuses frames that break the protocol.
 //!
 //! ```no_run
 //! # async fn walk() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,11 +14,11 @@
 //! let joined = client.join(join_at("meadow", Pos::ground(100, 100))).await?;
 //! let (mut sender, mut receiver) = client.split();
 //! let (clock, mut view) = (Clock::new(), View::of(&joined));
-//! // In a scene in which moves are judged; where places are trusted say `sender.send_move(pos)`.
+//! // In a scene with judged movement; if positions are trusted, call `sender.send_move(pos)`.
 //! let mut walker = Walker::new(clock.now(), &joined).expect("moves are judged");
 //! walker.walk(1, 0, walker.speed());
 //! loop {
-//!     // In every frame of the game: say what is to be said, hear what there is, show where everybody is.
+//!     // In every frame of the game: send commands, receive events, draw the entities.
 //!     sender.walk(clock.now(), &mut walker).await?;
 //!     if let Event::Frame(frame) = receiver.next().await? {
 //!         view.apply(&frame)?;
@@ -29,12 +29,13 @@
 //! # }
 //! ```
 //!
-//! **Connections break.** [`Player`] is a session that comes back by itself, over a list of addresses, for as long
-//! as the server keeps its player.
+//! **Connections break.** [`Player`] is a session that reconnects by itself, over a list of
+//! addresses, for as long as the server keeps its player.
 //!
-//! **Moves that are judged.** [`Walker`] is the player's own entity: it is told wishes (walk there, stop), says what
-//! the server must hear, and follows the server's rulings. [`View::position`] tells where others are at a time of the
-//! server's, which [`Clock`] estimates.
+//! **Judged movement.** [`Walker`] is the player's own entity: the game tells it wishes (walk
+//! there, stop); it produces the move commands that the server needs and follows the server's
+//! corrections. [`View::position`] returns positions of other entities at a server time, which
+//! [`Clock`] estimates.
 
 mod clock;
 mod numbers;
@@ -59,15 +60,15 @@ use purview::wire::client::Refused;
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The URL is not one of the kinds that a server speaks.
+    /// The URL is not of a supported kind.
     #[error(
         "cannot connect to {url:?}: want ws://host:port/, wss://host:port/, tcp://host:port or tls://host:port"
     )]
     BadUrl {
-        /// What was given.
+        /// The URL given.
         url: String,
     },
-    /// There is nothing to judge the server's certificate by.
+    /// There are no certificate authorities to verify the server with.
     #[error(transparent)]
     Trust(#[from] TrustError),
     /// The network failed; the session is over.
@@ -76,29 +77,29 @@ pub enum ClientError {
     /// The WebSocket layer failed; the session is over.
     #[error("websocket: {0}")]
     WebSocket(#[from] Box<tokio_tungstenite::tungstenite::Error>),
-    /// The server sent bytes that are no message; nothing was changed by them.
-    #[error("the server sent no valid message: {0}")]
+    /// The server sent bytes that are not a message; they changed nothing.
+    #[error("the server sent an invalid message: {0}")]
     Decode(#[from] DecodeError),
-    /// The server sent something that is not legal now.
+    /// The server sent a message that is not legal now.
     #[error("want {want} from the server, got {got}")]
     Unexpected {
-        /// What the protocol says comes now.
+        /// What the protocol requires now.
         want: &'static str,
-        /// What came.
+        /// The message that arrived.
         got: String,
     },
-    /// Too many inputs wait for an acknowledgement; this one was not taken.
-    #[error("{0} inputs wait for an acknowledgement already")]
+    /// Too many inputs wait for an acknowledgement; this one was not accepted.
+    #[error("{0} inputs already wait for an acknowledgement; try again after the next frame")]
     Behind(usize),
     /// The server refused the request; the session goes on.
     #[error("refused, {}: {}", .0.code, .0.detail)]
     Refused(Refused),
-    /// The session was closed before the answer came.
+    /// The session was closed before the answer arrived.
     #[error("session closed{}: {detail}", match .code { Some(c) => format!(", {c}"), None => String::new() })]
     Closed {
-        /// The server's reason; `None` when it gave none or one unknown to this version.
+        /// The server's reason; `None` if it gave none, or one unknown to this version.
         code: Option<purview::wire::CloseCode>,
-        /// For people.
+        /// Text for people.
         detail: String,
     },
 }

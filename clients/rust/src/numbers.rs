@@ -1,35 +1,36 @@
-//! Numbers of inputs, without gaps: one that the session refuses is not used up, and what was sent after
-//! it is refused with it.
+//! Input numbers without gaps: the number of a refused input is used again, and inputs sent after
+//! it are refused with it.
 
 use purview::scene::Seq;
 
-/// Counts a session's inputs.
+/// The counter of a session's inputs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Numbers {
     last: Seq,
-    /// Inputs under way that were sent after one that was refused: each brings a refusal of its own.
+    /// Inputs in flight that were sent after a refused one: each causes a refusal of its own.
     void: u32,
 }
 
 impl Numbers {
-    /// Goes on after an input.
+    /// Continues after an input.
     pub(crate) fn after(last: Seq) -> Numbers {
         Numbers { last, void: 0 }
     }
 
-    /// The number that the next input will carry.
+    /// The number of the next input.
     pub(crate) fn next(self) -> Seq {
         self.last.next()
     }
 
-    /// The number of an input that is sent now.
+    /// Takes the number for an input that is sent now.
     pub(crate) fn take(&mut self) -> Seq {
         self.last = self.last.next();
         self.last
     }
 
-    /// The session has refused the input `seq`: the next one carries its number again. `out_of_order`:
-    /// for the sake of one before it, or because it was never this count's to give.
+    /// The session has refused input `seq`, so the next input carries its number again.
+    /// `out_of_order`: it was refused because of an earlier one, or because the number was not this
+    /// counter's.
     pub(crate) fn refused(&mut self, seq: Seq, out_of_order: bool) {
         if self.void > 0 {
             self.void -= 1;
@@ -52,10 +53,10 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_number_is_used_again_and_what_was_under_way_behind_it_is_void() {
+    fn a_refused_number_is_used_again_and_inputs_in_flight_after_it_are_void() {
         let mut n = Numbers::default();
         (0..4).for_each(|_| _ = n.take());
-        // The server refuses 2, and for it 3 and 4, while two new ones go out in between.
+        // The server refuses 2, and therefore 3 and 4, while two new inputs go out in between.
         n.refused(Seq(2), false);
         assert_eq!(n.take(), Seq(2));
         n.refused(Seq(3), true);
@@ -63,11 +64,11 @@ mod tests {
         n.refused(Seq(4), true);
         assert_eq!(n.next(), Seq(4));
         n.refused(Seq(3), false);
-        assert_eq!(n.next(), Seq(3), "a new one can be refused, too");
+        assert_eq!(n.next(), Seq(3), "a new input can be refused, too");
     }
 
     #[test]
-    fn what_was_never_sent_changes_nothing() {
+    fn a_refusal_of_an_input_never_sent_changes_nothing() {
         let mut n = Numbers::default();
         n.take();
         n.refused(Seq(7), false);

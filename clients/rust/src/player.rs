@@ -1,17 +1,20 @@
 //! A player that stays in its scene when a connection breaks.
 //!
+//! Games that want automatic reconnection use [`Player`] instead of [`crate::Client`]. No accepted
+//! input may be lost or sent twice with two numbers.
+//!
 //! ```text
 //!             the connection breaks, or the gateway stops
-//!   [up] --------------------------------------------------> [coming back]
-//!     ^                                                       |    |
-//!     |  resumed, and everything was sent again that          |    | the player is no more,
-//!     |  was not acknowledged                                 |    | or patience is over
-//!     '-------------------------------------------------------'    v
+//!   [up] --------------------------------------------------> [reconnecting]
+//!     ^                                                        |    |
+//!     |  resumed, and all inputs without an                    |    | the player is gone,
+//!     |  acknowledgement were sent again                       |    | or patience is over
+//!     '--------------------------------------------------------'    v
 //!                                                               [over]
 //! ```
 //!
-//! Each input is kept until a frame acknowledges it. What is said while the player comes back is kept, too, and
-//! sent in order.
+//! Each input is kept until a frame acknowledges it. Inputs given while reconnecting are kept, too,
+//! and sent in order.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -33,19 +36,20 @@ use crate::trust::Trust;
 use crate::walker::form_of;
 use crate::{Client, ClientError, Event, Receiver, Sender, Walker};
 
-/// Most inputs that wait for an acknowledgement; servers take a few more.
+/// Most inputs that wait for an acknowledgement; servers accept a few more.
 const MAX_WAITING: usize = 240;
 
-/// How a player comes back.
+/// How a player reconnects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
-    /// The longest pause before the first attempt, and the shortest between two.
+    /// Upper bound of the random pause before the first attempt, and the shortest pause between
+    /// attempts.
     pub first: Duration,
     /// The longest pause between two attempts; pauses double up to it.
     pub most: Duration,
-    /// How long one attempt may take.
+    /// Time limit of one attempt.
     pub attempt: Duration,
-    /// After so long it is given up.
+    /// Time after which reconnecting is given up.
     pub patience: Duration,
 }
 
@@ -60,16 +64,16 @@ impl Default for Retry {
     }
 }
 
-/// Inputs that were not acknowledged.
+/// Inputs without an acknowledgement.
 #[derive(Debug, Default)]
 struct Outbox {
     waiting: VecDeque<(Seq, ClientMsg)>,
-    /// The first that the present connection was not given.
+    /// The first input that was not sent on the present connection.
     unsent: Seq,
 }
 
 impl Outbox {
-    /// What is to be sent next, if anything.
+    /// The next input to send, if any.
     fn next(&mut self) -> Option<ClientMsg> {
         let (seq, message) = self.waiting.iter().find(|(seq, _)| *seq >= self.unsent)?;
         self.unsent = seq.next();
@@ -93,7 +97,7 @@ fn lock(outbox: &Shared) -> MutexGuard<'_, Outbox> {
     outbox.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A connection by which the player has come back.
+/// A connection on which the player has resumed.
 struct Back {
     at: usize,
     welcome: Welcome,
@@ -104,7 +108,7 @@ struct Back {
 
 enum Line {
     Up(Box<(Sender, Receiver)>),
-    ComingBack(JoinHandle<Result<Back, ClientError>>),
+    Reconnecting(JoinHandle<Result<Back, ClientError>>),
     Over,
 }
 
@@ -112,10 +116,10 @@ enum Line {
 pub struct Player {
     carrier: Carrier,
     urls: Arc<[String]>,
-    /// Which address the present connection goes to.
+    /// Index of the present connection's address.
     at: usize,
     retry: Retry,
-    /// The token of its login, for every hello.
+    /// The login token, for every hello.
     login: String,
     welcome: Welcome,
     line: Line,
@@ -128,10 +132,11 @@ pub struct Player {
 }
 
 impl Player {
-    /// Connects to the first of these addresses that lets it in, and joins.
+    /// Connects to the first of these addresses that accepts the session, and joins.
     ///
     /// # Errors
-    /// What the last of them said, or [`ClientError::Refused`] by the first one that refuses the join.
+    /// The last address's error, or [`ClientError::Refused`] from the first server that refuses the
+    /// join.
     pub async fn join(
         urls: &[String],
         token: &str,
@@ -141,7 +146,8 @@ impl Player {
         Player::join_trusting(Trust::platform(), urls, token, join, retry).await
     }
 
-    /// The same with other authorities for `wss://` and `tls://` than those of the machine.
+    /// As [`Player::join`], with other certificate authorities for `wss://` and `tls://` than the
+    /// platform's.
     ///
     /// # Errors
     /// As [`Player::join`].
@@ -155,7 +161,7 @@ impl Player {
         Player::join_over(Carrier::Machine(trust), urls, token, join, retry).await
     }
 
-    /// The same by another network than the machine's.
+    /// As [`Player::join`], over another network than the machine's.
     ///
     /// # Errors
     /// As [`Player::join`].
@@ -207,7 +213,7 @@ impl Player {
         Err(failed)
     }
 
-    /// What the server said at the door.
+    /// The server's welcome: its limits and tick length.
     pub fn welcome(&self) -> &Welcome {
         &self.welcome
     }
@@ -217,33 +223,33 @@ impl Player {
         self.numbers.next()
     }
 
-    /// The last input that is known to have been applied.
+    /// The last input that is known to be applied.
     pub fn ack(&self) -> Seq {
         self.ack
     }
 
-    /// Whether there is no connection just now.
+    /// Whether the player has no connection and is reconnecting.
     pub fn is_coming_back(&self) -> bool {
-        matches!(self.line, Line::ComingBack(_))
+        matches!(self.line, Line::Reconnecting(_))
     }
 
-    /// How often it has come back.
+    /// How often the player has resumed.
     pub fn resumed(&self) -> u64 {
         self.resumed
     }
 
-    /// Bytes of messages received so far, over all connections.
+    /// Bytes of messages received over all connections.
     pub fn bytes_received(&self) -> u64 {
         match &self.line {
             Line::Up(line) => self.bytes_before + line.1.bytes_received(),
-            Line::ComingBack(_) | Line::Over => self.bytes_before,
+            Line::Reconnecting(_) | Line::Over => self.bytes_before,
         }
     }
 
     /// See [`Sender::send_move`].
     ///
     /// # Errors
-    /// [`ClientError::Behind`]; a connection that breaks is none.
+    /// [`ClientError::Behind`]. A broken connection is not an error here: the input is kept.
     pub async fn send_move(&mut self, pos: Pos) -> Result<Seq, ClientError> {
         self.input(|seq| Move { seq, pos }.into()).await
     }
@@ -297,7 +303,7 @@ impl Player {
         self.input(|seq| Act { seq, payload: payload.into(), aim }.into()).await
     }
 
-    /// See [`Sender::ping`]. Of no effect while there is no connection.
+    /// See [`Sender::ping`]. Has no effect without a connection.
     ///
     /// # Errors
     /// None so far.
@@ -306,8 +312,8 @@ impl Player {
         Ok(())
     }
 
-    /// See [`Sender::leave`]. Of no effect while there is no connection: the player is left by then, or
-    /// comes back first.
+    /// See [`Sender::leave`]. Has no effect without a connection: the player leaves when its grace
+    /// period ends, or resumes first.
     ///
     /// # Errors
     /// None so far.
@@ -316,15 +322,15 @@ impl Player {
         Ok(())
     }
 
-    /// Closes the connection in order, without leaving first; the player does not come back.
+    /// Closes the connection in order without leaving the scene; the player does not reconnect.
     ///
     /// # Errors
-    /// The network failed; it is over either way.
+    /// The network failed; the player is over in any case.
     pub async fn close(&mut self) -> Result<(), ClientError> {
         self.bytes_before = self.bytes_received();
         match std::mem::replace(&mut self.line, Line::Over) {
             Line::Up(mut line) => line.0.close().await,
-            Line::ComingBack(task) => {
+            Line::Reconnecting(task) => {
                 task.abort();
                 Ok(())
             }
@@ -332,25 +338,27 @@ impl Player {
         }
     }
 
-    /// What happens next. May be dropped while it waits without losing anything.
+    /// The next event. Cancel-safe: the future may be dropped while it waits.
     ///
     /// # Errors
-    /// The player could not come back: [`ClientError::Refused`] says that it is no more. Or the server broke the
-    /// protocol.
+    /// The player could not resume: [`ClientError::Refused`] says that it no longer exists. Or the
+    /// server broke the protocol.
     pub async fn next(&mut self) -> Result<Event, ClientError> {
         loop {
             match &mut self.line {
                 Line::Up(line) => match line.1.next().await {
-                    Ok(Event::Closed { code, .. }) if self.comes_back_after(code) => self.set_out(),
+                    Ok(Event::Closed { code, .. }) if self.reconnects_after(code) => {
+                        self.start_reconnecting()
+                    }
                     Ok(event) => {
                         if self.note(&event) {
                             return Ok(event);
                         }
                     }
-                    Err(error) if self.is_broken_by(&error) => self.set_out(),
+                    Err(error) if self.is_broken_by(&error) => self.start_reconnecting(),
                     Err(error) => return Err(error),
                 },
-                Line::ComingBack(task) => {
+                Line::Reconnecting(task) => {
                     let done = task.await;
                     let back = done.unwrap_or_else(|e| Err(std::io::Error::other(e).into()));
                     if let Some(event) = self.arrive(back)? {
@@ -358,14 +366,14 @@ impl Player {
                     }
                 }
                 Line::Over => {
-                    let detail = "the player has not come back".to_owned();
+                    let detail = "the player could not be resumed; join again".to_owned();
                     return Err(ClientError::Closed { code: None, detail });
                 }
             }
         }
     }
 
-    fn comes_back_after(&self, code: Option<CloseCode>) -> bool {
+    fn reconnects_after(&self, code: Option<CloseCode>) -> bool {
         let excused = match code {
             None => true,
             Some(code) => matches!(
@@ -385,7 +393,7 @@ impl Player {
         self.ticket.is_some() && matches!(error, ClientError::Io(_) | ClientError::WebSocket(_))
     }
 
-    /// Takes note of what has happened; false when nobody need know.
+    /// Records an event; false if the caller need not see it.
     fn note(&mut self, event: &Event) -> bool {
         match event {
             Event::Frame(frame) => {
@@ -402,7 +410,7 @@ impl Player {
             Event::Refused(Refused { seq: Some(seq), code, .. }) => {
                 let out_of_order = *code == ErrorCode::OutOfOrder;
                 if out_of_order && *seq <= self.ack {
-                    // It was sent again while the answer to the first time was on its way.
+                    // The input was sent again while the answer to its first copy was on its way.
                     return false;
                 }
                 self.numbers.refused(*seq, out_of_order);
@@ -414,7 +422,7 @@ impl Player {
         true
     }
 
-    /// Takes an input in, and sends it if there is a connection.
+    /// Accepts an input, and sends it if there is a connection.
     async fn input(&mut self, message: impl FnOnce(Seq) -> ClientMsg) -> Result<Seq, ClientError> {
         let waiting = lock(&self.outbox).waiting.len();
         if waiting >= MAX_WAITING {
@@ -437,17 +445,17 @@ impl Player {
         Ok(seq)
     }
 
-    /// Sends by the present connection, if there is one.
+    /// Sends on the present connection, if there is one.
     async fn say(&mut self, message: Vec<u8>) {
         let Line::Up(line) = &mut self.line else { return };
         if let Err(error) = line.0.send_encoded(message).await {
             tracing::debug!(%error, "a connection broke");
-            // What was said by the server before that is heard before anything else is done.
+            // Messages that the server sent before the failure are received first.
         }
     }
 
-    /// Begins to come back.
-    fn set_out(&mut self) {
+    /// Starts reconnecting.
+    fn start_reconnecting(&mut self) {
         self.bytes_before = self.bytes_received();
         if let Line::Up(line) = &self.line {
             self.ticket = line.1.ticket().cloned();
@@ -466,16 +474,16 @@ impl Player {
             ack: self.ack,
             outbox: self.outbox.clone(),
         };
-        self.line = Line::ComingBack(tokio::spawn(way.come_back()));
+        self.line = Line::Reconnecting(tokio::spawn(way.reconnect()));
     }
 
-    /// Goes on by the new connection. While something was said that it was not given, it is given that first.
+    /// Continues on the new connection, after sending it the inputs that it has not carried yet.
     fn arrive(&mut self, back: Result<Back, ClientError>) -> Result<Option<Event>, ClientError> {
         let back = back.inspect_err(|_| self.line = Line::Over)?;
         if lock(&self.outbox).has_unsent() {
             let outbox = self.outbox.clone();
             self.line =
-                Line::ComingBack(tokio::spawn(async move { catch_up(back, &outbox).await }));
+                Line::Reconnecting(tokio::spawn(async move { catch_up(back, &outbox).await }));
             return Ok(None);
         }
         let Back { at, welcome, sender, receiver, joined } = back;
@@ -488,7 +496,7 @@ impl Player {
     }
 }
 
-/// Connects and says hello.
+/// Connects and sends the hello.
 async fn connect(carrier: &Carrier, url: &str, token: &str) -> Result<Client, ClientError> {
     match carrier {
         Carrier::Given(network) => Client::connect_by(&**network, url, token).await,
@@ -496,7 +504,7 @@ async fn connect(carrier: &Carrier, url: &str, token: &str) -> Result<Client, Cl
     }
 }
 
-/// What connections are made by.
+/// The source of connections.
 #[derive(Clone)]
 enum Carrier {
     /// The machine's network.
@@ -504,7 +512,7 @@ enum Carrier {
     Given(Arc<dyn Network>),
 }
 
-/// What is needed to come back.
+/// The parameters of reconnecting.
 struct Way {
     carrier: Carrier,
     urls: Arc<[String]>,
@@ -517,11 +525,11 @@ struct Way {
 }
 
 impl Way {
-    async fn come_back(self) -> Result<Back, ClientError> {
+    async fn reconnect(self) -> Result<Back, ClientError> {
         let until = Instant::now() + self.retry.patience;
         let jitter = Jitter::new(&self.carrier);
         let mut pause = self.retry.first;
-        // Many who lost the same gateway do not all knock at the same door at the same time.
+        // Spread the attempts of clients that lost the same gateway.
         sleep(jitter.below(pause)).await;
         for at in self.at.. {
             let at = at % self.urls.len().max(1);
@@ -530,7 +538,7 @@ impl Way {
             match tried.map_err(late).flatten() {
                 Ok(back) => return catch_up(back, &self.outbox).await,
                 Err(error) if is_final(&error) || Instant::now() >= until => return Err(error),
-                Err(error) => tracing::debug!(%error, url = self.urls[at], "cannot come back yet"),
+                Err(error) => tracing::debug!(%error, url = self.urls[at], "cannot reconnect yet"),
             }
             sleep(pause + jitter.below(pause)).await;
             pause = (pause * 2).min(self.retry.most);
@@ -553,8 +561,8 @@ impl Way {
     }
 }
 
-/// Sends what the new connection was not given: at half the rate that the server allows, since the player goes
-/// on meanwhile. What breaks here is found out by whoever hears next.
+/// Sends the inputs that the new connection has not carried, at half the rate that the server
+/// allows, because the player continues meanwhile. A failure here shows at the next receive.
 async fn catch_up(mut back: Back, outbox: &Shared) -> Result<Back, ClientError> {
     let gap = Duration::from_secs(2) / back.welcome.rate_limit.max(1);
     let mut at_once = back.welcome.rate_limit / 2;
@@ -571,7 +579,7 @@ async fn catch_up(mut back: Back, outbox: &Shared) -> Result<Back, ClientError> 
     }
 }
 
-/// Whether another attempt would end in the same way.
+/// Whether every further attempt would fail in the same way.
 fn is_final(error: &ClientError) -> bool {
     match error {
         ClientError::Refused(refused) => {
@@ -588,7 +596,7 @@ fn is_final(error: &ClientError) -> bool {
     }
 }
 
-/// Random enough for pauses.
+/// Randomness for pauses.
 enum Jitter {
     Own(RandomState),
     Given(Arc<dyn Network>),
@@ -602,7 +610,7 @@ impl Jitter {
         }
     }
 
-    /// A time below `most`.
+    /// A random time below `most`.
     fn below(&self, most: Duration) -> Duration {
         let random = match self {
             Jitter::Own(state) => state.hash_one(std::time::SystemTime::now()) as u32,
@@ -614,7 +622,7 @@ impl Jitter {
 
 impl Drop for Player {
     fn drop(&mut self) {
-        if let Line::ComingBack(task) = &self.line {
+        if let Line::Reconnecting(task) = &self.line {
             task.abort();
         }
     }

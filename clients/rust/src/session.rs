@@ -1,4 +1,4 @@
-//! One session of a client.
+//! One session of a client: connect, join or resume, send inputs, receive events.
 //!
 //! ```text
 //! connect: Hello -> Welcome       join: Join -> Joined       leave: Leave -> Left
@@ -23,15 +23,15 @@ use crate::transport::{self, Incoming, Messages, Network, Reader, Writer};
 use crate::walker::{Walker, form_of};
 use crate::{ClientError, Trust};
 
-/// What a server tells a client that has been welcomed.
+/// An event from the server, after the welcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// What the player sees in a tick.
+    /// The player's view of a tick.
     Frame(Box<Frame>),
-    /// The player is in a scene: answer to a join, or after a jump to another scene or plane.
+    /// The player is in a scene: the answer to a join, or after a jump to another scene or plane.
     Joined(Box<Joined>),
-    /// The player is in its scene as it was, by a new connection: see [`crate::Player`]. The next frame tells
-    /// everything anew.
+    /// The player is in its scene as before, on a new connection: see [`crate::Player`]. The next
+    /// frame is a resync.
     Resumed(Box<Joined>),
     /// Answer to a ping.
     Pong(Pong),
@@ -39,17 +39,17 @@ pub enum Event {
     Refused(Refused),
     /// The player has left its scene.
     Left(Left),
-    /// The session is over; every later call of `next` says so again.
+    /// The session is over; every later call of `next` returns this again.
     Closed {
-        /// The server's reason; `None` when it gave none or one unknown to this version.
+        /// The server's reason; `None` if it gave none, or one unknown to this version.
         code: Option<CloseCode>,
-        /// For people.
+        /// Text for people.
         detail: String,
     },
 }
 
 impl Event {
-    /// The event's name, for messages to people.
+    /// The event's name, for messages.
     pub fn word(&self) -> &'static str {
         match self {
             Event::Frame(_) => "Frame",
@@ -63,12 +63,12 @@ impl Event {
     }
 }
 
-/// A join of a scene at a place, on a plane of the server's choice, with nothing else wished.
+/// A join of a scene at a position, with the server's choice of plane and defaults for the rest.
 pub fn join_at(scene: impl Into<String>, pos: Pos) -> Join {
     Join { scene: scene.into(), plane: None, pos: Some(pos), range: None, look: Vec::new().into() }
 }
 
-/// A session: connected and welcomed.
+/// A session that is connected and welcomed.
 pub struct Client {
     welcome: Welcome,
     sender: Sender,
@@ -76,8 +76,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to `ws://host:port/` or `tcp://host:port`, or to `wss://host:port/` or `tls://host:port` with
-    /// [`Trust::platform`], and says hello with `token`.
+    /// Connects to `ws://host:port/` or `tcp://host:port`, or to `wss://host:port/` or
+    /// `tls://host:port` with [`Trust::platform`], and sends a hello with `token`.
     ///
     /// # Errors
     /// A bad URL, a failed connection, or a server that does not welcome the client (its reason is
@@ -86,7 +86,8 @@ impl Client {
         Client::connect_trusting(&Trust::platform(), url, token).await
     }
 
-    /// The same with other authorities for `wss://` and `tls://` than those of the machine.
+    /// As [`Client::connect`], with other certificate authorities for `wss://` and `tls://` than
+    /// the platform's.
     ///
     /// # Errors
     /// As [`Client::connect`].
@@ -99,7 +100,7 @@ impl Client {
         Client::welcomed(writer, reader, token).await
     }
 
-    /// The same by another network.
+    /// As [`Client::connect`], over another network.
     ///
     /// # Errors
     /// As [`Client::connect`].
@@ -139,26 +140,27 @@ impl Client {
         }
     }
 
-    /// What the server said at the door: its limits and the length of its tick.
+    /// The server's welcome: its limits and tick length.
     pub fn welcome(&self) -> &Welcome {
         &self.welcome
     }
 
-    /// Enters a scene and waits for the answer; what else comes meanwhile is kept for `next`.
+    /// Enters a scene and waits for the answer; other events in between are kept for `next`.
     ///
     /// # Errors
-    /// [`ClientError::Refused`] when the server says no (the session goes on), or the session's end.
+    /// [`ClientError::Refused`] if the server refuses (the session goes on), or the session's end.
     pub async fn join(&mut self, join: Join) -> Result<Joined, ClientError> {
         self.sender.join(join).await?;
         self.receiver.joined().await
     }
 
-    /// Comes back for the player of an earlier session, with the token of its newest [`Receiver::ticket`] and the
-    /// last input that a frame has acknowledged. Inputs are numbered on from [`Joined::ack`]: what was sent after
-    /// that one was not applied, and is to be sent again with the number that it had.
+    /// Resumes the player of an earlier session, with the token of its newest [`Receiver::ticket`]
+    /// and the last input that a frame has acknowledged. Input numbers continue after
+    /// [`Joined::ack`]: later inputs were not applied and must be sent again with their old
+    /// numbers.
     ///
     /// # Errors
-    /// [`ClientError::Refused`] when the server says no (the session goes on, and may join), or the
+    /// [`ClientError::Refused`] if the server refuses (the session goes on, and may join), or the
     /// session's end.
     pub async fn resume(&mut self, token: &str, ack: Seq) -> Result<Joined, ClientError> {
         self.sender.send(Resume { token: token.into(), ack }).await?;
@@ -172,7 +174,7 @@ impl Client {
         self.receiver.ticket()
     }
 
-    /// The two halves, to be used side by side.
+    /// Splits the session into halves for concurrent use.
     pub fn split(self) -> (Sender, Receiver) {
         (self.sender, self.receiver)
     }
@@ -259,8 +261,8 @@ impl Sender {
         self.numbers.next()
     }
 
-    /// Takes note of a refusal that the receiving half brought: the session did not use up the number of
-    /// that input, so the next one carries it again. [`Client::next`] does this by itself.
+    /// Records a refusal that the receiving half received: the session did not use up that input's
+    /// number, so the next input carries it again. [`Client::next`] calls this by itself.
     pub fn note_refused(&mut self, refused: &Refused) {
         if let Some(seq) = refused.seq {
             self.numbers.refused(seq, refused.code == ErrorCode::OutOfOrder);
@@ -275,8 +277,8 @@ impl Sender {
         self.send(join).await
     }
 
-    /// Is at `pos` (centimetres) from now on, in a scene in which places are trusted. Returns the
-    /// input's number, which a frame's `ack` reaches once it was applied.
+    /// Sends a new position (centimetres), in a scene that trusts positions. Returns the input's
+    /// number, which a frame's `ack` reaches once it is applied.
     ///
     /// # Errors
     /// The network failed; the session is over.
@@ -286,8 +288,8 @@ impl Sender {
         Ok(seq)
     }
 
-    /// Says what a [`Walker`] has to say at `now`, in a scene in which moves are judged. To be called in every
-    /// frame of the game.
+    /// Sends the commands that a [`Walker`] has at `now`, in a scene that judges moves. Call it in
+    /// every frame of the game.
     ///
     /// # Errors
     /// The network failed; the session is over.
@@ -302,7 +304,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Says a word about the player's movement, as it is. Returns the input's number.
+    /// Sends one move command as it is. Returns the input's number.
     ///
     /// # Errors
     /// The network failed; the session is over.
@@ -328,7 +330,7 @@ impl Sender {
         Ok(seq)
     }
 
-    /// Does something that everybody who sees the player is told; at most
+    /// Performs an action that every client that sees the player is told; at most
     /// [`MAX_ACT`](purview::wire::codec::MAX_ACT) bytes. Returns the input's number.
     ///
     /// # Errors
@@ -339,8 +341,8 @@ impl Sender {
         Ok(seq)
     }
 
-    /// As [`Self::act`], aimed at another player: if that one is in range the two fight for a while,
-    /// and each sees the other before others.
+    /// As [`Self::act`], against another player. If that player is in range, the two fight for a
+    /// while and have priority in each other's view list.
     ///
     /// # Errors
     /// The network failed; the session is over.
@@ -350,7 +352,7 @@ impl Sender {
         Ok(seq)
     }
 
-    /// Asks for a pong; also keeps the session alive.
+    /// Requests a pong; also keeps the session alive.
     ///
     /// # Errors
     /// The network failed; the session is over.
@@ -366,10 +368,10 @@ impl Sender {
         self.send(Leave {}).await
     }
 
-    /// Closes the connection in order, without leaving first.
+    /// Closes the connection in order without leaving first.
     ///
     /// # Errors
-    /// The network failed; the session is over either way.
+    /// The network failed; the session is over in any case.
     pub async fn close(&mut self) -> Result<(), ClientError> {
         self.writer.close().await
     }
@@ -378,8 +380,8 @@ impl Sender {
         self.numbers.take()
     }
 
-    /// Sends a message as it is, legal or not, with the number that it carries. It does not count as an
-    /// input.
+    /// Sends a message as it is, legal or not, with the number that it carries. It does not count
+    /// as an input.
     ///
     /// # Errors
     /// The network failed; the session is over.
@@ -387,7 +389,7 @@ impl Sender {
         self.send_encoded(message.into().encode()).await
     }
 
-    /// Sends a message that is written already.
+    /// Sends an encoded message.
     pub(crate) async fn send_encoded(&mut self, message: Vec<u8>) -> Result<(), ClientError> {
         self.writer.send(message).await
     }
@@ -396,7 +398,7 @@ impl Sender {
 /// The receiving half of a session.
 pub struct Receiver {
     reader: Reader,
-    /// What came while `join` waited for its answer.
+    /// Events that arrived while `join` waited for its answer.
     early: VecDeque<Event>,
     closed: Option<(Option<CloseCode>, String)>,
     ticket: Option<Ticket>,
@@ -411,7 +413,7 @@ enum Told {
 }
 
 impl Receiver {
-    /// What the server says next. May be dropped while it waits without losing anything.
+    /// The next event. Cancel-safe: the future may be dropped while it waits.
     ///
     /// # Errors
     /// The network failed, or the server broke the protocol.
@@ -419,7 +421,7 @@ impl Receiver {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// The same, polled.
+    /// As [`Self::next`], polled.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, ClientError>> {
         match self.early.pop_front() {
             Some(event) => Poll::Ready(Ok(event)),
@@ -427,10 +429,10 @@ impl Receiver {
         }
     }
 
-    /// Waits for the answer to a join; what else comes meanwhile is kept for `next`.
+    /// Waits for the answer to a join; other events in between are kept for `next`.
     ///
     /// # Errors
-    /// [`ClientError::Refused`] when the server says no (the session goes on), or the session's end.
+    /// [`ClientError::Refused`] if the server refuses (the session goes on), or the session's end.
     pub async fn joined(&mut self) -> Result<Joined, ClientError> {
         loop {
             match poll_fn(|cx| self.poll_fresh(cx)).await? {
@@ -442,12 +444,12 @@ impl Receiver {
         }
     }
 
-    /// The newest ticket of the player, by which its client comes back; servers renew it while the session lives.
+    /// The newest ticket for resuming the player; servers renew it while the session lives.
     pub fn ticket(&self) -> Option<&Ticket> {
         self.ticket.as_ref()
     }
 
-    /// Bytes of messages received so far, without the transport's own.
+    /// Bytes of messages received, without the transport's own bytes.
     pub fn bytes_received(&self) -> u64 {
         self.bytes
     }
@@ -460,9 +462,10 @@ impl Receiver {
     fn poll_fresh(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, ClientError>> {
         Poll::Ready(match ready!(self.poll_message(cx))? {
             Told::Event(event) => Ok(event),
-            Told::Welcome(_) | Told::Renewed => {
-                Err(ClientError::Unexpected { want: "no second Welcome", got: "Welcome".into() })
-            }
+            Told::Welcome(_) | Told::Renewed => Err(ClientError::Unexpected {
+                want: "an event after the first Welcome",
+                got: "Welcome".into(),
+            }),
         })
     }
 

@@ -1,4 +1,6 @@
 //! Messages over WebSocket, or over TCP with a length before each (`u32`, big-endian).
+//! [`crate::Client`] opens connections here; a length from the server must not exceed
+//! [`MAX_SERVER_FRAME`].
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -24,26 +26,27 @@ use crate::{ClientError, Trust};
 /// A connection, plain or encrypted.
 type Socket = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
-/// What comes in.
+/// What arrives.
 pub(crate) enum Incoming {
     /// The bytes of a message.
     Message(Bytes),
-    /// The other side has closed, with a code where it gave one.
+    /// The server has closed the connection, with a code if it gave one.
     Closed { code: Option<CloseCode>, detail: String },
 }
 
-/// Takes messages for a server.
+/// A sink of messages for a server.
 pub type Out = Pin<Box<dyn Sink<Bytes, Error = io::Error> + Send>>;
 
-/// A connection that carries messages whole.
+/// A connection that carries whole messages.
 pub struct Messages {
-    /// What goes to the server; an error says that the connection is broken.
+    /// Messages to the server; an error means that the connection is broken.
     pub out: Out,
-    /// What comes from it; `None` says that it ended.
+    /// Messages from the server; `None` means that the connection ended.
     pub come: BoxStream<'static, Bytes>,
 }
 
-/// Where connections come from, other than the network of the machine: tests, simulators, a game's own carrier.
+/// A source of connections other than the machine's network: for tests, simulators, or a game's own
+/// transport.
 pub trait Network: Send + Sync {
     /// Opens a connection to an address.
     fn open(&self, url: &str) -> BoxFuture<'static, io::Result<Messages>>;
@@ -59,14 +62,14 @@ pub(crate) enum Reader {
 }
 
 pub(crate) enum Writer {
-    /// `None` once it has failed: whoever made it need not expect to be used after that.
+    /// `None` after a failure: a sink must not be used after its error.
     Messages(Option<Out>),
     Ws(SplitSink<WebSocketStream<Socket>, Message>),
     Tcp(WriteHalf<Socket>),
 }
 
-/// Opens a connection to `ws://host:port/...` or `tcp://host:port`; to `wss://...` or `tls://...` with a server
-/// that `trust` believes.
+/// Opens a connection to `ws://host:port/...` or `tcp://host:port`; or to `wss://...` or
+/// `tls://...`, whose certificate `trust` must verify.
 pub(crate) async fn open(url: &str, trust: &Trust) -> Result<(Writer, Reader), ClientError> {
     let bad = || ClientError::BadUrl { url: url.into() };
     let (scheme, rest) = url.split_once("://").ok_or_else(bad)?;
@@ -130,7 +133,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the sending side in order.
+    /// Closes the sending side in order.
     pub(crate) async fn close(&mut self) -> Result<(), ClientError> {
         match self {
             Writer::Messages(way) => {
@@ -146,7 +149,7 @@ impl Writer {
 }
 
 impl Reader {
-    /// The next message.
+    /// The next message, or the end.
     pub(crate) fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
@@ -211,7 +214,7 @@ fn poll_tcp(
             }
             buf.reserve(4 + len - buf.len());
         }
-        // Nothing is lost with a read that is given up.
+        // Cancel-safe: a read that is dropped loses nothing.
         if ready!(pin!(half.read_buf(buf)).poll(cx))? == 0 {
             return Poll::Ready(match buf.len() {
                 0 => Ok(ended()),
@@ -226,11 +229,11 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_carrier_that_has_failed_is_not_used_again() {
+    async fn a_failed_connection_is_not_used_again() {
         let refuse =
             |(), _: Bytes| async { Err::<(), _>(io::Error::from(io::ErrorKind::BrokenPipe)) };
         let mut writer = Writer::Messages(Some(Box::pin(futures::sink::unfold((), refuse))));
-        // The sink panics when it is used after its error.
+        // The sink panics if it is used after its error.
         for _ in 0..3 {
             assert!(writer.send(vec![1]).await.is_err());
         }

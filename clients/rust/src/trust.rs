@@ -1,6 +1,7 @@
-//! Which authorities a client believes when a server shows its certificate (`wss://`, `tls://`).
+//! The certificate authorities by which a client verifies a server (`wss://`, `tls://`).
 //!
-//! Read once: the machine's own authorities are read when the first connection needs them, and are shared by all.
+//! The machine's authorities are read when the first connection needs them, and are then shared. A
+//! connection must never skip verification.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,28 +12,26 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
-/// Why there is nothing to judge a server's certificate by.
+/// Why there are no certificate authorities to verify a server with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrustError {
-    /// The machine has no certificates of authorities.
-    #[error(
-        "this machine has no certificates of authorities that could be read ({0}); name a file with them"
-    )]
+    /// The machine has no readable certificates of authorities.
+    #[error("no readable CA certificates on this machine ({0}); name a file with CA certificates")]
     NoPlatform(String),
     /// The file cannot be read.
-    #[error("the authorities' file {path:?} cannot be read: {cause}")]
+    #[error("the CA certificate file {path:?} cannot be read: {cause}")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         cause: String,
     },
-    /// What was given are no certificates.
-    #[error("no certificates of authorities (PEM): {0}")]
+    /// The text or file holds no usable certificates.
+    #[error("no CA certificates (PEM): {0}")]
     Unfit(String),
 }
 
-/// The authorities whose certificates are believed. Cheap to clone.
+/// A set of trusted certificate authorities. Cheap to clone.
 #[derive(Clone)]
 pub struct Trust(Roots);
 
@@ -58,12 +57,12 @@ impl Default for Trust {
 }
 
 impl Trust {
-    /// Those of the machine; the variables `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
+    /// The machine's authorities; the variables `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
     pub fn platform() -> Trust {
         Trust(Roots::Platform)
     }
 
-    /// Those in this text (PEM) alone.
+    /// Only the authorities in this text (PEM).
     ///
     /// # Errors
     /// [`TrustError::Unfit`].
@@ -75,12 +74,12 @@ impl Trust {
             roots.add(certificate).map_err(|e| TrustError::Unfit(e.to_string()))?;
         }
         match roots.is_empty() {
-            true => Err(TrustError::Unfit("there is none".into())),
+            true => Err(TrustError::Unfit("the text holds no certificate".into())),
             false => Ok(Trust(Roots::Own(config(roots).map_err(TrustError::Unfit)?))),
         }
     }
 
-    /// Those in this file (PEM) alone.
+    /// Only the authorities in this file (PEM).
     ///
     /// # Errors
     /// The file cannot be read or holds no certificates.
@@ -91,7 +90,7 @@ impl Trust {
         Trust::only(&pem?)
     }
 
-    /// The same for rustls, without a certificate of the client's own.
+    /// The rustls configuration, without a client certificate.
     ///
     /// # Errors
     /// [`TrustError::NoPlatform`].
@@ -106,7 +105,7 @@ impl Trust {
     }
 }
 
-/// The machine's authorities, but for those that rustls cannot read.
+/// The machine's authorities, except those that rustls cannot parse.
 fn platform() -> Result<Arc<ClientConfig>, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
@@ -136,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_holds_no_certificates_is_refused() {
+    fn a_text_without_certificates_is_refused() {
         for text in ["", "hello", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
         {
             assert!(matches!(Trust::only(text.as_bytes()), Err(TrustError::Unfit(_))), "{text:?}");

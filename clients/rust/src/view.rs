@@ -1,4 +1,7 @@
-//! The world as the server shows it to one client.
+//! The set of entities that the server shows to one client.
+//!
+//! Games apply every frame to one [`View`] and draw from it. A frame that contradicts the view must
+//! change nothing.
 
 use bytes::Bytes;
 use purview::scene::movement::{Blend, Course, Extrapolator, ServerMs};
@@ -7,67 +10,67 @@ use purview::wire::client::Joined;
 use purview::wire::{Frame, Going};
 use rustc_hash::FxHashMap;
 
-/// Somebody in view.
+/// An entity in view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// Its kind.
     pub kind: Kind,
-    /// Where it was last said to be, centimetres.
+    /// Last position that the server sent, centimetres.
     pub pos: Pos,
-    /// What it does, where it was told that; then it is where that has come to.
+    /// Its trajectory, if the server sent one; its position follows from it.
     pub course: Option<Box<Extrapolator>>,
     /// Its opaque appearance.
     pub look: Bytes,
 }
 
 impl Seen {
-    /// Where it is at a time of the server's, by what was told last.
+    /// Position at a server time, by the last message.
     pub fn position(&self, now: ServerMs) -> Pos {
         self.course.as_ref().map_or(self.pos, |course| course.position(now))
     }
 
-    /// Where to show it: where it is, reached without a leap when it turned.
+    /// Position to display at a server time: the same, blended after a change of trajectory.
     pub fn shown(&self, now: ServerMs) -> Pos {
         self.course.as_ref().map_or(self.pos, |course| course.shown(now))
     }
 }
 
-/// A frame that contradicts those before it. The view is as it was before the frame.
+/// A frame contradicts those before it. The view is as it was before the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
-    /// One who is in view already comes into view.
-    #[error("tick {tick}: {id} enters who is in view already")]
+    /// An entity enters that is in view already.
+    #[error("tick {tick}: entity {id} enters although it is in view already")]
     EnterTwice {
         /// The frame's tick.
         tick: Tick,
-        /// Who.
+        /// The entity.
         id: EntityId,
     },
-    /// One who is not in view goes out of view.
-    #[error("tick {tick}: {id} leaves who is not in view")]
+    /// An entity leaves that is not in view.
+    #[error("tick {tick}: entity {id} leaves although it is not in view")]
     LeaveUnseen {
         /// The frame's tick.
         tick: Tick,
-        /// Who.
+        /// The entity.
         id: EntityId,
     },
-    /// One who is not in view moves.
-    #[error("tick {tick}: {id} moves who is not in view")]
+    /// An entity moves that is not in view.
+    #[error("tick {tick}: entity {id} moves although it is not in view")]
     MoveUnseen {
         /// The frame's tick.
         tick: Tick,
-        /// Who.
+        /// The entity.
         id: EntityId,
     },
-    /// One who is not in view acts.
-    #[error("tick {tick}: {id} acts who is not in view")]
+    /// An entity acts that is not in view.
+    #[error("tick {tick}: entity {id} acts although it is not in view")]
     ActUnseen {
         /// The frame's tick.
         tick: Tick,
-        /// Who.
+        /// The entity.
         id: EntityId,
     },
-    /// The frame is not later than the last one.
+    /// The frame's tick is not later than the last one.
     #[error("a frame for tick {tick} after one for {last}")]
     TickBack {
         /// The frame's tick.
@@ -77,47 +80,48 @@ pub enum ViewError {
     },
 }
 
-/// Who is in view, kept frame by frame: leaves first, then enters, then moves.
+/// The entities in view, updated frame by frame: leaves first, then enters, then moves.
 ///
-/// A `Joined` after a jump does not change it: the frames that follow do, by leaves or a resync.
+/// A `Joined` after a jump does not change it; the following frames do, by leaves or a resync.
 #[derive(Debug, Clone, Default)]
 pub struct View {
     seen: FxHashMap<EntityId, Seen>,
     tick: Option<Tick>,
     ack: Seq,
     epoch: Epoch,
-    /// Of the scene: side of a tile, and milliseconds per tick.
+    /// The scene's tile side (centimetres) and milliseconds per tick.
     tile_cm: i32,
     tick_ms: u32,
     blend: Blend,
 }
 
 impl View {
-    /// Nobody is in view yet, of a player that has joined.
+    /// An empty view of a player that has joined.
     pub fn of(joined: &Joined) -> View {
         let mut view = View::default();
         view.joined(joined);
         view
     }
 
-    /// The player has jumped: what is told from now on is meant by the rules of the scene to which it came.
+    /// Switches to the rules of the scene that the player has jumped to; later frames refer to
+    /// them.
     pub fn joined(&mut self, joined: &Joined) {
         if let Some(rules) = &joined.rules.movement {
             (self.tile_cm, self.tick_ms) = (rules.tile_cm, rules.tick_ms);
         }
     }
 
-    /// Shows those who turn so: by default over 200 ms what is nearer than 5 m.
+    /// Sets how changes of trajectory are blended: by default over 200 ms, below 5 m.
     pub fn set_blend(&mut self, blend: Blend) {
         self.blend = blend;
     }
 
-    /// The server's time of a tick, where moves are judged.
+    /// The server's time of a tick, if moves are judged.
     pub fn time_of(&self, tick: Tick) -> ServerMs {
         ServerMs(tick.0.saturating_mul(self.tick_ms.into()))
     }
 
-    /// Takes in a frame. Others are shown as of its tick.
+    /// Applies a frame. Entities are displayed as of its tick.
     ///
     /// # Errors
     /// The first contradiction; the view is then unchanged.
@@ -125,8 +129,8 @@ impl View {
         self.apply_at(frame, self.time_of(frame.tick))
     }
 
-    /// Takes in a frame while others are shown as of `now` by the server's clock, which is from when those who
-    /// turn are shown so.
+    /// Applies a frame while entities are displayed as of server time `now`: blends start at that
+    /// time.
     ///
     /// # Errors
     /// The first contradiction; the view is then unchanged.
@@ -169,27 +173,27 @@ impl View {
         going.on_tiles(self.tile_cm)
     }
 
-    /// Where somebody in view is at a time of the server's.
+    /// The position of an entity in view at a server time.
     pub fn position(&self, id: EntityId, now: ServerMs) -> Option<Pos> {
         self.get(id).map(|seen| seen.position(now))
     }
 
-    /// Somebody in view.
+    /// An entity in view.
     pub fn get(&self, id: EntityId) -> Option<&Seen> {
         self.seen.get(&id)
     }
 
-    /// Everybody in view, in no particular order.
+    /// All entities in view, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (EntityId, &Seen)> {
         self.seen.iter().map(|(id, seen)| (*id, seen))
     }
 
-    /// How many are in view.
+    /// Number of entities in view.
     pub fn len(&self) -> usize {
         self.seen.len()
     }
 
-    /// Whether nobody is in view.
+    /// Whether no entity is in view.
     pub fn is_empty(&self) -> bool {
         self.seen.is_empty()
     }
@@ -199,7 +203,7 @@ impl View {
         self.tick
     }
 
-    /// The last own input that was applied.
+    /// The player's last input that was applied.
     pub fn ack(&self) -> Seq {
         self.ack
     }
@@ -236,7 +240,7 @@ impl View {
         if let Some(c) = frame.courses.iter().find(|c| !after(&c.id)) {
             return Err(ViewError::MoveUnseen { tick, id: c.id });
         }
-        // One who acts and goes out of view in the same tick may still be told of.
+        // An entity that acts and leaves in one tick is still in `before`.
         if let Some(a) = frame.acts.iter().find(|a| !before(&a.id) && !entering(&a.id)) {
             return Err(ViewError::ActUnseen { tick, id: a.id });
         }
@@ -302,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn courses_are_walked_on_until_a_place_or_another_course_is_told() {
+    fn trajectories_go_on_until_a_position_or_another_trajectory_arrives() {
         let mut view = View { tick_ms: 100, tile_cm: 100, ..seeing(&[1, 2]) };
         let going = |vx_mm_s, start_ms| Going {
             start_ms,
@@ -328,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resync_forgets_everybody_else() {
+    fn a_resync_forgets_all_other_entities() {
         let mut view = seeing(&[1, 2]);
         view.apply(&Frame { resync: true, enters: vec![enter(2), enter(3)], ..frame(2) }).unwrap();
         let mut ids: Vec<_> = view.iter().map(|(id, _)| id.0).collect();
@@ -375,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_acts_and_leaves_in_one_tick_is_heard() {
+    fn an_action_and_a_leave_in_one_tick_are_accepted() {
         let mut view = seeing(&[1]);
         let acts = vec![Acted { id: EntityId(1), payload: vec![1].into() }];
         view.apply(&Frame { leaves: vec![EntityId(1)], acts, ..frame(2) }).unwrap();

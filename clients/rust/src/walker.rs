@@ -1,10 +1,13 @@
-//! The player's own movement in a scene in which moves are judged.
+//! The player's own movement in a scene that judges moves.
+//!
+//! Games own one [`Walker`], give it wishes and frames, and send the commands it returns. It
+//! follows every correction, and sends no command that an honest server refuses.
 //!
 //! ```text
 //!   walk, walk_to, steps, stop          poll              send_walk
 //!   the game ------------------> Walker ----> MoveOrder ------------> server
 //!                                  ^                                    |
-//!                                  '---- frame, joined: acks, rulings <-'
+//!                                  '- frame, joined: acks, corrections <'
 //! ```
 
 use purview::scene::movement::{
@@ -14,12 +17,12 @@ use purview::scene::{Plane, Pos, Seq};
 use purview::wire::client::Joined;
 use purview::wire::{Form, Frame, MoveRules, OwnMove};
 
-/// The player's own entity: what it wishes to do, what is to be said of it, and where it is meanwhile. It
-/// is walked at once and the server is told; where the server says otherwise it follows.
+/// The player's own entity: what it wants to do, which commands to send, and where it is meanwhile.
+/// It moves at once and tells the server; if the server disagrees, it follows the correction.
 ///
-/// Without clock and socket: `now` is the client's time ([`crate::Clock::now`]), in every call not less than in
-/// the one before. `T` is the ground as the game knows it; with [`Open`] ground walls are left to the
-/// server, whose rulings then stop the player a round trip late.
+/// It has no clock and no socket: `now` is the client's time ([`crate::Clock::now`]) and must not
+/// decrease from call to call. `T` is the ground as the game knows it. With [`Open`] ground only
+/// the server knows the walls, and its corrections stop the player one round trip late.
 #[derive(Debug)]
 pub struct Walker<T = Open> {
     predictor: Predictor,
@@ -27,12 +30,13 @@ pub struct Walker<T = Open> {
     plane: Plane,
     rules: MoveRules,
     own: OwnMove,
-    /// The present wish, to be changed when the player becomes slower.
+    /// The present wish, kept so that it can be changed when the player becomes slower.
     wish: Wish,
 }
 
 impl Walker<Open> {
-    /// The movement of a player that has just joined, on ground without a map; `None` where places are trusted.
+    /// The movement of a player that has just joined, on ground without a map; `None` if positions
+    /// are trusted.
     pub fn new(now: ClientMs, joined: &Joined) -> Option<Walker> {
         let tile_cm = joined.rules.movement.as_ref()?.tile_cm;
         Walker::on(now, joined, Open { tile_cm })
@@ -40,16 +44,17 @@ impl Walker<Open> {
 }
 
 impl<T: Tiles> Walker<T> {
-    /// As [`Walker::new`], on the ground that the game knows. Its tiles are as large as the scene's.
+    /// As [`Walker::new`], on ground that the game knows. Its tiles must have the scene's side.
     pub fn on(now: ClientMs, joined: &Joined, tiles: T) -> Option<Walker<T>> {
         let (rules, own) = (joined.rules.movement.clone()?, joined.own.clone()?);
         let predictor = predictor(now, joined, &rules, &own);
         Some(Walker { predictor, tiles, plane: joined.plane, rules, own, wish: Wish::Stand })
     }
 
-    /// The player has jumped, or has come back: it is where the last ruling puts it, by the same or by another scene's
-    /// rules. A frame may have told that ruling before; then it goes on with what it did since, of which the server
-    /// hears. False, and nothing is changed, where places are trusted.
+    /// The player has jumped or resumed: it is where the last correction puts it, by the rules of
+    /// the same or another scene. If a frame has brought that correction before, the player
+    /// continues what it did since, and the server is told. Returns false, with nothing changed, if
+    /// positions are trusted.
     pub fn joined(&mut self, now: ClientMs, joined: &Joined) -> bool {
         let (Some(rules), Some(own)) = (joined.rules.movement.clone(), joined.own.clone()) else {
             return false;
@@ -60,12 +65,12 @@ impl<T: Tiles> Walker<T> {
         true
     }
 
-    /// The ground, to open and close doors on.
+    /// The ground, for opening and closing doors.
     pub fn tiles_mut(&mut self) -> &mut T {
         &mut self.tiles
     }
 
-    /// Takes in what a frame says of the player.
+    /// Applies a frame's acknowledgement and own movement.
     pub fn frame(&mut self, now: ClientMs, frame: &Frame) {
         if let Some(own) = &frame.own {
             self.take(now, own);
@@ -85,7 +90,7 @@ impl<T: Tiles> Walker<T> {
         self.slow_down();
     }
 
-    /// Who has become slower walks on at the speed that it has now.
+    /// After the speed has dropped: walks on at the speed that is allowed now.
     fn slow_down(&mut self) {
         match self.wish {
             Wish::Straight { vx_mm_s, vz_mm_s, lasts_ms: None } => {
@@ -110,29 +115,29 @@ impl<T: Tiles> Walker<T> {
         }
     }
 
-    /// The greatest speed that the player may walk at for as long as it likes, centimetres per second.
+    /// The greatest speed without a time limit, centimetres per second.
     pub fn speed(&self) -> u32 {
         let endless = self.own.grants.iter().filter(|g| g.left_ms.is_none());
         endless.map(|g| g.speed).fold(self.own.speed, u32::max)
     }
 
-    /// What keeps the player from moving. Wishes to walk are dropped meanwhile.
+    /// What keeps the player from moving. Wishes to walk are ignored meanwhile.
     pub fn flags(&self) -> Flags {
         self.own.flags
     }
 
-    /// Everything that the server said last of the player's movement.
+    /// The last own movement that the server sent.
     pub fn own(&self) -> &OwnMove {
         &self.own
     }
 
-    /// Walk straight on towards (`dx`, `dz`), until something else is wished, at `speed_cm_s` or the
-    /// greatest speed that is not above [`Walker::speed`].
+    /// Walks straight on towards (`dx`, `dz`) until the next wish, at `speed_cm_s`, but at most
+    /// [`Walker::speed`].
     pub fn walk(&mut self, dx: i32, dz: i32, speed_cm_s: u32) {
         self.wish(Wish::heading(dx, dz, speed_cm_s.min(self.speed())));
     }
 
-    /// Walk straight to a place and stand there, a centimetre or two off.
+    /// Walks straight to a position and stands there, within a centimetre or two.
     pub fn walk_to(&mut self, now: ClientMs, goal: Pos, speed_cm_s: u32) {
         let here = self.predictor.position(now);
         let (dx, dz) = (goal.x.saturating_sub(here.x), goal.z.saturating_sub(here.z));
@@ -142,8 +147,8 @@ impl<T: Tiles> Walker<T> {
         });
     }
 
-    /// Uses up a speed that was granted for a time: straight on towards (`dx`, `dz`) for as long as it is
-    /// good. False when there is no such grant.
+    /// Spends a speed that was granted for a time: straight on towards (`dx`, `dz`) for as long as
+    /// it lasts. Returns false if there is no such grant.
     pub fn dash(&mut self, dx: i32, dz: i32) -> bool {
         let best = self.own.grants.iter_mut().filter(|g| g.left_ms.is_some_and(|ms| ms > 0));
         let Some(grant) = best.max_by_key(|g| g.speed) else { return false };
@@ -159,13 +164,13 @@ impl<T: Tiles> Walker<T> {
         self.wish(Wish::Straight { vx_mm_s, vz_mm_s, lasts_ms: Some(lasts(speed_cm_s)) });
     }
 
-    /// Walk tile by tile, at most as fast as [`Walker::speed`]. A way that the ground does not allow is not
-    /// walked.
+    /// Walks tile by tile, at most at [`Walker::speed`]. A path that the ground does not allow is
+    /// not walked.
     pub fn steps(&mut self, steps: Steps, speed_cm_s: u32) {
         self.wish(Wish::Steps { steps, speed_cm_s: speed_cm_s.min(self.speed()) });
     }
 
-    /// Stand still.
+    /// Stands still.
     pub fn stop(&mut self) {
         self.wish(Wish::Stand);
     }
@@ -177,33 +182,33 @@ impl<T: Tiles> Walker<T> {
         }
     }
 
-    /// What is to be said at `now`, if anything is, to be sent at once as input number `seq`. To be asked in
-    /// every frame of the game until there is nothing; [`crate::Sender::walk`] does.
+    /// The command to send at `now`, if any; send it at once as input number `seq`. Poll in every
+    /// frame of the game until it returns `None`; [`crate::Sender::walk`] does.
     pub fn poll(&mut self, now: ClientMs, seq: Seq) -> Option<MoveOrder> {
         self.predictor.poll(now, seq, &self.tiles, self.plane)
     }
 
-    /// Where the player is, which is where the server will say that it was.
+    /// The player's position, equal to the server's unless a correction is on its way.
     pub fn position(&self, now: ClientMs) -> Pos {
         self.predictor.position(now)
     }
 
-    /// Where to show it: where it is, reached without a leap after a ruling.
+    /// The position to display: the same, blended after a correction.
     pub fn shown(&self, now: ClientMs) -> Pos {
         self.predictor.shown(now)
     }
 
-    /// Whether it stands and waits, because it has walked as far as it may without an answer.
+    /// Whether the player stands at the leash and waits for an acknowledgement.
     pub fn is_held(&self) -> bool {
         self.predictor.is_held()
     }
 
-    /// The number of the last ruling that was followed.
+    /// Number of the last correction that was followed.
     pub fn ruling(&self) -> u32 {
         self.predictor.ruling()
     }
 
-    /// Where others are told that the player is, at a time of the server's.
+    /// The player's position as other clients are told it, at a server time.
     pub fn told(&self, now: ServerMs) -> Pos {
         self.own.course.on_tiles(self.rules.tile_cm).position(now)
     }
@@ -214,7 +219,7 @@ fn predictor(now: ClientMs, joined: &Joined, rules: &MoveRules, own: &OwnMove) -
     Predictor::new(now, joined.pos, own.ruling, rules, Blend::default())
 }
 
-/// A word as it is sent.
+/// The wire form of a move command.
 pub(crate) fn form_of(order: &MoveOrder) -> Option<Form> {
     match &order.go {
         purview::scene::movement::Go::On => None,
@@ -304,7 +309,7 @@ mod tests {
             ClientMs(60_000 + self.now)
         }
 
-        /// So much time passes; every word must be taken.
+        /// Time passes; the server must accept every command.
         fn pass(&mut self, ms: u64) {
             let rules = move_rules().rules([10_000, 10_000]);
             let on = Footing { tiles: &TILES, plane: Plane(0), rules: &rules };
@@ -329,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn it_walks_and_stops_where_the_server_has_it() {
+    fn the_walker_walks_and_stops_where_the_server_has_it() {
         let mut b = Both::new();
         b.walker.walk(3, 4, 9_999);
         b.pass(1_500);
@@ -347,13 +352,13 @@ mod tests {
     }
 
     #[test]
-    fn where_places_are_trusted_there_is_nothing_to_walk_by() {
+    fn there_is_no_walker_if_positions_are_trusted() {
         assert!(Walker::new(ClientMs(0), &joined(None)).is_none());
         assert!(!Both::new().walker.joined(ClientMs(60_000), &joined(None)));
     }
 
     #[test]
-    fn it_follows_rulings_and_a_jump() {
+    fn the_walker_follows_corrections_and_a_jump() {
         let mut b = Both::new();
         b.walker.walk(1, 0, 500);
         b.pass(500);
@@ -381,9 +386,9 @@ mod tests {
         assert_eq!((b.walker.position(b.clock()), b.walker.ruling()), (START, own.ruling));
     }
 
-    /// Found by simulation: a frame tells of a jump before the arrival is told.
+    /// Found by simulation: a frame tells of a jump before the `Joined` arrives.
     #[test]
-    fn what_is_said_of_a_ruling_twice_stops_nobody() {
+    fn a_repeated_correction_does_not_stop_the_walker() {
         let mut b = Both::new();
         let rules = move_rules().rules([10_000, 10_000]);
         let on = Footing { tiles: &TILES, plane: Plane(0), rules: &rules };
@@ -397,11 +402,11 @@ mod tests {
         assert!(b.walker.joined(b.clock(), &joined(Some(&own))));
         assert_eq!(b.walker.position(b.clock()), here);
         b.pass(300);
-        assert!(b.walker.position(b.clock()).x > here.x, "it walks on");
+        assert!(b.walker.position(b.clock()).x > here.x, "the player walks on");
     }
 
     #[test]
-    fn it_uses_what_it_is_granted_and_slows_down_when_it_must() {
+    fn the_walker_spends_grants_and_slows_down_when_it_must() {
         let mut b = Both::new();
         b.mover.grant_as(ServerMs(0), GrantId(1), 900, None).unwrap();
         b.mover.grant_as(ServerMs(0), GrantId(2), 2_000, Some(300)).unwrap();

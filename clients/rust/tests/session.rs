@@ -1,4 +1,4 @@
-//! A session against a small server that says what the test tells it to.
+//! A session against a small server that answers as the test tells it.
 
 use futures::{SinkExt, StreamExt};
 use purview::scene::{EntityId, Epoch, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility};
@@ -64,7 +64,7 @@ fn refused() -> Refused {
     Refused { code: ErrorCode::NoRoom, seq: None, detail: "full".into() }
 }
 
-/// What the server answers to each message, by its name.
+/// The server's answers to each message, by its name.
 fn answers(msg: &ClientMsg) -> Vec<ServerMsg> {
     match msg {
         ClientMsg::Hello(h) if h.token == "wrong" => {
@@ -93,7 +93,7 @@ async fn serve_tcp(mut stream: TcpStream) -> Vec<ClientMsg> {
         let msg = ClientMsg::decode(&body).unwrap();
         for answer in answers(&msg) {
             let bytes = answer.encode();
-            // In two writes, so that the client must put a message together.
+            // In two writes, so that the client must reassemble the message.
             stream.write_u32(bytes.len() as u32).await.unwrap();
             stream.flush().await.unwrap();
             stream.write_all(&bytes).await.unwrap();
@@ -170,7 +170,7 @@ async fn a_session_over_websocket() {
 }
 
 #[tokio::test]
-async fn a_refused_hello_tells_the_reason() {
+async fn a_refused_hello_carries_the_reason() {
     let (url, _task) = server("ws").await;
     match Client::connect(&url, "wrong").await {
         Err(ClientError::Closed { code: Some(CloseCode::Token), detail }) => {
@@ -181,7 +181,7 @@ async fn a_refused_hello_tells_the_reason() {
 }
 
 #[tokio::test]
-async fn a_url_of_another_kind_is_refused() {
+async fn a_url_of_an_unsupported_kind_is_refused() {
     for url in ["http://127.0.0.1:1/", "ws://nohost", "127.0.0.1:1"] {
         let error = Client::connect(url, "t").await.unwrap_err();
         assert!(matches!(error, ClientError::BadUrl { .. }), "{error}");

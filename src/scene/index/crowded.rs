@@ -1,8 +1,11 @@
-//! Patches in which very many stand, cut into small squares, so that who looks for somebody near does
-//! not look at all of them.
+//! Crowded patches, cut into small squares, so that a query for near entities does not read all of
+//! them.
 //!
-//! Beside each entry stands its *bar*: the squared distance within which somebody else can be of
-//! interest to it. Squares in which all bars are lower than their distance are passed over too.
+//! [`Grid`](super::Grid) builds them and drops them on any change. The result of a query must equal
+//! that of the uncut patch, except for entries whose bar is nearer.
+//!
+//! Beside each entry stands its *bar*: the squared distance beyond which no other entity matters to
+//! it. Squares whose bars are all lower than their distance are skipped.
 
 use super::Entry;
 
@@ -10,24 +13,24 @@ use super::Entry;
 const ALONG: i32 = 8;
 const SQUARES: usize = (ALONG * ALONG) as usize;
 
-/// A crowded patch, as of its last change.
+/// A crowded patch as of its last change.
 #[derive(Debug, Clone)]
 pub struct Crowded {
-    /// Where each square's entries begin, and where the last one's end.
+    /// Index of each square's first entry, and the end of the last.
     starts: Vec<u32>,
     entries: Vec<Entry>,
     bars: Vec<u64>,
-    /// Of each square.
+    /// The highest bar of each square.
     highest: Vec<u64>,
 }
 
 /// Where a patch lies.
 #[derive(Debug, Clone, Copy)]
 pub struct Ground {
-    /// Its north-west corner.
+    /// North-west corner, centimetres.
     pub x: i32,
     pub z: i32,
-    /// Its side.
+    /// Side, centimetres.
     pub side: i32,
 }
 
@@ -40,7 +43,7 @@ impl Ground {
         (along(z, self.z) * ALONG + along(x, self.x)) as usize
     }
 
-    /// Squared distances along one axis, which begins at `from`, from `at` to each row or column.
+    /// Squared distances along one axis, which starts at `from`, from `at` to each row or column.
     fn dist2(&self, from: i32, at: i32) -> [u64; ALONG as usize] {
         let edge =
             |n: i32| i64::from(from) + i64::from(self.side) * i64::from(n) / i64::from(ALONG);
@@ -54,7 +57,7 @@ impl Ground {
 }
 
 impl Crowded {
-    /// The patch on `ground` with these entries, whose bars `bar` tells by slot.
+    /// The patch on `ground` with these entries; `bar` returns the bar of a slot.
     pub fn new(ground: Ground, from: &[Entry], bar: impl Fn(u32) -> u64) -> Crowded {
         let mut starts = vec![0; SQUARES + 1];
         for e in from {
@@ -77,7 +80,7 @@ impl Crowded {
         Crowded { starts, entries, bars, highest }
     }
 
-    /// Sets the bar of who is at `slot` and stands at a place of this ground.
+    /// Sets the bar of the entity in `slot` at a position of this ground.
     pub fn set_bar(&mut self, ground: Ground, slot: u32, (x, z): (i32, i32), bar: u64) {
         let square = ground.square_of(x, z);
         let of = self.starts[square] as usize..self.starts[square + 1] as usize;
@@ -87,8 +90,8 @@ impl Crowded {
         }
     }
 
-    /// Calls `visit` with the entries, and their squared distances, that are no farther from a place
-    /// than `limit2` and their own bars.
+    /// Calls `visit` with the entries, and their squared distances, that are no farther from a
+    /// position than `limit2` and their own bar.
     #[inline]
     pub fn near(
         &self,

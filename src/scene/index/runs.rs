@@ -1,9 +1,11 @@
-//! Memory for the patches of a grid, row after row, where somebody stands: most of a map is empty, and around each
-//! player many patches are looked at for every one in which somebody stands.
+//! Sparse memory for the patches of a grid. Most of a map is empty, and around each player many
+//! patches are read for every one that holds an entity.
 //!
-//! Patches are kept in runs of 64 neighbours in a row. A run is a word with a bit for each patch that holds anything,
-//! and memory for the 64 patches while any of them does. So an empty grid takes a quarter of a byte per patch, and what
-//! nobody uses any more is released.
+//! [`Grid`](super::Grid) owns one. An empty patch must cost a quarter of a byte, and memory is
+//! freed when its last entity leaves.
+//!
+//! Patches are kept in runs of 64 neighbours of a row. A run is a word with a bit per non-empty
+//! patch, and memory for the 64 patches while any of them holds an entity.
 
 /// Patches of a run.
 const RUN: u32 = u64::BITS;
@@ -12,48 +14,48 @@ type Cells<T> = Box<[T; RUN as usize]>;
 
 #[derive(Debug, Clone)]
 struct Run<T> {
-    /// A bit for each patch that holds anything.
+    /// A bit for each patch that holds an entity.
     taken: u64,
-    /// There while any does.
+    /// Present while any bit is set.
     cells: Option<Cells<T>>,
 }
 
-/// What the patches of a grid hold, by their numbers.
+/// The contents of a grid's patches, by patch number.
 #[derive(Debug, Clone)]
 pub struct Runs<T> {
     runs: Vec<Run<T>>,
-    /// Released last: whoever walks from run to run takes its memory along.
+    /// The cells released last: an entity that walks from run to run reuses them.
     spare: Option<Cells<T>>,
 }
 
 impl<T: Default> Runs<T> {
-    /// Bytes that a grid of so many patches takes while nothing is in it.
+    /// Bytes that an empty grid of `patches` patches takes.
     pub const fn bytes_empty(patches: u64) -> u64 {
         patches.div_ceil(RUN as u64) * size_of::<Run<T>>() as u64
     }
 
-    /// So many patches that hold nothing.
+    /// `patches` empty patches.
     pub fn of(patches: usize) -> Runs<T> {
         let empty = || Run { taken: 0, cells: None };
         let runs = std::iter::repeat_with(empty).take(patches.div_ceil(RUN as usize));
         Runs { runs: runs.collect(), spare: None }
     }
 
-    /// What a patch holds, if there is memory for it.
+    /// The contents of a patch, if it has memory.
     #[inline]
     pub fn get(&self, patch: u32) -> Option<&T> {
         let cells = self.runs.get((patch / RUN) as usize)?.cells.as_ref()?;
         Some(&cells[(patch % RUN) as usize])
     }
 
-    /// The same, to be changed.
+    /// Mutable contents of a patch, if it has memory.
     #[inline]
     pub fn get_mut(&mut self, patch: u32) -> Option<&mut T> {
         let cells = self.runs.get_mut((patch / RUN) as usize)?.cells.as_mut()?;
         Some(&mut cells[(patch % RUN) as usize])
     }
 
-    /// The patch holds something from now on.
+    /// Marks the patch as non-empty and returns its contents.
     #[inline]
     pub fn take(&mut self, patch: u32) -> &mut T {
         let Runs { runs, spare } = self;
@@ -65,8 +67,8 @@ impl<T: Default> Runs<T> {
         &mut cells[(patch % RUN) as usize]
     }
 
-    /// The patch holds nothing from now on. When no patch of its run does, the run's memory is released, after
-    /// `clean` has made each of them like new.
+    /// Marks the patch as empty. If its whole run is empty, the run's memory is released after
+    /// `clean` has reset each of its patches.
     pub fn release(&mut self, patch: u32, clean: impl FnMut(&mut T)) {
         let run = &mut self.runs[(patch / RUN) as usize];
         run.taken &= !(1 << (patch % RUN));
@@ -78,21 +80,21 @@ impl<T: Default> Runs<T> {
         }
     }
 
-    /// Everything for which there is memory, with the patches' numbers.
+    /// All patches that have memory, with their numbers.
     pub fn all_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
         let runs = (0u32..).zip(&mut self.runs);
         let cells = runs.filter_map(|(run, Run { cells, .. })| Some((run, cells.as_mut()?)));
         cells.flat_map(|(run, cells)| (run * RUN..).zip(cells.iter_mut()))
     }
 
-    /// Patches for which there is memory.
+    /// Number of patches that have memory.
     #[cfg(test)]
     pub fn allocated(&self) -> usize {
         let runs = self.runs.iter().filter(|run| run.cells.is_some()).count();
         (runs + usize::from(self.spare.is_some())) * RUN as usize
     }
 
-    /// Calls `visit` with those from `first` to `last`, both included, that hold anything, in their order.
+    /// Calls `visit` with the non-empty patches from `first` to `last` (inclusive), in order.
     #[inline]
     pub fn each(&self, first: u32, last: u32, mut visit: impl FnMut(u32, &T)) {
         let (mut at, end) = (first / RUN, last / RUN);
@@ -123,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn those_between_two_are_visited_in_order_with_what_they_hold(
+        fn patches_in_a_span_are_visited_in_order_with_their_contents(
             changes in proptest::collection::vec((0u32..300, 0u32..4), 0..200),
             (a, b) in (0u32..300, 0u32..300),
         ) {

@@ -1,7 +1,9 @@
-//! How a scene is cut into regions, as data that travels and is kept; and the changes of it.
+//! A scene's layout as data that is stored and sent, and the changes of it: split, merge, scale.
 //!
-//! Every change gives a new layout with the next version. Regions that it leaves as they were keep their
-//! names, and one that is cut keeps the part with the most of its ground: fewer entities change owner.
+//! The cluster's leader computes changes; every region then receives the new version. Each change
+//! yields a new layout with the next version. Regions that do not change keep their ids, and a
+//! region that is cut keeps its id on the part with the most of its ground, so that fewer entities
+//! change owner.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,25 +14,25 @@ use crate::scene::{Epoch, Rect, RegionId};
 /// Most neighbours of a region: each has a bit of a word.
 pub const MAX_NEIGHBOURS: usize = 32;
 
-/// The ground of a region, in lands from the map's north-west corner: from `x0`, `z0` to below `x1`, `z1`.
+/// A region's rectangle in lands from the map's north-west corner: `x0..x1`, `z0..z1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plot {
     /// The region.
     pub id: RegionId,
-    /// The planes that are its own.
+    /// The group of planes that it owns.
     pub group: PlaneGroup,
-    /// West edge.
+    /// West edge, inclusive.
     pub x0: i32,
-    /// North edge.
+    /// North edge, inclusive.
     pub z0: i32,
-    /// East edge, not its own any more.
+    /// East edge, exclusive.
     pub x1: i32,
-    /// South edge, not its own any more.
+    /// South edge, exclusive.
     pub z1: i32,
 }
 
 impl Plot {
-    /// Lands that two share.
+    /// Number of lands that two plots share.
     fn overlap(&self, o: &Plot) -> i64 {
         if self.group != o.group {
             return 0;
@@ -41,77 +43,75 @@ impl Plot {
     }
 }
 
-/// The regions of a scene, which together cover its map in each group of planes without overlap.
+/// The regions of a scene. Together they cover the map exactly once per group of planes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
     /// Grows with every change.
     pub version: u64,
-    /// The name of the next region that is new. Names are never used twice.
+    /// Id of the next new region. Ids are never used twice.
     pub next: RegionId,
     /// The regions.
     pub plots: Vec<Plot>,
 }
 
-/// Why a scene cannot be cut so.
+/// Why a layout is not legal. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// There is no such region.
+    /// The scene has no region with this id.
     #[error("the scene has no region {0}")]
     NoSuchRegion(RegionId),
-    /// A land cannot be cut.
+    /// A region of a single land cannot be split.
     #[error(
-        "region {0} is a single land, which cannot be cut; smaller lands are a matter of the configuration"
+        "region {0} is a single land, which cannot be split; configure smaller lands for the scene"
     )]
     OneLand(RegionId),
-    /// Together they are no rectangle.
-    #[error(
-        "regions {0} and {1} do not share a whole side, so together they would be no rectangle"
-    )]
+    /// The union of the two regions is not a rectangle.
+    #[error("regions {0} and {1} do not share a whole side, so together they are not a rectangle")]
     NoRectangle(RegionId, RegionId),
-    /// They are of different planes.
+    /// The two regions own different groups of planes.
     #[error("regions {0} and {1} own different groups of planes")]
     OtherPlanes(RegionId, RegionId),
-    /// It cannot be cut into so many.
+    /// The map has too few lands for so many regions.
     #[error(
-        "{columns} x {rows} regions cannot be made of {lands_x} x {lands_z} lands; each has at least one"
+        "{columns} x {rows} regions cannot be made of {lands_x} x {lands_z} lands; each region needs a land"
     )]
     TooFine {
-        /// Regions side by side.
+        /// Regions from west to east.
         columns: i32,
         /// Regions from north to south.
         rows: i32,
-        /// Lands side by side.
+        /// Lands from west to east.
         lands_x: i32,
         /// Lands from north to south.
         lands_z: i32,
     },
-    /// A rule of the scene is broken: a region would be narrower than the band that its neighbours mirror.
+    /// The layout breaks rules of the scene: a region would be narrower than the mirrored band.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Rules(Vec<SpecError>),
-    /// A region would border on too many.
-    #[error("region {id} would have {found} neighbours; at most {MAX_NEIGHBOURS} are possible")]
+    /// A region would have too many neighbours.
+    #[error("region {id} would have {found} neighbours; at most {MAX_NEIGHBOURS} are allowed")]
     Neighbours {
         /// The region.
         id: RegionId,
-        /// How many.
+        /// Number of neighbours.
         found: usize,
     },
-    /// The plots do not cover the map, or overlap, or are of another map.
+    /// The plots do not cover the map exactly once, or are of another map.
     #[error(
         "the regions do not cover each land of {lands_x} x {lands_z} and {groups} groups of planes once: {what}"
     )]
     NotWhole {
-        /// Lands side by side.
+        /// Lands from west to east.
         lands_x: i32,
         /// Lands from north to south.
         lands_z: i32,
         /// Groups of planes.
         groups: u16,
-        /// What is wrong.
+        /// What is wrong, and where.
         what: String,
     },
-    /// All names are used up.
-    #[error("the scene has had as many regions as there are names for")]
+    /// All region ids of the scene are used up.
+    #[error("the scene has used up all region ids")]
     NoMoreNames,
 }
 
@@ -130,7 +130,8 @@ impl Layout {
         Layout { version: self.version + 1, ..self.clone() }
     }
 
-    /// Cuts a region in the middle of its longer side; the eastern or southern part is a new one.
+    /// Splits a region in the middle of its longer side; the eastern or southern part is a new
+    /// region.
     ///
     /// # Errors
     /// There is no such region, or it is a single land.
@@ -154,10 +155,10 @@ impl Layout {
         Ok(new)
     }
 
-    /// Makes one region of two that share a whole side. It has the first one's name.
+    /// Merges two regions that share a whole side. The merged region keeps the first one's id.
     ///
     /// # Errors
-    /// There are no such regions, or together they are no rectangle of the same planes.
+    /// There are no such regions, or together they are not a rectangle of the same planes.
     pub fn merge(&self, id: RegionId, gone: RegionId) -> Result<Layout, LayoutError> {
         let mut new = self.changed();
         let (a, b) = (new.plots[new.at(id)?], new.plots[new.at(gone)?]);
@@ -176,11 +177,12 @@ impl Layout {
         Ok(new)
     }
 
-    /// Cuts the whole map, in every group of planes, into `columns` x `rows` regions as equal as lands
-    /// allow. Each takes the name of the region of which it has the most, where that is still free.
+    /// Cuts the whole map, in every group of planes, into `columns` x `rows` regions as equal as
+    /// lands allow. Each takes the id of the region with which it shares the most ground, if that
+    /// id is still free.
     ///
     /// # Errors
-    /// There are not so many lands.
+    /// The map has fewer lands than that.
     pub fn scale(&self, columns: i32, rows: i32) -> Result<Layout, LayoutError> {
         let (lands_x, lands_z) = self.lands();
         if columns < 1 || rows < 1 || columns > lands_x || rows > lands_z {
@@ -202,7 +204,7 @@ impl Layout {
                 });
             }
         }
-        // The greatest overlaps first; among equals the first of each.
+        // The greatest overlaps first; among equals in order of index.
         let mut pairs = Vec::new();
         for (to, plot) in plots.iter().enumerate() {
             let from = self.plots.iter().enumerate();
@@ -224,12 +226,12 @@ impl Layout {
         Ok(new)
     }
 
-    /// The plot of a region.
+    /// The plot of a region; `None` if the layout has no such region.
     pub fn plot(&self, id: RegionId) -> Option<&Plot> {
         self.plots.iter().find(|p| p.id == id)
     }
 
-    /// The region of another layout that has the most of this plot's ground.
+    /// The region of this layout that has the most of the plot's ground.
     pub fn most_of(&self, plot: &Plot) -> Option<RegionId> {
         let most = self.plots.iter().max_by_key(|p| (p.overlap(plot), std::cmp::Reverse(p.id)));
         most.filter(|p| p.overlap(plot) > 0).map(|p| p.id)
@@ -246,10 +248,10 @@ impl Layout {
 }
 
 impl RegionMap {
-    /// The map of a legal scene, cut so.
+    /// The map of a legal scene with this layout.
     ///
     /// # Errors
-    /// The plots do not cover the map once.
+    /// The plots do not cover the map exactly once.
     pub(in crate::scene) fn of(
         spec: &SceneSpec,
         layout: &Layout,
@@ -264,10 +266,13 @@ impl RegionMap {
             let inside = 0 <= p.x0 && p.x0 < p.x1 && p.x1 <= lands_x;
             let inside = inside && 0 <= p.z0 && p.z0 < p.z1 && p.z1 <= lands_z;
             if !inside || p.group.0 >= groups {
-                return Err(whole(format!("region {} lies outside", p.id)));
+                return Err(whole(format!("region {} lies outside the map", p.id)));
             }
             if i >= usize::from(u16::MAX) || regions.iter().any(|r| r.id == p.id) {
-                return Err(whole(format!("region {} is there twice, or one too many", p.id)));
+                return Err(whole(format!(
+                    "region {} appears twice, or there are too many regions",
+                    p.id
+                )));
             }
             for (x, z) in (p.z0..p.z1).flat_map(|z| (p.x0..p.x1).map(move |x| (x, z))) {
                 let land = per_group * usize::from(p.group.0) + (z * lands_x + x) as usize;
@@ -284,7 +289,7 @@ impl RegionMap {
             regions.push(RegionEntry { id: p.id, rect, group: p.group, epoch: Epoch(1) });
         }
         if land_owner.contains(&u16::MAX) {
-            return Err(whole("some land is nobody's".into()));
+            return Err(whole("a land has no region".into()));
         }
         let bounds = Rect { x0: 0, z0: 0, x1: spec.width_cm, z1: spec.depth_cm };
         let (version, next) = (layout.version, layout.next);
@@ -292,10 +297,10 @@ impl RegionMap {
         Ok(RegionMap { version, next, regions, bounds, land_cm, lands_x, groups, land_owner })
     }
 
-    /// Whether regions can tell their neighbours apart.
+    /// Checks that no region has more neighbours than it can tell apart.
     ///
     /// # Errors
-    /// One has more than [`MAX_NEIGHBOURS`].
+    /// A region has more than [`MAX_NEIGHBOURS`].
     pub(in crate::scene) fn check_neighbours(&self, band_cm: i32) -> Result<(), LayoutError> {
         for r in &self.regions {
             let found = self.neighbours(r.id, band_cm).len();
@@ -306,7 +311,7 @@ impl RegionMap {
         Ok(())
     }
 
-    /// The map as data.
+    /// The map's layout as data.
     pub fn layout(&self) -> Layout {
         let plot = |r: &RegionEntry| {
             let lands = |cm: i32| cm / self.land_cm;

@@ -17,7 +17,7 @@ fn map(width_cm: i32, depth_cm: i32, rx: i32, rz: i32) -> RegionMap {
 }
 
 #[test]
-fn every_place_has_exactly_one_region() {
+fn every_position_has_exactly_one_region() {
     let map = map(1_600 * 5, 1_600 * 3, 2, 2);
     assert_eq!(map.regions.len(), 6);
     for x in (0..8_000).step_by(50) {
@@ -49,7 +49,7 @@ proptest! {
         for a in &map.regions {
             let near = map.neighbours(a.id, band_cm);
             for b in map.regions.iter().filter(|b| b.id != a.id) {
-                // The gap between two rectangles along each axis, 0 when they touch.
+                // The gap between two rectangles along each axis; 0 if they touch.
                 let gap_x = (b.rect.x0 - a.rect.x1).max(a.rect.x0 - b.rect.x1);
                 let gap_z = (b.rect.z0 - a.rect.z1).max(a.rect.z0 - b.rect.z1);
                 let reaches = gap_x.max(gap_z) < band_cm.max(1);
@@ -60,7 +60,7 @@ proptest! {
     }
 }
 
-/// A scene of 8 x 8 lands whose regions may be as small as one.
+/// A scene of 8 x 8 lands whose regions may be as small as one land.
 fn open_scene(groups: u16) -> Scene {
     let spec = SceneSpec {
         width_cm: 1_600 * 8,
@@ -79,7 +79,7 @@ fn open_scene(groups: u16) -> Scene {
 }
 
 #[test]
-fn the_larger_part_keeps_the_name() {
+fn the_larger_part_keeps_the_id() {
     let now = open_scene(1).map.layout();
     let scaled = now.scale(1, 1).unwrap();
     assert_eq!(scaled.plots.len(), 1);
@@ -106,7 +106,7 @@ fn planes_of_other_groups_have_other_regions() {
 
 proptest! {
     #[test]
-    fn after_any_changes_every_place_has_exactly_one_region(
+    fn after_any_changes_every_position_has_exactly_one_region(
         groups in 1u16..4,
         changes in prop::collection::vec((0u8..3, 0usize..40, 0usize..40, 1i32..9, 1i32..9), 0..20),
     ) {

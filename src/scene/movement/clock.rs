@@ -1,31 +1,36 @@
-//! What a client knows of the server's clock.
+//! Estimates the server's clock on the client, from ping round trips.
+//!
+//! The client session feeds every pong in and asks for the server's time when it extrapolates other
+//! entities. The estimate never decides anything on the server.
 
 use super::{ClientMs, ServerMs};
 
-/// Samples that are kept.
+/// Number of ping samples kept.
 const SAMPLES: usize = 16;
 
-/// How far two clocks drift apart at most, in parts of a million.
+/// Assumed upper bound of the drift between the two clocks, parts per million.
 const DRIFT_PPM: u64 = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sample {
-    /// The client's time in the middle between ping and pong.
+    /// The client's time midway between ping and pong.
     at: ClientMs,
     server: ServerMs,
-    /// Half of the time from ping to pong, microseconds: how far off it can be.
+    /// Half the round trip, microseconds: the error bound of the sample when it was taken.
     half_us: u64,
 }
 
 impl Sample {
-    /// How far off it can be by now, microseconds.
+    /// Error bound at `now`, microseconds: half the round trip plus the drift since.
     fn error_us(&self, now: ClientMs) -> u64 {
         self.half_us + now.since(self.at) * DRIFT_PPM / 1_000
     }
 }
 
-/// An estimate of the server's clock and of the way there, from pings: the quickest of the last sixteen is
-/// believed, since the time that it took bounds its error, until drift has made another one better.
+/// An estimate of the server's clock and of the one-way delay, from pings.
+///
+/// Of the last sixteen samples the one with the smallest error bound wins. A short round trip
+/// bounds the error; drift widens the bound as the sample ages (Cristian's algorithm).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClockEstimate {
     samples: [Option<Sample>; SAMPLES],
@@ -33,8 +38,8 @@ pub struct ClockEstimate {
 }
 
 impl ClockEstimate {
-    /// A ping that was sent at `sent` was answered at `received`; the answer said `server`. One that was
-    /// answered before it was sent is no news.
+    /// Takes a pong: the ping left at `sent`, the answer arrived at `received` and said `server`. A
+    /// pong received before its ping was sent is ignored.
     pub fn pong(&mut self, sent: ClientMs, received: ClientMs, server: ServerMs) {
         if received < sent {
             return;
@@ -58,7 +63,7 @@ impl ClockEstimate {
         })
     }
 
-    /// How far off [`ClockEstimate::server`] can be at `now`, milliseconds, rounded up.
+    /// Error bound of [`ClockEstimate::server`] at `now`, milliseconds, rounded up.
     pub fn error_ms(&self, now: ClientMs) -> Option<u64> {
         self.best(now).map(|best| best.error_us(now).div_ceil(1_000))
     }
@@ -76,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_quickest_pong_is_believed_until_drift_has_spoilt_it() {
+    fn the_shortest_round_trip_wins_until_drift_widens_its_error() {
         let mut clock = ClockEstimate::default();
         assert_eq!((clock.server(ClientMs(0)), clock.delay_ms(ClientMs(0))), (None, None));
         clock.pong(ClientMs(1_000), ClientMs(1_400), ServerMs(9_350));
@@ -86,7 +91,7 @@ mod tests {
         assert_eq!((clock.server(now), clock.delay_ms(now)), (Some(ServerMs(10_250)), Some(50)));
         clock.pong(ClientMs(3_000), ClientMs(3_400), ServerMs(11_500));
         assert_eq!(clock.error_ms(ClientMs(3_400)), Some(51));
-        // 150 ms worse, which takes 750 s at 200 parts of a million.
+        // The sample is 150 ms worse, which drift of 200 ppm makes good in 750 s.
         let late = ClientMs(751_000);
         assert_eq!(clock.delay_ms(late), Some(50));
         clock.pong(ClientMs(760_000), ClientMs(760_400), ServerMs(1));
@@ -94,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_before_the_question_is_no_news() {
+    fn a_pong_received_before_its_ping_is_ignored() {
         let mut clock = ClockEstimate::default();
         clock.pong(ClientMs(5), ClientMs(4), ServerMs(9));
         assert_eq!(clock, ClockEstimate::default());
@@ -102,12 +107,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_true_time_is_never_further_off_than_it_says(
+        fn the_true_time_lies_within_the_error_bound(
             pings in prop::collection::vec((1_u64..5_000, 0_u64..400, 0_u64..400), 1..60),
             (ahead, drift_ppm) in (0_u64..1_000_000, 0_u64..150),
         ) {
             let mut clock = ClockEstimate::default();
-            // The client's clock is the slower one.
+            // The client's clock runs slower than the server's.
             let server = |client: u64| ahead + client + client * drift_ppm / 1_000_000;
             let mut now = 1_000;
             for (pause, out, back) in pings {

@@ -1,10 +1,13 @@
-//! A debt that only time pays.
+//! A debt that only time pays: the rate limiter behind movement.
+//!
+//! [`Mover`](super::Mover) keeps one debt for claimed walking time and one for inexact starts. Idle
+//! time must never become credit, or a client could stand still and then jump ahead.
 
 use serde::{Deserialize, Serialize};
 
 use super::ServerMs;
 
-/// A debt that time pays off, at a steady rate and down to nothing: having been idle is no credit.
+/// An amount owed that time pays at a steady rate, down to zero. Idle time earns no credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Debt {
     owed: u64,
@@ -12,19 +15,18 @@ pub(super) struct Debt {
 }
 
 impl Debt {
-    /// None, at the moment from which on time pays.
+    /// Nothing owed; time starts to pay at `at`.
     pub fn new(at: ServerMs) -> Debt {
         Debt { owed: 0, at }
     }
 
-    /// How much more can be taken on at `now` so that no more than `most` is owed, when a millisecond pays
-    /// `rate`.
+    /// How much more can be charged at `now` without owing more than `most`, when each millisecond
+    /// pays `rate`.
     pub fn room(&self, now: ServerMs, rate: u64, most: u64) -> u64 {
         most.saturating_add(self.paid(now, rate)).saturating_sub(self.owed)
     }
 
-    /// Takes on `more`, for which the time since the last call has paid its part. Returns what is owed
-    /// then.
+    /// Subtracts what time has paid since the last call and adds `more`. Returns the new debt.
     pub fn charge(&mut self, now: ServerMs, rate: u64, more: u64) -> u64 {
         self.owed = self.owed.saturating_add(more).saturating_sub(self.paid(now, rate));
         self.at = self.at.max(now);

@@ -1,14 +1,17 @@
-//! Where others are, at the viewer's end; and how to show a correction without a leap.
+//! The viewer's side: extrapolates other entities from their trajectories, and blends corrections
+//! so that the picture does not jump.
+//!
+//! Called by clients for every drawn frame. Nothing here reads a clock: the caller passes the time.
 
 use super::{Course, ServerMs};
 use crate::scene::Pos;
 
-/// Lets what is shown catch up with what is so.
+/// Moves the displayed position smoothly to the computed position after a correction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blend {
-    /// For how long, milliseconds; 0 shows at once what is so.
+    /// Duration of a blend, milliseconds; 0 shows the computed position at once.
     pub lasts_ms: u32,
-    /// From how far off it leaps all the same, centimetres.
+    /// Distance from which the displayed position jumps instead of blending, centimetres.
     pub snap_cm: u32,
     off: Pos,
     since_ms: u64,
@@ -21,12 +24,12 @@ impl Default for Blend {
 }
 
 impl Blend {
-    /// Over `lasts_ms` milliseconds, for differences of less than `snap_cm` centimetres.
+    /// A blend over `lasts_ms` milliseconds, for differences below `snap_cm` centimetres.
     pub fn new(lasts_ms: u32, snap_cm: u32) -> Blend {
         Blend { lasts_ms, snap_cm, off: Pos::default(), since_ms: 0 }
     }
 
-    /// What is so has changed at `now_ms`, from what was shown to another place.
+    /// Starts a blend at `now_ms`: `shown` was displayed, `is` is the computed position.
     pub fn begin(&mut self, now_ms: u64, shown: Pos, is: Pos) {
         self.since_ms = now_ms;
         let off = Pos {
@@ -38,7 +41,7 @@ impl Blend {
         self.off = if near { off } else { Pos::default() };
     }
 
-    /// What to show at `now_ms` when `is` is so.
+    /// The position to display at `now_ms` when the computed position is `is`.
     pub fn shown(&self, now_ms: u64, is: Pos) -> Pos {
         let lasts = i64::from(self.lasts_ms);
         let passed = i64::try_from(now_ms.saturating_sub(self.since_ms)).unwrap_or(i64::MAX);
@@ -54,7 +57,7 @@ impl Blend {
     }
 }
 
-/// Where another entity is, from what was last told of it.
+/// One visible entity, extrapolated from its latest trajectory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extrapolator {
     course: Course,
@@ -62,24 +65,24 @@ pub struct Extrapolator {
 }
 
 impl Extrapolator {
-    /// Somebody who comes into view.
+    /// An entity that comes into view.
     pub fn new(course: Course, blend: Blend) -> Extrapolator {
         Extrapolator { course, blend }
     }
 
-    /// It moves otherwise. `now` is the moment, by the server's clock, for which it is shown.
+    /// Replaces the trajectory. `now` is the server time for which the entity is displayed.
     pub fn told(&mut self, now: ServerMs, course: Course) {
         let shown = self.shown(now);
         self.course = course;
         self.blend.begin(now.0, shown, course.position(now));
     }
 
-    /// Where it is at `now`, as the server has it if it has told everything.
+    /// The entity's position at `now`, equal to the server's if no trajectory is in flight.
     pub fn position(&self, now: ServerMs) -> Pos {
         self.course.position(now)
     }
 
-    /// Where to show it at `now`: where it is, reached without a leap.
+    /// The position to display at `now`: the extrapolated position, blended after a change.
     pub fn shown(&self, now: ServerMs) -> Pos {
         self.blend.shown(now.0, self.position(now))
     }
@@ -96,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_viewer_walks_on_by_itself_and_stops_where_it_was_told() {
+    fn extrapolation_goes_on_without_messages_and_stops_at_the_trajectorys_end() {
         let e = Extrapolator::new(east(100, 1_000), Blend::default());
         assert_eq!(e.position(ServerMs(500)), Pos::ground(100, 0));
         assert_eq!(e.shown(ServerMs(3_000)), Pos::ground(1_100, 0));
@@ -106,20 +109,20 @@ mod tests {
     }
 
     #[test]
-    fn news_are_reached_without_a_leap() {
+    fn a_new_trajectory_is_blended_in_without_a_jump() {
         let mut e = Extrapolator::new(east(0, 0), Blend::new(200, 500));
-        // It is at 500; it turns out that it began 40 cm further.
+        // The entity is at 500; the new trajectory began 40 cm further.
         e.told(ServerMs(1_000), east(40, 0));
         let shown = |e: &Extrapolator, ms| e.shown(ServerMs(ms)).x;
         assert_eq!((shown(&e, 1_000), shown(&e, 1_100), shown(&e, 1_200)), (500, 570, 640));
-        // News during a blend begin from what is shown.
+        // A trajectory that arrives during a blend starts from the displayed position.
         e.told(ServerMs(1_200), east(60, 0));
         e.told(ServerMs(1_250), east(80, 0));
         assert_eq!(shown(&e, 1_250), 685 - 15);
     }
 
     #[test]
-    fn what_is_too_far_off_leaps() {
+    fn a_difference_of_snap_distance_jumps() {
         let mut e = Extrapolator::new(east(0, 0), Blend::new(200, 500));
         e.told(ServerMs(1_000), east(500, 0));
         assert_eq!(e.shown(ServerMs(1_000)).x, 1_000);

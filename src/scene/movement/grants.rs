@@ -1,26 +1,31 @@
-//! How fast an entity may be: a speed of its own, and grants with an end.
+//! How fast an entity may move: its own top speed, and temporary grants of a higher one.
 //!
-//! Both reach the client later than they were said: a burst begins late, and a speed that is taken away goes
-//! on being used until the client has heard. A grant is therefore measured in walking and not by a
-//! clock. A burst is so many milliseconds of walking at its speed, whenever they begin. What was taken away
-//! ends an allowance of walking after the client's next word: had the answer to that word, which
-//! comes after the news, not come by then, the client would stand (its leash).
+//! [`Mover`](super::Mover) asks it for the speed limit of each command and charges what was walked.
+//! A grant must never allow more walking than it names, and a revoked speed must never refuse a
+//! client that cannot know of the revocation yet.
+//!
+//! The client hears of a change later than the server makes it. A burst therefore starts late, and
+//! a revoked speed stays in use until the client hears of it. So a grant is measured in
+//! milliseconds of walking and not by a clock. A burst is a number of milliseconds of walking at
+//! its speed, whenever they start. A revoked speed ends one allowance of walking after the client's
+//! next command: the acknowledgement of that command follows the revocation, and without it the
+//! leash would have stopped the client.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Reason, ServerMs};
 
-/// Most grants that an entity has at a time.
+/// Most grants that an entity holds at a time.
 pub const MAX_GRANTS: usize = 4;
 
-/// How long after its time a grant that was not used up is forgotten, milliseconds: longer than news and
-/// their answer take before a silent session is closed.
+/// How long an unused grant is kept after its end, milliseconds: longer than a message and its
+/// answer take before a silent session is closed.
 const LATE_MS: u64 = 30_000;
 
-/// The end of a grant that is in use.
+/// End of a grant that the present walk uses.
 const IN_USE: ServerMs = ServerMs(u64::MAX);
 
-/// Names a grant of an entity.
+/// Identifies a grant of one entity.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -30,15 +35,15 @@ pub struct GrantId(pub u32);
 /// A grant as its client is told of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted {
-    /// Its name.
+    /// The grant's id.
     pub id: GrantId,
     /// The speed, centimetres per second.
     pub speed_cm_s: u32,
-    /// For how many more milliseconds of walking; `None`: until it is taken back.
+    /// Milliseconds of walking left; `None`: until the grant is revoked.
     pub left_ms: Option<u32>,
 }
 
-/// There are [`MAX_GRANTS`] already. Nothing was changed.
+/// The entity already holds [`MAX_GRANTS`] grants. Nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an entity has at most {MAX_GRANTS} grants of speed at a time; revoke one first")]
 pub struct TooManyGrants;
@@ -47,11 +52,11 @@ pub struct TooManyGrants;
 struct Grant {
     id: GrantId,
     speed_cm_s: u32,
-    /// For how much more walking it is good, milliseconds; `None`: for as much as one likes.
+    /// Milliseconds of walking left; `None`: unlimited.
     left_ms: Option<u32>,
-    /// When it is forgotten; `None` while it was not taken away.
+    /// When the grant is dropped; `None` while it is not revoked and has no limit.
     ends: Option<ServerMs>,
-    /// It was taken away: a client that knows uses it no more.
+    /// The grant is revoked: a client that knows of it no longer uses it.
     taken: bool,
 }
 
@@ -64,7 +69,7 @@ impl Grant {
     }
 }
 
-/// How fast an entity may be.
+/// The speed limits of one entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Speeds {
     own_cm_s: u32,
@@ -77,19 +82,20 @@ impl Speeds {
         Speeds { own_cm_s, grants: [None; MAX_GRANTS], last: GrantId(0) }
     }
 
-    /// Its own speed, centimetres per second.
+    /// The entity's own top speed, centimetres per second.
     pub fn own_cm_s(&self) -> u32 {
         self.own_cm_s
     }
 
-    /// Another speed of its own. A higher one may still be in use for a while.
+    /// Sets the entity's own top speed. A higher old one stays usable until the client has heard.
     pub fn set_own(&mut self, now: ServerMs, speed_cm_s: u32) {
         let old_cm_s = std::mem::replace(&mut self.own_cm_s, speed_cm_s);
         if old_cm_s > speed_cm_s {
             let ends = Some(now.plus(LATE_MS));
             let (id, taken) = (GrantId(0), true);
             let old = Grant { id, speed_cm_s: old_cm_s, left_ms: None, ends, taken };
-            // It needs a place; where there is none, the shortest grant gives way.
+            // The old speed needs a slot; if all are used, the grant with the least walking left
+            // goes.
             let left = |g: &Grant| u64::from(g.usable_ms(now)) + 1;
             let place = self.grants.iter_mut().min_by_key(|g| g.as_ref().map_or(0, left));
             if let Some(place) = place {
@@ -98,7 +104,7 @@ impl Speeds {
         }
     }
 
-    /// Grants a speed: until it is revoked, or for `lasts_ms` of walking.
+    /// Grants a speed until it is revoked, or for `lasts_ms` of walking.
     pub fn grant(
         &mut self,
         now: ServerMs,
@@ -110,7 +116,7 @@ impl Speeds {
         Ok(id)
     }
 
-    /// As [`Speeds::grant`], under a name of the caller's; one of that name is replaced.
+    /// As [`Speeds::grant`], with an id chosen by the caller. A grant with that id is replaced.
     pub fn grant_as(
         &mut self,
         now: ServerMs,
@@ -130,7 +136,7 @@ impl Speeds {
         Ok(())
     }
 
-    /// The grants that were not taken away.
+    /// The grants that are not revoked.
     pub fn granted(&self, now: ServerMs) -> [Option<Granted>; MAX_GRANTS] {
         self.grants.map(|g| {
             let g = g.filter(|g| !g.taken && g.usable_ms(now) > 0)?;
@@ -139,8 +145,8 @@ impl Speeds {
         })
     }
 
-    /// Takes a grant back; it may still be in use for a while. Says whether there was one that had no end
-    /// yet.
+    /// Revokes a grant; it stays usable until the client has heard. Returns whether there was such
+    /// a grant without an end.
     pub fn revoke(&mut self, now: ServerMs, id: GrantId) -> bool {
         match self.grants.iter_mut().flatten().find(|g| g.id == id && g.ends.is_none()) {
             Some(grant) => (grant.ends, grant.taken) = (Some(now.plus(LATE_MS)), true),
@@ -149,15 +155,15 @@ impl Speeds {
         true
     }
 
-    /// The client has said a word: what was taken away before it is good for `late_ms` more of walking.
+    /// A client's command arrived: each revoked speed is good for `late_ms` more of walking.
     pub fn heard(&mut self, now: ServerMs, late_ms: u32) {
         let ending = self.grants.iter_mut().flatten().filter(|g| g.ends.is_some());
         ending.for_each(|g| g.left_ms = g.left_ms.or(Some(late_ms)));
         self.tidy(now);
     }
 
-    /// The client begins to walk at a speed: the grants that it needs are not forgotten until it walks
-    /// otherwise, however late it says so.
+    /// The client starts to walk at a speed. Grants that the walk needs are kept until the client
+    /// changes its movement, however late that command arrives.
     pub fn begin(&mut self, now: ServerMs, speed_cm_s: u32) {
         let needed = speed_cm_s > self.own_cm_s;
         for grant in self.grants.iter_mut().flatten() {
@@ -174,13 +180,13 @@ impl Speeds {
         self.grants.iter_mut().filter(|g| over(g)).for_each(|g| *g = None);
     }
 
-    /// The greatest speed, centimetres per second.
+    /// The greatest usable speed, centimetres per second.
     pub fn top_cm_s(&self, now: ServerMs) -> u32 {
         let usable = self.grants.iter().flatten().filter(|g| g.usable_ms(now) > 0);
         usable.map(|g| g.speed_cm_s).fold(self.own_cm_s, u32::max)
     }
 
-    /// For how much walking a speed is granted, milliseconds; `u32::MAX` for as much as one likes.
+    /// For how much walking a speed is granted, milliseconds; `u32::MAX`: unlimited.
     pub fn lasts_ms(&self, now: ServerMs, speed_cm_s: u32) -> u32 {
         if speed_cm_s <= self.own_cm_s {
             return u32::MAX;
@@ -189,11 +195,11 @@ impl Speeds {
         fit.map(|g| g.usable_ms(now)).fold(0, u32::saturating_add)
     }
 
-    /// Walks at a speed for `ms` milliseconds: at the cost of the least grant that is enough, then of the
-    /// next.
+    /// Charges `ms` milliseconds of walking at a speed: first to the slowest grant that suffices,
+    /// then to the next faster one.
     ///
     /// # Errors
-    /// [`Reason::Overused`]: there were not enough. What there was is used up.
+    /// [`Reason::Overused`]: the grants do not cover it. What they held is used up.
     pub fn spend(&mut self, now: ServerMs, speed_cm_s: u32, ms: u32) -> Result<(), Reason> {
         if speed_cm_s <= self.own_cm_s {
             return Ok(());
@@ -225,7 +231,7 @@ mod tests {
     const NOW: ServerMs = ServerMs(0);
 
     #[test]
-    fn a_burst_is_used_up_once_whenever_it_begins() {
+    fn a_burst_is_spent_once_whenever_it_starts() {
         let mut s = Speeds::new(500);
         s.grant(NOW, 2_000, Some(400)).unwrap();
         assert_eq!((s.top_cm_s(NOW), s.lasts_ms(NOW, 2_000)), (2_000, 400));
@@ -241,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_not_kept_for_later() {
+    fn an_unused_burst_expires() {
         let mut s = Speeds::new(500);
         s.grant(NOW, 2_000, Some(400)).unwrap();
         assert_eq!(s.lasts_ms(ServerMs(30_400), 2_000), 400);
@@ -251,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_in_use_is_not_forgotten_until_it_is_accounted_for() {
+    fn a_burst_in_use_is_kept_until_it_is_charged() {
         let mut s = Speeds::new(500);
         s.grant(NOW, 2_000, Some(400)).unwrap();
         s.begin(NOW, 2_000);
@@ -263,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_is_in_use_until_the_client_has_heard() {
+    fn a_revoked_speed_stays_usable_until_the_client_has_heard() {
         let mut s = Speeds::new(500);
         let mount = s.grant(NOW, 900, None).unwrap();
         s.heard(NOW, LATE);
@@ -278,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_told_of_what_it_may_use_and_a_name_is_used_once() {
+    fn the_client_is_told_its_usable_grants_and_ids_are_not_reused() {
         let mut s = Speeds::new(500);
         let told = |s: &Speeds| -> Vec<Granted> { s.granted(NOW).into_iter().flatten().collect() };
         s.grant_as(NOW, GrantId(7), 900, None).unwrap();
@@ -293,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_speed_of_its_own_counts_from_when_the_client_has_heard() {
+    fn a_lower_own_speed_applies_once_the_client_has_heard() {
         let mut s = Speeds::new(500);
         s.set_own(NOW, 200);
         s.heard(NOW, LATE);
@@ -303,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_grant_that_is_enough_is_used_first() {
+    fn the_slowest_sufficient_grant_is_charged_first() {
         let mut s = Speeds::new(500);
         s.grant(NOW, 2_000, Some(400)).unwrap();
         s.grant(NOW, 900, Some(100)).unwrap();
@@ -313,16 +319,16 @@ mod tests {
     }
 
     #[test]
-    fn grants_are_bounded() {
+    fn an_entity_holds_a_bounded_number_of_grants() {
         let mut s = Speeds::new(500);
         for speed in 0..MAX_GRANTS as u32 {
             s.grant(NOW, 600 + speed, Some(10 + speed)).unwrap();
         }
         assert_eq!(s.grant(NOW, 9_999, None), Err(TooManyGrants));
-        // The old speed takes the place of the shortest.
+        // The old speed takes the slot of the grant with the least walking left.
         s.set_own(NOW, 100);
         assert_eq!((s.lasts_ms(NOW, 500), s.lasts_ms(NOW, 600)), (u32::MAX, 11 + 12 + 13));
-        // Those that are over make room.
+        // Expired grants free their slots.
         assert!(s.grant(ServerMs(60_000), 9_999, None).is_ok());
     }
 }

@@ -1,40 +1,46 @@
-//! Movement under the server's authority: clients say how they move, the server decides where
-//! everybody is.
+//! Movement under the server's authority: clients say how they move, the server decides where every
+//! entity is.
+//!
+//! The region calls [`Mover`] for each move command; clients run [`Predictor`] and
+//! [`Extrapolator`]. Client and server share this code, so nothing here may read a clock, use
+//! floating point or depend on the network.
 //!
 //! ```text
-//!    client                                   server                          viewers
-//!  Predictor --- MoveOrder: a move, or "on" --> Mover::accept --- Course ---> Extrapolator
-//!      ^                                          |                 once per move
-//!      '---------- Ruling: where it is <----------' refused, pushed, stopped, placed
+//!    client                                    server                          viewers
+//!  Predictor --- MoveOrder: a move, or "on" ---> Mover::accept --- Course ---> Extrapolator
+//!      ^                                           |                 once per move
+//!      '---------- Ruling: a correction <----------' refused, pushed, stopped, placed
 //! ```
 //!
-//! A [`Move`] is a [`Path`] over tiles or a [`Vector`]. Its position is a pure function of the time since
-//! its beginning, in integers, so that all three compute the same to the centimetre.
+//! A [`Move`] is a [`Path`] over tiles or a [`Vector`]. Its position is a pure integer function of
+//! the time since its start, so that client, server and viewers compute the same centimetre.
 //!
 //! # What a client may claim
 //!
-//! A word (a [`MoveOrder`]) says what the entity does from a moment of the client's own clock on. Where
-//! that begins is no matter of opinion: it is where the move before has come to at that moment. So places
-//! are checked by the client's clock, exactly, and its clock is checked by the server's:
+//! A move command ([`MoveOrder`]) says what the entity does from a moment of the client's clock on.
+//! The start is not free to choose: it is where the previous move has come to at that moment. So
+//! positions are checked exactly, by the client's clock, and the client's clock is checked against
+//! the server's:
 //!
-//! *Walking that is claimed is a debt, paid by time.* A millisecond of walking costs one, the time between
-//! two words as the server hears them pays one (and a thousandth, for clocks that are not quite equal), and
-//! no more than [`Rules::allowance_ms`] may be owed. The debt never falls below nothing: who stood still
-//! has saved nothing, and who sends a thousand small moves pays what one large move costs. Over any time a
-//! client walks as far as that time allows and the allowance, once.
+//! *Claimed walking is a debt, paid by time.* A millisecond of walking costs one. The time between
+//! two commands, as the server receives them, pays one (and a thousandth, for clocks that differ a
+//! little). At most [`Rules::allowance_ms`] may be owed. The debt never falls below zero: standing
+//! still earns no credit, and a thousand small moves cost what one large move costs. Over any
+//! period a client walks as far as that time allows, plus the allowance once.
 //!
-//! *Honest clients are never refused, whatever the network does.* A client stops (and walks on when the
-//! answer comes) when it has walked [`Rules::leash_ms`] since a word that is not acknowledged. Let the
-//! debt be nothing when word *j* is heard, and take a later word *k*. Said before *j* was acknowledged,
-//! it has walked at most the leash since. Said after, it has walked at most the leash, and the time since
-//! the acknowledgement; which the server has seen pass, too, since it had heard *j* by then. Either way
-//! the debt is at most the leash, which is less than the allowance.
+//! *Honest clients are never refused, whatever the network does.* A client stops when it has walked
+//! [`Rules::leash_ms`] since an unacknowledged command, and walks on when the acknowledgement
+//! arrives. Proof: let the debt be zero when command *j* arrives, and take a later command *k*. If
+//! *k* was sent before *j* was acknowledged, the client has walked at most the leash since *j*. If
+//! *k* was sent after, the client has walked at most the leash plus the time since the
+//! acknowledgement; the server has seen that time pass too, because it had received *j* by then. In
+//! both cases the debt is at most the leash, which is less than the allowance.
 //!
-//! # What the server overrules
+//! # Corrections
 //!
-//! A [`Ruling`] says where the entity is, and is numbered. Moves carry the number of the last
-//! ruling that the client has followed; what carries an older one is dropped without a word. So a
-//! refused move brings one ruling, and not one for each move that was under way.
+//! A correction ([`Ruling`]) says where the entity is, and is numbered. A command carries the
+//! number of the last correction that the client has followed. The server drops commands with an
+//! older number. So a refused move causes one correction, and not one for each command in flight.
 
 mod clock;
 mod debt;

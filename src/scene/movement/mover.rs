@@ -1,4 +1,8 @@
 //! The server's account of one entity's movement.
+//!
+//! The region owns one [`Mover`] per entity, passes it every move command and advances it once a
+//! tick. A refused command must leave no trace except its correction, and no sequence of commands
+//! may gain more way than time and the allowance permit (`tests/bounds.rs`).
 
 use serde::{Deserialize, Serialize};
 
@@ -13,45 +17,46 @@ use super::{
 };
 use crate::scene::{Pos, Seq};
 
-/// How far a move may begin from where the entity was, as a time at its top speed, milliseconds.
-/// With equal arithmetic on both sides it is 0; this is for clients that round in their own way.
+/// How far a move may start from the entity's position, as milliseconds at its top speed. With
+/// equal arithmetic on both sides the difference is 0; this allows for clients that round
+/// otherwise.
 pub(super) const STRAY_MS: u64 = 50;
 
-/// How much of that may be owed, as a time at its top speed, milliseconds.
+/// Most that inexact starts may owe together, as milliseconds at top speed.
 const STRAYED_MS_MAX: u64 = 100;
 
-/// One part in so many of the way at top speed pays for moves that begin off their places.
+/// Time pays for inexact starts at this fraction of the top speed: one part in 400.
 const STRAY_PART: u64 = 400;
 
-/// Microseconds of walking that a millisecond pays for: clocks that are equal, and a thousandth more.
+/// Microseconds of walking that one millisecond pays for: real time, plus a thousandth for drift.
 const PAID_US: u64 = 1_001;
 
-/// How much further than the server's a client's clock may go between two words even while the
-/// entity stands: longer than any session lives without being heard, milliseconds.
+/// How much further than the server's clock a client's clock may advance between two commands, even
+/// if the entity stands, milliseconds. No session lives that long unheard.
 const LEAP_MS_MAX: u64 = 60_000;
 
-/// The last moment of a client's clock that is taken, so that no sum overflows: 35,000 years.
+/// The latest client time accepted, so that no sum overflows: 35,000 years.
 const CLIENT_MS_MAX: u64 = 1 << 50;
 
-/// What the server tells apart in time, so that viewers are not told of less, milliseconds.
+/// Smallest change of a walk's start that viewers are told, milliseconds.
 const RETIME_MS: u64 = 100;
 
-/// One part in so many of the time that passes is taken back from how quickly words have come.
+/// The estimate of the least delay decays by this fraction of the time that passes.
 const FORGET_PART: u64 = 256;
 
 /// What the server knows of a client's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Heard {
-    /// The client's last word, by its clock and by the server's.
+    /// Time of the client's last command, by the client's clock; `at` is the server's time then.
     word: ClientMs,
     at: ServerMs,
-    /// Server's time less client's, microseconds: the least that was seen, forgotten slowly. A word that
-    /// came quickly is the better one.
+    /// Server time minus client time, microseconds: the least seen, slowly decaying. The command
+    /// with the shortest delay gives the best value.
     shift_us: i64,
 }
 
 impl Heard {
-    /// When a client's walk began, by the server's clock.
+    /// When the client's walk started, by the server's clock.
     fn at_server(&self, walk: &Walk) -> Option<ServerMs> {
         let since = walk.moment(0)?;
         let us = (since.0.min(CLIENT_MS_MAX) as i64 * 1_000).saturating_add(self.shift_us);
@@ -59,7 +64,7 @@ impl Heard {
     }
 }
 
-/// By how much the server's clock is ahead of a client's, microseconds. Both are below 2^50.
+/// Lead of the server's clock over a client's, microseconds. Both are below 2^50.
 fn shift_us(now: ServerMs, at: ClientMs) -> i64 {
     (now.0.min(CLIENT_MS_MAX) as i64 - at.0.min(CLIENT_MS_MAX) as i64) * 1_000
 }
@@ -68,47 +73,47 @@ fn to_u32(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Where an entity is at the end of a tick's moves.
+/// An entity's state after a tick's movement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Advanced {
-    /// The place.
+    /// The position.
     pub pos: Pos,
-    /// Whether it has just stopped for want of a word: viewers must be told.
+    /// Whether the entity has just stopped because no command arrived: viewers must be told.
     pub halted: bool,
 }
 
-/// The server's account of one entity's movement: what it does, how fast it may, and what its client has
-/// claimed.
+/// The server's account of one entity's movement: what the entity does, how fast it may move, and
+/// what its client has claimed.
 ///
-/// Two times run side by side. *Where* the entity was when the client said something is computed by the
-/// client's clock, from the very numbers that the client computes with; so an honest move begins
-/// exactly where the last one has come to, however late the message is. *How much* time may have
-/// passed by the client's clock is bounded by the server's: walking that is claimed is a [debt](super::Rules),
-/// paid by the time in which it was heard.
+/// Two clocks run side by side. *Where* the entity was when the client sent a command is computed
+/// by the client's clock, from the same numbers that the client uses. So an honest move starts
+/// exactly where the previous one has come to, however late the message is. *How much* time may
+/// have passed on the client's clock is bounded by the server's: claimed walking is a
+/// [debt](super::Rules), paid by the time between receptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mover {
     walk: Walk,
-    /// When the walk began, by the server's clock: what viewers are told.
+    /// When the walk started, by the server's clock: what viewers are told.
     start: ServerMs,
-    /// Whether viewers were told that the walk has ended for want of a word.
+    /// Whether viewers were told that the walk ended because no command arrived.
     halted: bool,
-    /// Milliseconds of the walk beyond which it is not shown: its speed is granted for no longer.
+    /// Milliseconds of the walk that viewers are shown at most: its speed is granted for no longer.
     shown_ms: u32,
     speeds: Speeds,
     flags: Flags,
     ruling: u32,
     last_seq: Seq,
     heard: Option<Heard>,
-    /// Walking that was claimed and not yet paid, microseconds.
+    /// Claimed walking that time has not paid yet, microseconds.
     walked: Debt,
-    /// Ways between where moves began and where they should have, thousandths of a centimetre.
+    /// Sum of the inexact starts that time has not paid yet, thousandths of a centimetre.
     strayed: Debt,
-    /// How far the last move began from where it should have, centimetres.
+    /// Distance between claimed and computed start of the last move, centimetres.
     off_cm: u32,
 }
 
 impl Mover {
-    /// An entity that stands at `pos`, with a top speed of its own.
+    /// An entity that stands at `pos`, with its own top speed.
     pub fn new(now: ServerMs, pos: Pos, speed_cm_s: u32) -> Mover {
         Mover {
             walk: Walk::stand(pos),
@@ -126,11 +131,12 @@ impl Mover {
         }
     }
 
-    /// Takes a client's word, which is numbered `seq`, at `now`. Numbers grow, with gaps where other inputs
-    /// are.
+    /// Applies a client's command with input number `seq` at `now`. Numbers grow; other kinds of
+    /// input leave gaps.
     ///
     /// # Errors
-    /// The move is refused: the entity stands where it is now, which the client is to be told.
+    /// The command is refused. The entity stops where it is, and the client must be sent the
+    /// correction.
     pub fn accept<T: Tiles>(
         &mut self,
         now: ServerMs,
@@ -155,21 +161,21 @@ impl Mover {
         }
     }
 
-    /// Its own top speed, centimetres per second.
+    /// The entity's own top speed, centimetres per second.
     pub fn speed_cm_s(&self) -> u32 {
         self.speeds.own_cm_s()
     }
 
-    /// Gives it another top speed of its own. A lower one counts from when the client has heard of it.
+    /// Sets the entity's own top speed. A lower one applies once the client has heard of it.
     pub fn set_speed(&mut self, now: ServerMs, speed_cm_s: u32) {
         self.speeds.set_own(now, speed_cm_s);
     }
 
-    /// Grants a speed for `lasts_ms` of walking, which must begin soon after the client hears of it, or until
-    /// it is revoked.
+    /// Grants a speed (centimetres per second) until it is revoked, or for `lasts_ms` of walking
+    /// that must start soon after the client hears of it.
     ///
     /// # Errors
-    /// It has too many grants; nothing was changed.
+    /// The entity holds too many grants; nothing was changed.
     pub fn grant(
         &mut self,
         now: ServerMs,
@@ -179,10 +185,11 @@ impl Mover {
         self.speeds.grant(now, speed_cm_s, lasts_ms)
     }
 
-    /// As [`Mover::grant`], under a name of the caller's, above 0; a grant of that name is replaced.
+    /// As [`Mover::grant`], with an id chosen by the caller, above 0. A grant with that id is
+    /// replaced.
     ///
     /// # Errors
-    /// It has too many grants; nothing was changed.
+    /// The entity holds too many grants; nothing was changed.
     pub fn grant_as(
         &mut self,
         now: ServerMs,
@@ -193,29 +200,29 @@ impl Mover {
         self.speeds.grant_as(now, id, speed_cm_s, lasts_ms)
     }
 
-    /// Takes a grant back from when the client has heard of it. Says whether there was such a one that
-    /// had no end yet.
+    /// Revokes a grant; it stays usable until the client has heard of it. Returns whether there was
+    /// such a grant without an end.
     pub fn revoke(&mut self, now: ServerMs, id: GrantId) -> bool {
         self.speeds.revoke(now, id)
     }
 
-    /// What keeps it from moving.
+    /// What keeps the entity from moving.
     pub fn flags(&self) -> Flags {
         self.flags
     }
 
-    /// How far the client's last move began from where it should have, centimetres: 0 where both sides
-    /// compute alike.
+    /// Distance between claimed and computed start of the client's last move, centimetres: 0 where
+    /// both sides compute alike.
     pub fn off_cm(&self) -> u32 {
         self.off_cm
     }
 
-    /// The number of the last ruling; 0 before the first.
+    /// Number of the last correction; 0 before the first.
     pub fn ruling(&self) -> u32 {
         self.ruling
     }
 
-    /// What its client is to know.
+    /// The movement state that the entity's own client is sent.
     pub fn own(&self, now: ServerMs) -> Own {
         Own {
             ruling: self.ruling,
@@ -226,7 +233,8 @@ impl Mover {
         }
     }
 
-    /// When its walk ends for want of a word, by the server's clock; `None`: not before its end.
+    /// When the walk ends unless a command arrives, by the server's clock; `None`: not before its
+    /// own end.
     pub fn lapses_at(&self) -> Option<ServerMs> {
         let ms = self.walk.lapse_ms().filter(|_| !self.halted && self.walk.is_clients())?;
         Some(self.start.plus(ms + 1))
@@ -245,7 +253,7 @@ impl Mover {
         let heard = self.hear(now, order.at, on.rules.allowance_ms)?;
         match order.go {
             Go::On => {
-                // Whoever computes as the server does knows that it has come to an end.
+                // A client that computes as the server does knows that its walk has ended.
                 if let Some(why) = self.walk.overrun(order.at, on) {
                     return Err(why);
                 }
@@ -267,7 +275,7 @@ impl Mover {
         Ok(if same { Accepted::Kept } else { Accepted::Changed })
     }
 
-    /// Notes that the client has said something at `at` by its clock, and charges it for what it has walked
+    /// Records that the client sent a command at `at` by its clock, and charges what it has walked
     /// until then.
     fn hear(&mut self, now: ServerMs, at: ClientMs, allowance_ms: u32) -> Result<Heard, Reason> {
         let last = self.heard.unwrap_or(Heard { word: at, at: now, shift_us: shift_us(now, at) });
@@ -280,7 +288,7 @@ impl Mover {
             let (ahead_ms, allowed_ms) = (leap_ms.saturating_sub(passed_ms), LEAP_MS_MAX);
             return Err(Reason::ClockAhead { ahead_ms, allowed_ms });
         }
-        let moved_ms = self.walk.walked_since_word(at);
+        let moved_ms = self.walk.walked_since_command(at);
         self.speeds.spend(now, self.walk.course.speed_cm_s(), moved_ms)?;
         self.speeds.heard(now, allowance_ms);
         let owed_us = self.walked.charge(now, PAID_US, u64::from(moved_ms) * 1_000);
@@ -289,8 +297,8 @@ impl Mover {
             let (ahead_ms, allowed_ms) = (owed_us.div_ceil(1_000), allowance_ms.into());
             return Err(Reason::ClockAhead { ahead_ms, allowed_ms });
         }
-        // Not in the server's future, and not so far in its past that time would be counted twice: as
-        // walking that is owed, and as walking that viewers are shown beyond the client's word.
+        // Clamp: not in the server's future, and not so far in its past that time counts twice,
+        // once as owed walking and once as walking shown beyond the client's last command.
         let latest = shift_us(now, at);
         let back_us = passed_ms.saturating_mul(1_000) / FORGET_PART;
         let forgotten = last.shift_us.saturating_add(back_us as i64);
@@ -300,7 +308,7 @@ impl Mover {
         Ok(heard)
     }
 
-    /// Begins another move.
+    /// Starts another move.
     fn turn<T: Tiles>(
         &mut self,
         now: ServerMs,
@@ -328,7 +336,7 @@ impl Mover {
         Ok(())
     }
 
-    /// Whether a move may begin at `claimed`.
+    /// Checks whether a move may start at `claimed`, given where the entity is at `at`.
     fn check_start<T: Tiles>(
         &mut self,
         now: ServerMs,
@@ -359,7 +367,7 @@ impl Mover {
         check_line(here, claimed, on)
     }
 
-    /// For how many milliseconds more the server moves the entity against its client's will.
+    /// Milliseconds for which the server still moves the entity against its client's will.
     fn pushed_ms(&self, now: ServerMs) -> u64 {
         match self.walk.is_clients() {
             true => 0,
@@ -367,9 +375,9 @@ impl Mover {
         }
     }
 
-    /// Overrules the client: the entity does this from now on, as far as its way is clear and for at most a
-    /// minute: stands (where it is or elsewhere), or is pushed. For an entity without a client it is simply
-    /// an order.
+    /// Overrides the client: from `now` on the entity follows `course`, as far as the way is clear
+    /// and for at most a minute. It stands (here or elsewhere) or is pushed. For an entity without
+    /// a client this is an ordinary order.
     pub fn rule<T: Tiles>(&mut self, now: ServerMs, course: Move, on: &Footing<'_, T>) -> Ruling {
         self.settle(now, on);
         self.walk = Walk::ordered(course, on);
@@ -379,14 +387,14 @@ impl Mover {
         Ruling { number: self.ruling, course: self.walk.course, lasts_ms: self.walk.lasts_ms() }
     }
 
-    /// As [`Mover::rule`], from where the entity is.
+    /// As [`Mover::rule`], starting from the entity's position.
     pub fn push<T: Tiles>(&mut self, now: ServerMs, course: Move, on: &Footing<'_, T>) -> Ruling {
         let here = self.settle(now, on);
         self.rule(now, course.begun_at(here), on)
     }
 
-    /// It comes from another scene to stand at `pos`, with a top speed of its own; what it was granted
-    /// there ends.
+    /// The entity arrives from another scene and stands at `pos` with its own top speed. Grants of
+    /// the old scene end.
     pub fn settle_down<T: Tiles>(
         &mut self,
         now: ServerMs,
@@ -398,8 +406,8 @@ impl Mover {
         self.rule(now, Move::stand(pos), on)
     }
 
-    /// It goes on in another life, of which its client knows `ruling` as the last one, and perhaps another
-    /// speed of its own and other flags.
+    /// The entity resumes after a restore. Its client knows correction `ruling` as the last one,
+    /// and perhaps another own speed and other flags.
     pub fn go_on(&mut self, now: ServerMs, ruling: u32, told: Option<(u32, Flags)>) {
         self.ruling = self.ruling.max(ruling);
         if let Some((speed_cm_s, flags)) = told {
@@ -408,14 +416,14 @@ impl Mover {
         }
     }
 
-    /// Has the entity stand where it is.
+    /// Stops the entity where it is.
     pub fn stop<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> Ruling {
         let here = self.settle(now, on);
         self.rule(now, Move::stand(here), on)
     }
 
-    /// Sets what keeps the entity from moving. Where that is more than before it stops, and the client is to
-    /// be told.
+    /// Sets what keeps the entity from moving. If a flag is new, the entity stops, and the client
+    /// must be sent the correction.
     pub fn set_flags<T: Tiles>(
         &mut self,
         now: ServerMs,
@@ -427,8 +435,9 @@ impl Mover {
         more.then(|| self.stop(now, on))
     }
 
-    /// Ends the present walk where viewers see it, and charges the client for what it had not claimed yet;
-    /// less far where it could not have claimed as much. Returns where that is.
+    /// Ends the present walk at the position that viewers see and charges the client for the part
+    /// not claimed yet; earlier, if the client could not have claimed that much. Returns the
+    /// position.
     fn settle<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> Pos {
         let shown_ms = self.shown(now);
         if self.walk.is_clients() {
@@ -438,7 +447,7 @@ impl Mover {
             let more_ms = shown_ms.saturating_sub(said_ms).min(to_u32(room_us / 1_000));
             let speed = self.walk.course.speed_cm_s();
             let more_ms = more_ms.min(self.speeds.lasts_ms(now, speed));
-            // It is no more than there is.
+            // `more_ms` is limited to what the grants hold, so this cannot fail.
             let _: Result<(), Reason> = self.speeds.spend(now, speed, more_ms);
             self.walked.charge(now, PAID_US, u64::from(more_ms) * 1_000);
             self.walk = Walk::stand(self.walk.course.position(said_ms.saturating_add(more_ms)));
@@ -449,7 +458,7 @@ impl Mover {
         self.grounded(self.walk.course.start(), on)
     }
 
-    /// Brings the entity to `now`: what happens when no word comes.
+    /// Advances the entity to `now` without a command.
     pub fn advance<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> Advanced {
         let lapsed = self.walk.is_clients() && self.walk.has_lapsed(now.since(self.start));
         let halted = lapsed && !self.halted;
@@ -457,13 +466,14 @@ impl Mover {
         Advanced { pos: self.position(now, on), halted }
     }
 
-    /// Where it is at `now`, as viewers see it.
+    /// The entity's position at `now`, as viewers see it.
     pub fn position<T: Tiles>(&self, now: ServerMs, on: &Footing<'_, T>) -> Pos {
         self.grounded(self.walk.course.position(self.shown(now)), on)
     }
 
-    /// Looks anew whether its way is clear, as after a door has closed. One that has opened lets nobody
-    /// through before the next move: the client may not know. Says whether viewers must be told.
+    /// Checks again whether the way is clear, as after a door has closed. A door that has opened
+    /// lets the entity pass only with its next move, because the client may not know. Returns
+    /// whether viewers must be told.
     pub fn look<T: Tiles>(&mut self, now: ServerMs, on: &Footing<'_, T>) -> bool {
         let was = self.course();
         let from_ms = self.walk.walked(now.since(self.start)).max(self.walk.said());
@@ -471,13 +481,13 @@ impl Mover {
         self.course() != was
     }
 
-    /// What viewers are told.
+    /// The trajectory that viewers are told.
     pub fn course(&self) -> Course {
         let end_ms = if self.halted { self.walk.walked(u64::MAX) } else { self.walk.lasts_ms() };
         Course { course: self.walk.course, start: self.start, lasts_ms: end_ms.min(self.shown_ms) }
     }
 
-    /// Milliseconds of its walk that viewers have seen at `now`.
+    /// Milliseconds of the walk that viewers have seen at `now`.
     fn shown(&self, now: ServerMs) -> u32 {
         self.walk.walked(now.since(self.start)).min(self.shown_ms)
     }

@@ -1,4 +1,7 @@
-//! The first form of a move: tile by tile.
+//! The tile-by-tile form of a move.
+//!
+//! Client, server and viewers compute positions with it, so every result is an integer and must
+//! stay equal on all sides and in every client language (`docs/movement.md`).
 
 use serde::{Deserialize, Serialize};
 
@@ -6,34 +9,34 @@ use super::vector::MAX_SPEED_CM_S;
 use super::{Step, Steps, Tile};
 use crate::scene::Pos;
 
-/// From a place along a string of steps, at one speed, standing at the end.
+/// A walk from a position along a list of steps, at one speed, standing at the end.
 ///
-/// Each step leads to the middle of the next tile: the first from wherever the path begins, so that who
-/// stands off the middle of its tile is back on the grid after it, the others from middle to middle. A
-/// diagonal step is the square root of 2 longer.
+/// Each step leads to the middle of the next tile. The first step starts wherever the path starts,
+/// so an entity off the middle of its tile is back on the grid after it; the others lead from
+/// middle to middle. A diagonal step is longer by the square root of 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Path {
     start: Pos,
     speed_cm_s: u32,
     tile_cm: i32,
-    /// Ways of the first step, of a diagonal one and of all, in thousandths of a centimetre: what a
-    /// centimetre per second makes in a millisecond.
+    /// Lengths of the first step and of a diagonal step, in thousandths of a centimetre: the
+    /// distance that 1 cm/s covers in 1 ms. `walk_ms` is the duration of the whole path.
     first: u32,
     diagonal: u32,
     walk_ms: u32,
     steps: Steps,
 }
 
-/// A step of a path.
+/// One step of a path, as positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Leg {
     pub step: Step,
     pub from: Pos,
     pub to: Pos,
-    /// The tile in which it begins and that to which it leads.
+    /// The tile where the step starts and the tile where it leads.
     pub tile: Tile,
     pub next: Tile,
-    /// Its way, thousandths of a centimetre.
+    /// Length, thousandths of a centimetre.
     pub length: u32,
 }
 
@@ -41,8 +44,8 @@ pub(super) struct Leg {
 pub const MAX_TILE_CM: i32 = 100_000;
 
 impl Path {
-    /// A path over tiles with sides of `tile_cm` (1 cm to 1 km; what lies outside counts as the nearest
-    /// of these), `speed_cm_s` at most 1,000 km/s. A path without steps or speed is to stand.
+    /// A path over tiles with sides of `tile_cm`, clamped to 1 cm to 1 km. `speed_cm_s` is limited
+    /// to 1,000 km/s. A path without steps or speed stands.
     pub fn new(start: Pos, steps: Steps, speed_cm_s: u32, tile_cm: i32) -> Path {
         let tile_cm = tile_cm.clamp(1, MAX_TILE_CM);
         let speed_cm_s = speed_cm_s.min(MAX_SPEED_CM_S);
@@ -59,7 +62,7 @@ impl Path {
         path
     }
 
-    /// The same over tiles of another side.
+    /// The same path over tiles with sides of `tile_cm`.
     pub fn with_tile(&self, tile_cm: i32) -> Path {
         match tile_cm == self.tile_cm {
             true => *self,
@@ -67,37 +70,38 @@ impl Path {
         }
     }
 
-    /// The same steps from another place.
+    /// The same steps from another position.
     pub(super) fn begun_at(&self, start: Pos) -> Path {
         Path::new(start, self.steps, self.speed_cm_s, self.tile_cm)
     }
 
-    /// Where it begins.
+    /// Start position.
     pub fn start(&self) -> Pos {
         self.start
     }
 
-    /// Its steps.
+    /// The steps.
     pub fn steps(&self) -> &Steps {
         &self.steps
     }
 
-    /// Its speed, centimetres per second.
+    /// Speed, centimetres per second.
     pub fn speed_cm_s(&self) -> u32 {
         self.speed_cm_s
     }
 
-    /// Milliseconds until the end is reached; 0 for a path that is to stand.
+    /// Milliseconds until the end is reached; 0 for a path that stands.
     #[inline]
     pub fn walk_ms(&self) -> u32 {
         self.walk_ms
     }
 
-    /// Where it is `elapsed_ms` after its beginning. Of a step's way, `d` of `length`, it has gone
-    /// `trunc(delta * d / length)` along each axis. Height stays that of the start.
+    /// Position `elapsed_ms` after the start. Within a step, after `d` of `length`, the entity has
+    /// gone `trunc(delta * d / length)` along each axis. Height stays that of the start.
     ///
-    /// A diagonal step from a tile's middle passes a corner, and is never in the tiles beside it: while
-    /// one coordinate has come to the next tile and the other has not, both stay in the old one.
+    /// A diagonal step from the middle of a tile passes the corner and is never in the tiles beside
+    /// it: while one coordinate is in the next tile and the other is not, both stay in the old
+    /// tile.
     pub fn position(&self, elapsed_ms: u32) -> Pos {
         if self.walk_ms == 0 {
             return self.start;
@@ -117,12 +121,12 @@ impl Path {
         at
     }
 
-    /// Whether a step begins in the middle of its tile.
+    /// Whether a step starts in the middle of its tile.
     pub(super) fn is_middle(&self, leg: &Leg) -> bool {
         leg.from == leg.tile.middle(self.tile_cm, self.start.y)
     }
 
-    /// Where it ends.
+    /// The last position of the path.
     pub fn end(&self) -> Pos {
         match self.walk_ms {
             0 => self.start,
@@ -130,8 +134,8 @@ impl Path {
         }
     }
 
-    /// The step that is being walked and how much of its way is gone (less than all of it); none when
-    /// the end is reached.
+    /// The step in progress and how much of its length is gone (less than all of it); `None` at the
+    /// end.
     fn leg_at(&self, elapsed_ms: u32) -> (Option<Leg>, u64) {
         let mut left = u64::from(self.speed_cm_s) * u64::from(elapsed_ms);
         for leg in self.legs() {
@@ -143,14 +147,14 @@ impl Path {
         (None, 0)
     }
 
-    /// The steps that lead to tiles which are not reached yet after `elapsed_ms`: those of the same walk
-    /// begun anew where it is then.
+    /// The steps to the tiles not reached yet after `elapsed_ms`: a new walk from that position
+    /// with these steps comes to the same end.
     pub fn rest(&self, elapsed_ms: u32) -> Steps {
         let tile = Tile::of(self.position(elapsed_ms), self.tile_cm);
         let mut left = u64::from(self.speed_cm_s) * u64::from(elapsed_ms);
         for (i, leg) in self.legs().enumerate() {
             if left < leg.length.into() {
-                // A diagonal step from off the middle may be in the tile beside its corner.
+                // A diagonal step that started off the middle may be in the tile beside its corner.
                 let step = Step::between(tile, leg.next);
                 let ahead = step.into_iter().chain(self.steps.iter().skip(i + 1));
                 return ahead.collect();
@@ -160,19 +164,19 @@ impl Path {
         Steps::default()
     }
 
-    /// Its steps as places.
+    /// The steps as positions.
     pub(super) fn legs(&self) -> Legs<'_> {
         Legs { path: self, i: 0, from: self.start, tile: Tile::of(self.start, self.tile_cm) }
     }
 }
 
-/// The length of a way in thousandths of a centimetre, rounded down. Fits for ways of up to 1.5 tiles.
+/// Length of a way in thousandths of a centimetre, rounded down. Holds ways of up to 1.5 tiles.
 fn way((dx, dz): (i32, i32)) -> u32 {
     let square = |d: i32| u64::from(d.unsigned_abs()).saturating_pow(2).saturating_mul(1_000_000);
     u32::try_from(square(dx).saturating_add(square(dz)).isqrt()).unwrap_or(u32::MAX)
 }
 
-/// See [`Path::legs`].
+/// Iterator of [`Path::legs`].
 #[derive(Debug)]
 pub(super) struct Legs<'a> {
     path: &'a Path,
@@ -217,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_straight_step_takes_a_tile_and_a_diagonal_one_the_root_of_two() {
+    fn a_diagonal_step_is_the_root_of_two_longer_than_a_straight_one() {
         let p = path(50, 50, "7704");
         assert_eq!((at(&p, 0), at(&p, 199), at(&p, 200)), ((50, 50), (149, 50), (150, 50)));
         assert_eq!(at(&p, 400), (250, 50));
@@ -232,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_off_the_middle_is_back_on_the_grid_after_a_step() {
+    fn a_path_that_starts_off_the_middle_is_back_on_the_grid_after_one_step() {
         let p = path(80, 10, "77");
         // From (80, 10) to (150, 50): 80.622 cm.
         assert_eq!((at(&p, 161), at(&p, 162)), ((149, 49), (150, 50)));
@@ -240,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn without_steps_or_speed_one_stands() {
+    fn a_path_without_steps_or_speed_stands() {
         let start = Pos::ground(80, 10);
         for p in [
             Path::new(start, Steps::default(), 500, 100),
@@ -251,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_of_any_side_and_places_anywhere_are_walked() {
+    fn paths_work_with_any_tile_side_and_at_any_position() {
         let far = Pos { x: i32::MAX, y: i32::MIN, z: i32::MIN };
         let steps: Steps = "01234567".repeat(8).parse().unwrap();
         for tile_cm in [i32::MIN, 0, 1, 3, i32::MAX] {
@@ -264,7 +268,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_walks_on_at_its_speed_and_without_a_leap(
+        fn a_path_advances_at_its_speed_without_jumps(
             (x, z) in (0_i32..1_000, 0_i32..1_000),
             steps in "[0-7]{0,20}",
             (speed, tile) in (1_u32..3_000, 1_i32..500),
@@ -274,7 +278,7 @@ mod tests {
             for ms in (0..=p.walk_ms().min(60_000)).step_by(7) {
                 let now = p.position(ms);
                 let way = (last.dist2(now) as f64).sqrt();
-                // Rounding to centimetres at both ends.
+                // Positions are rounded to centimetres at both ends.
                 prop_assert!(way <= f64::from(speed) * 0.007 + 2.9, "{way} cm in 7 ms");
                 last = now;
             }
@@ -282,12 +286,13 @@ mod tests {
         }
 
         #[test]
-        fn a_walk_begun_anew_on_its_way_comes_to_the_same_end(
+        fn a_walk_restarted_on_its_way_comes_to_the_same_end(
             (x, z) in (0_i32..1_000, 0_i32..1_000), steps in "[0-7]{1,20}", ms in 0_u32..9_000,
         ) {
             let p = Path::new(Pos::ground(x, z), steps.parse().unwrap(), 500, 100);
             let again = Path::new(p.position(ms), p.rest(ms), 500, 100);
-            // Less than a tile away: who was past a border turns to the next tile from there.
+            // The ends differ by less than a tile: past a tile border, the rest turns to the next
+            // tile from there.
             let off = again.end().dist2(p.end());
             prop_assert_eq!(Tile::of(again.end(), 100), Tile::of(p.end(), 100));
             prop_assert!(off == 0 || again.steps().is_empty());

@@ -1,4 +1,8 @@
-//! A client's own movement: where it is before the server has answered, and what it says when.
+//! The client's side of its own movement: predicts the position, and decides which commands to send
+//! when.
+//!
+//! Clients own one [`Predictor`] and poll it in every frame of the game. It must never send a
+//! command that an honest server refuses: it stops at the leash and follows every correction.
 
 use std::collections::VecDeque;
 
@@ -8,27 +12,27 @@ use super::{
 };
 use crate::scene::{Pos, Seq};
 
-/// Least time between two turns that are said, milliseconds. What the player does in between is done with
-/// the next.
+/// Least time between two commands that change direction, milliseconds. A change in between is sent
+/// with the next command.
 const TURN_MS: u64 = 50;
 
-/// What the player wishes to do, from wherever it is.
+/// What the player wants to do from the entity's position on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
     /// Stand.
     Stand,
-    /// Walk straight on: east and south per second, millimetres.
+    /// Walk straight on, velocity in millimetres per second.
     Straight {
-        /// East.
+        /// Velocity to the east.
         vx_mm_s: i32,
-        /// South.
+        /// Velocity to the south.
         vz_mm_s: i32,
-        /// For how long, milliseconds; `None`: until another wish.
+        /// Duration, milliseconds; `None`: until the next wish.
         lasts_ms: Option<u32>,
     },
     /// Walk tile by tile.
     Steps {
-        /// The way.
+        /// The steps.
         steps: Steps,
         /// Speed, centimetres per second.
         speed_cm_s: u32,
@@ -36,7 +40,7 @@ pub enum Wish {
 }
 
 impl Wish {
-    /// Straight on in the direction of (`dx`, `dz`).
+    /// Straight on in the direction (`dx`, `dz`) at `speed_cm_s`; never faster.
     pub fn heading(dx: i32, dz: i32, speed_cm_s: u32) -> Wish {
         let Vector { vx_mm_s, vz_mm_s, .. } = Vector::heading(Pos::default(), dx, dz, speed_cm_s);
         Wish::Straight { vx_mm_s, vz_mm_s, lasts_ms: None }
@@ -58,7 +62,7 @@ impl Wish {
         }
     }
 
-    /// What is left of a walk that has been walked for so long.
+    /// The rest of a move after `walked_ms` of it.
     fn left(course: &Move, walked_ms: u32) -> Wish {
         match course {
             Move::Vector(v) => {
@@ -70,31 +74,31 @@ impl Wish {
     }
 }
 
-/// A word that the server has not acknowledged.
+/// A command that the server has not acknowledged.
 #[derive(Debug, Clone, Copy)]
 struct Unacked {
     seq: Seq,
-    /// How much the client had walked by then, milliseconds.
+    /// How much the client had walked when it sent the command, milliseconds.
     walked_ms: u64,
 }
 
-/// A client's own entity: where it is by its own account, which the server's is held to be equal to until it
-/// says otherwise. Without clock and socket: `now` is the client's time, in every call not less than in the
-/// one before.
+/// A client's own entity: where it is by the client's account, which equals the server's until a
+/// correction says otherwise. Reads no clock and opens no socket: `now` is the client's time and
+/// must not decrease from call to call.
 #[derive(Debug)]
 pub struct Predictor {
     rules: Rules,
     walk: Walk,
-    /// When a walk that the server ordered was heard of.
+    /// When the present walk, if the server ordered it, arrived.
     ordered_at: ClientMs,
     ruling: u32,
-    /// What is to be done next: a wish that was not said yet.
+    /// The next wish, not sent yet.
     wish: Option<Wish>,
-    /// The present wish, as it was said.
+    /// The present wish, as it was sent.
     said: Wish,
-    /// The last word's time.
-    word: ClientMs,
-    /// A stop that the leash made and that was not said yet.
+    /// Time of the last command.
+    commanded_at: ClientMs,
+    /// A stop at the leash that was not sent yet.
     stopped_at: Option<ClientMs>,
     held: bool,
     unacked: VecDeque<Unacked>,
@@ -104,7 +108,7 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// An entity that stands at `pos` by ruling number `ruling`.
+    /// An entity that stands at `pos` by correction number `ruling`.
     pub fn new(now: ClientMs, pos: Pos, ruling: u32, rules: Rules, blend: Blend) -> Predictor {
         Predictor {
             rules,
@@ -113,7 +117,7 @@ impl Predictor {
             ruling,
             wish: None,
             said: Wish::Stand,
-            word: ClientMs(0),
+            commanded_at: ClientMs(0),
             stopped_at: None,
             held: false,
             unacked: VecDeque::new(),
@@ -122,18 +126,18 @@ impl Predictor {
         }
     }
 
-    /// The player wishes something else; [`Predictor::poll`] has it done.
+    /// Sets what the player wants; [`Predictor::poll`] sends it.
     pub fn wish(&mut self, wish: Wish) {
         let same = self.wish.unwrap_or(self.said) == wish;
-        // What ends by itself can be wished again.
+        // A wish that ends by itself can be repeated.
         let endless = matches!(wish, Wish::Stand | Wish::Straight { lasts_ms: None, .. });
         if !same || !endless {
             self.wish = Some(wish);
         }
     }
 
-    /// What is to be said at `now`, if anything is; to be sent at once as input number `seq`. To be asked in
-    /// every frame of the game, until there is nothing.
+    /// The command to send at `now`, if any; send it at once as input number `seq`. Poll in every
+    /// frame of the game until it returns `None`.
     pub fn poll<T: Tiles>(
         &mut self,
         now: ClientMs,
@@ -146,33 +150,33 @@ impl Predictor {
         self.keep_leash(now);
         if let Some(at) = self.stopped_at.take() {
             let stand = self.walk.course;
-            return Some(self.word(at.max(self.word), seq, Go::Walk(stand)));
+            return Some(self.command(at.max(self.commanded_at), seq, Go::Walk(stand)));
         }
         if self.held || self.is_ordered(now) {
             return None;
         }
         let passed_ms = self.walk.passed(now);
         if self.walk.is_clients() && self.walk.has_lapsed(passed_ms) && self.wish.is_none() {
-            // The game stood still for too long, and so did the entity: walk on from there.
+            // The game froze for too long, so the entity stopped: walk on from there.
             self.wish = Some(Wish::left(&self.walk.course, self.walk.walked(passed_ms)));
         }
         if let Some(wish) = self.due(now) {
             return self.begin(now, seq, wish, &on);
         }
         let walking = self.walk.is_clients() && !self.walk.is_over(passed_ms);
-        if !walking || now.since(self.word) < self.rules.word_ms.into() {
+        if !walking || now.since(self.commanded_at) < self.rules.word_ms.into() {
             return None;
         }
         self.walk.go_on(now, &on);
-        Some(self.word(now, seq, Go::On))
+        Some(self.command(now, seq, Go::On))
     }
 
-    /// The wish that is to be said now. Turns wait a little, so that a stick does not flood the server; to
-    /// slow down does not.
+    /// The wish to send now. A change of direction waits up to 50 ms, so that an analogue stick
+    /// does not flood the server; slowing down does not wait.
     fn due(&mut self, now: ClientMs) -> Option<Wish> {
         let wish = self.wish?;
         let turns = wish.speed_cm_s() >= self.said.speed_cm_s() && self.said != Wish::Stand;
-        let waits = turns && now.since(self.word) < TURN_MS;
+        let waits = turns && now.since(self.commanded_at) < TURN_MS;
         if waits { None } else { self.wish.take() }
     }
 
@@ -188,7 +192,7 @@ impl Predictor {
         let mut next = Walk::begin(wish.course(here, on.tile_cm()), now, on);
         self.said = wish;
         if next.is_err() {
-            // A path that the map does not allow is not walked.
+            // The map does not allow the path: stand instead.
             self.said = Wish::Stand;
             next = Walk::begin(Move::stand(here), now, on);
         }
@@ -198,16 +202,16 @@ impl Predictor {
         if stood && next.course.is_standing() {
             return None;
         }
-        Some(self.word(now, seq, Go::Walk(next.course)))
+        Some(self.command(now, seq, Go::Walk(next.course)))
     }
 
-    fn word(&mut self, at: ClientMs, seq: Seq, go: Go) -> MoveOrder {
-        self.word = at;
+    fn command(&mut self, at: ClientMs, seq: Seq, go: Go) -> MoveOrder {
+        self.commanded_at = at;
         self.unacked.push_back(Unacked { seq, walked_ms: self.walked(at) });
         MoveOrder { ruling: self.ruling, at, go }
     }
 
-    /// Milliseconds walked since the beginning, all told.
+    /// Milliseconds walked in total.
     fn walked(&self, now: ClientMs) -> u64 {
         match self.walk.is_clients() {
             true => self.walked_ms + u64::from(self.walk.walked(self.walk.passed(now))),
@@ -215,7 +219,8 @@ impl Predictor {
         }
     }
 
-    /// Stops where it has walked as far as it may without an answer, which may have been before `now`.
+    /// Stops at the leash: where the client has walked as far as it may without an acknowledgement,
+    /// possibly before `now`.
     fn keep_leash(&mut self, now: ClientMs) {
         let Some(oldest) = self.unacked.front() else {
             self.held = false;
@@ -241,18 +246,18 @@ impl Predictor {
     /// The server has applied all inputs up to number `seq`.
     pub fn acked(&mut self, now: ClientMs, seq: Seq) {
         self.keep_leash(now);
-        while self.unacked.front().is_some_and(|word| word.seq <= seq) {
+        while self.unacked.front().is_some_and(|command| command.seq <= seq) {
             self.unacked.pop_front();
         }
         self.keep_leash(now);
     }
 
-    /// From now on it moves by other rules: those of another scene.
+    /// Replaces the rules, as after entering another scene.
     pub fn set_rules(&mut self, rules: Rules) {
         self.rules = rules;
     }
 
-    /// The server overrules the client. An older ruling than the last one is no news.
+    /// Follows a correction. One that is not newer than the last is ignored.
     pub fn ruled(&mut self, now: ClientMs, ruling: &Ruling) {
         if ruling.number <= self.ruling {
             return;
@@ -267,12 +272,12 @@ impl Predictor {
         self.blend.begin(now.0, shown, self.position(now));
     }
 
-    /// Whether the server moves the entity just now.
+    /// Whether the server moves the entity at the moment.
     fn is_ordered(&self, now: ClientMs) -> bool {
         !self.walk.is_clients() && !self.walk.is_over(now.since(self.ordered_at))
     }
 
-    /// Where the entity is, which is where the server will say that it was.
+    /// The entity's position, equal to the server's unless a correction is on its way.
     pub fn position(&self, now: ClientMs) -> Pos {
         match self.walk.is_clients() {
             true => self.walk.at(now),
@@ -283,17 +288,17 @@ impl Predictor {
         }
     }
 
-    /// Where to show it: where it is, reached without a leap after a ruling.
+    /// The position to display: the predicted position, blended after a correction.
     pub fn shown(&self, now: ClientMs) -> Pos {
         self.blend.shown(now.0, self.position(now))
     }
 
-    /// Whether it waits for the server's answer, because it has walked as far as it may without one.
+    /// Whether the entity stands at the leash and waits for the server's acknowledgement.
     pub fn is_held(&self) -> bool {
         self.held
     }
 
-    /// The number of the last ruling that was followed.
+    /// Number of the last correction that was followed.
     pub fn ruling(&self) -> u32 {
         self.ruling
     }

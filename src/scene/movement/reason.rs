@@ -1,31 +1,34 @@
-//! Why a move is refused.
+//! Why a move command is refused: a closed list of typed reasons.
+//!
+//! [`Mover`](super::Mover) produces them; the wire, metrics and the client show them. Their order
+//! is part of the protocol.
 
 use serde::{Deserialize, Serialize};
 
 use super::Tile;
 use crate::scene::Pos;
 
-/// What keeps an entity from moving, set by the server's logic. A set of bits.
+/// What keeps an entity from moving, set by the game's logic. A set of bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// Nothing does.
+    /// Nothing: the entity may move.
     pub const NONE: Flags = Flags(0);
-    /// It is held where it is.
+    /// The entity is held where it is.
     pub const ROOTED: Flags = Flags(1);
     /// It is dead.
     pub const DEAD: Flags = Flags(2);
-    /// It plays a part in a scene that it does not steer.
+    /// A cutscene moves the entity.
     pub const CUTSCENE: Flags = Flags(4);
 
-    /// Both together.
+    /// The union of both sets.
     pub fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
 
-    /// Whether nothing keeps it.
+    /// Whether the entity may move.
     pub fn is_free(self) -> bool {
         self == Flags::NONE
     }
@@ -43,115 +46,113 @@ impl std::fmt::Display for Flags {
     }
 }
 
-/// Why a move was refused: what was found and what would be right. Nothing of the move was applied.
+/// Why a move was refused: what was found and what would be allowed. The move left no trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Reason {
-    /// The move begins or leads outside of where an entity may be.
-    #[error("({}, {}) cm lies outside the scene", .at.x, .at.z)]
+    /// The move starts or leads outside the scene's bounds.
+    #[error("({}, {}) cm is outside the scene's bounds", .at.x, .at.z)]
     OutOfBounds {
-        /// The place.
+        /// The position outside.
         at: Pos,
     },
-    /// The entity may not move at all.
-    #[error("may not move: {flags}")]
+    /// A flag keeps the entity from moving.
+    #[error("the entity may not move: {flags}")]
     MayNotMove {
-        /// What keeps it.
+        /// The flags that are set.
         flags: Flags,
     },
-    /// The server moves the entity just now.
-    #[error("is being moved by the server for another {left_ms} ms")]
+    /// The server moves the entity at the moment.
+    #[error("the server moves the entity for another {left_ms} ms")]
     Pushed {
-        /// For how much longer.
+        /// For how much longer, milliseconds.
         left_ms: u32,
     },
-    /// The move does not begin where the entity was at that time.
-    #[error("begins {found_cm} cm from where the entity was, at ({}, {}); at most {allowed_cm} cm are allowed", .at.x, .at.z)]
+    /// The move does not start where the entity was at that time.
+    #[error("the move starts {found_cm} cm from where the entity was, at ({}, {}); at most {allowed_cm} cm are allowed", .at.x, .at.z)]
     Displaced {
-        /// How far off, centimetres.
+        /// Distance between claimed and computed start, centimetres.
         found_cm: u32,
-        /// How far would have been allowed.
+        /// Distance that would be allowed, centimetres.
         allowed_cm: u32,
         /// Where the entity was at that time by the server's account.
         at: Pos,
     },
-    /// The moves of late begin too far off, all together.
-    #[error(
-        "moves begin off their places by {found_cm} cm of late; at most {allowed_cm} cm are allowed"
-    )]
+    /// Recent moves start too far off in sum.
+    #[error("recent moves start {found_cm} cm off in sum; at most {allowed_cm} cm are allowed")]
     Strayed {
-        /// How far off, centimetres.
+        /// Sum of the distances that time has not paid for, centimetres.
         found_cm: u32,
-        /// How far would have been allowed.
+        /// Sum that would be allowed, centimetres.
         allowed_cm: u32,
     },
     /// A tile on the way is blocked.
     #[error("tile ({}, {}) is blocked", .tile.0, .tile.1)]
     Blocked {
-        /// The tile, counted along x and z.
+        /// The tile's column and row (along x and z).
         tile: (i32, i32),
     },
     /// A diagonal step between two blocked tiles.
-    #[error("tile ({}, {}) cannot be entered between two blocked ones", .tile.0, .tile.1)]
+    #[error("tile ({}, {}) cannot be entered diagonally between two blocked tiles", .tile.0, .tile.1)]
     Squeezed {
-        /// The tile to which the step leads.
+        /// The tile where the step leads: column and row.
         tile: (i32, i32),
     },
     /// The next tile lies too high or too low.
     #[error("tile ({}, {}) lies {rise_cm} cm higher; -{down_cm} to {up_cm} cm can be climbed", .tile.0, .tile.1)]
     TooSteep {
-        /// The tile.
+        /// The tile's column and row.
         tile: (i32, i32),
-        /// How much higher it lies, centimetres.
+        /// How much higher the tile lies than the one before it, centimetres.
         rise_cm: i32,
-        /// How much higher it might lie.
+        /// Greatest climb allowed, centimetres.
         up_cm: i32,
-        /// How much lower it might lie.
+        /// Greatest descent allowed, centimetres.
         down_cm: i32,
     },
-    /// Faster than the entity may be.
-    #[error("{found_cm_s} cm/s; at most {allowed_cm_s} cm/s are allowed")]
+    /// The move is faster than the entity may be.
+    #[error("the move has {found_cm_s} cm/s; at most {allowed_cm_s} cm/s are allowed")]
     TooFast {
-        /// How fast, centimetres per second.
+        /// Speed of the move, centimetres per second.
         found_cm_s: u32,
-        /// How fast it may be.
+        /// Speed that would be allowed, centimetres per second.
         allowed_cm_s: u32,
     },
-    /// A speed that was granted for a time was used for longer.
+    /// A granted speed was used for longer than it was granted.
     #[error("walked at {found_cm_s} cm/s for {over_ms} ms more than was granted")]
     Overused {
-        /// How fast, centimetres per second.
+        /// The speed, centimetres per second.
         found_cm_s: u32,
-        /// For how much too long, milliseconds.
+        /// Time over the grant, milliseconds.
         over_ms: u32,
     },
-    /// The client's clock goes back.
+    /// The client's clock went back.
     #[error("the client's clock went back by {by_ms} ms")]
     ClockBack {
         /// By how much, milliseconds.
         by_ms: u64,
     },
-    /// The client's clock runs ahead of the server's: more walking was claimed than time has passed.
+    /// The client's clock runs ahead of the server's: it claims more walking than time has passed.
     #[error(
         "the client's clock is {ahead_ms} ms ahead of the server's; at most {allowed_ms} ms are allowed"
     )]
     ClockAhead {
-        /// By how much, milliseconds.
+        /// Lead of the client's clock, milliseconds.
         ahead_ms: u64,
-        /// How much would have been allowed.
+        /// Lead that would be allowed, milliseconds.
         allowed_ms: u64,
     },
-    /// The client answers to a ruling that was never made.
-    #[error("answers to ruling {found}; the last one was {last}")]
+    /// The client acknowledges a correction that was never made.
+    #[error("the command answers correction {found}; the last correction was {last}")]
     UnknownRuling {
-        /// The number in the move.
+        /// The correction's number in the command.
         found: u32,
-        /// The number of the last ruling.
+        /// Number of the last correction.
         last: u32,
     },
 }
 
 impl Reason {
-    /// Each reason's short name, as in metrics and documents.
+    /// The short name of each reason, as in metrics and documents.
     pub const WORDS: [&'static str; 13] = [
         "out_of_bounds",
         "may_not_move",
@@ -168,7 +169,7 @@ impl Reason {
         "unknown_ruling",
     ];
 
-    /// The reason's place in [`Reason::WORDS`].
+    /// The reason's position in [`Reason::WORDS`].
     pub fn index(&self) -> usize {
         match self {
             Reason::OutOfBounds { .. } => 0,
@@ -202,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_are_said_by_name() {
+    fn flags_are_displayed_by_name() {
         assert_eq!(Flags::ROOTED.with(Flags::CUTSCENE).to_string(), "rooted, cutscene");
         assert_eq!(Flags(64).to_string(), "0x40");
     }

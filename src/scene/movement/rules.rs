@@ -1,4 +1,6 @@
-//! The figures by which moves are judged.
+//! The limits by which move commands are judged.
+//!
+//! Each scene's specification builds one [`Rules`]; server and clients must use equal ones.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,26 +8,27 @@ use super::Tiles;
 use super::mover::STRAY_MS;
 use crate::scene::{Plane, Rect};
 
-/// The figures by which the moves of a scene are judged. Client and server use the same ones.
+/// The limits for the moves of a scene. Client and server use equal ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
     /// Where an entity may be.
     pub bounds: Rect,
-    /// A client that walks says a word at least this often, milliseconds.
+    /// A walking client sends a command at least this often, milliseconds.
     pub word_ms: u32,
-    /// For how long beyond that an entity walks on without a word before it stops, milliseconds.
+    /// How long beyond `word_ms` an entity walks on without a command before it stops,
+    /// milliseconds.
     pub grace_ms: u32,
-    /// A client stops when no word of this age, milliseconds, has been acknowledged: it does not go on
-    /// into a world that may not know of it. Less than `allowance_ms`.
+    /// A client stops after this much walking without an acknowledgement, milliseconds: it does not
+    /// walk on into a world that may not know of it. Less than `allowance_ms`.
     pub leash_ms: u32,
-    /// How much more walking a client may have claimed than time has passed at the server,
-    /// milliseconds. It is a debt: what is claimed beyond it is refused until time has paid for it.
+    /// How much more walking a client may claim than time has passed at the server, milliseconds.
+    /// It is a debt: a command beyond it is refused until time has paid.
     pub allowance_ms: u32,
-    /// How much higher or lower the next tile may lie; `None` where heights stop nobody.
+    /// How much higher or lower the next tile may lie; `None`: heights block no move.
     pub climb: Option<Climb>,
 }
 
-/// How much higher or lower the next tile may lie, centimetres, at least 0.
+/// How much higher or lower the next tile may lie, centimetres; not negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Climb {
     /// Upwards.
@@ -35,8 +38,8 @@ pub struct Climb {
 }
 
 impl Rules {
-    /// Usual figures, within `bounds`: a word every half second, 0.3 s of grace, a leash of 1 s and an allowance
-    /// of 1.1 s, no limit to climbing.
+    /// The defaults within `bounds`: a command every 500 ms, 300 ms of grace, a leash of 1 s, an
+    /// allowance of 1.1 s, no limit on climbing.
     pub fn within(bounds: Rect) -> Rules {
         Rules {
             bounds,
@@ -48,20 +51,21 @@ impl Rules {
         }
     }
 
-    /// For how long a walk goes on after the client's last word, milliseconds.
+    /// How long a walk goes on after the client's last command, milliseconds.
     pub fn reach_ms(&self) -> u32 {
         self.word_ms.saturating_add(self.grace_ms)
     }
 
-    /// How far from where it was shown a client's words of one moment may bring an entity at most, in
-    /// milliseconds of walking: it was shown to walk on for as long as it is without a word, and they
-    /// say that it went elsewhere meanwhile, and for as long as can be owed.
+    /// How far from the displayed position the commands of one moment can bring an entity at most,
+    /// in milliseconds of walking. Viewers saw the entity walk on for as long as no command
+    /// arrived; the commands may say that it went elsewhere meanwhile, and for as long as can be
+    /// owed.
     pub fn leap_ms(&self) -> u32 {
         self.reach_ms().saturating_add(self.allowance_ms).saturating_add(STRAY_MS as u32)
     }
 }
 
-/// The ground on which an entity moves: the tiles of its plane, and the rules there.
+/// Where an entity moves: the tiles of its plane, and the scene's rules.
 #[derive(Debug)]
 pub struct Footing<'a, T> {
     /// The tiles.

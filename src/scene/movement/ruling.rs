@@ -1,97 +1,103 @@
-//! What the server says of an entity's movement over its client's head.
+//! The messages of movement: commands from a client, corrections to it, and trajectories for
+//! viewers.
+//!
+//! The wire modules encode them; [`Mover`](super::Mover) and [`Predictor`](super::Predictor)
+//! exchange them.
 
 use serde::{Deserialize, Serialize};
 
 use super::{ClientMs, Flags, Granted, MAX_GRANTS, Move, Reason, ServerMs};
 use crate::scene::Seq;
 
-/// A client's word about its own movement.
+/// A client's command for its own entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MoveOrder {
-    /// The number of the last ruling that the client has followed. What answers to an older one was said
-    /// before the client knew better, and is dropped.
+    /// Number of the last correction that the client has followed. A command with an older number
+    /// was sent before the client knew better, and is dropped.
     pub ruling: u32,
-    /// When, by the client's clock.
+    /// When the command was given, by the client's clock.
     pub at: ClientMs,
-    /// What it does from then on.
+    /// What the entity does from then on.
     pub go: Go,
 }
 
-/// What a client does from a moment on.
+/// What an entity does from a moment on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Go {
-    /// As before.
+    /// Go on as before.
     On,
-    /// Another move, which begins where the last one has come to.
+    /// Another move, which starts where the last one has come to.
     Walk(Move),
 }
 
-/// The server's word on where an entity is, which overrules its client's moves until the client answers
-/// with the ruling's number. At most one is unanswered: what the client said before it knew is
-/// dropped without another.
+/// A correction: the server's decision on where an entity is. It overrides the client's moves until
+/// a command answers with its number. At most one is unanswered: commands sent before the client
+/// knew are dropped and cause no other correction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ruling {
-    /// Counts an entity's rulings, from 1.
+    /// Counts an entity's corrections, from 1.
     pub number: u32,
-    /// What the entity does from now on: it stands, or is pushed. Only after that the client has a say
-    /// again.
+    /// What the entity does from now on: it stands, or is pushed. The client's commands count again
+    /// after that.
     pub course: Move,
-    /// For how long it lasts, milliseconds; less than the move itself where something is in its way.
+    /// Duration, milliseconds; shorter than the move itself if something is in the way.
     pub lasts_ms: u32,
 }
 
-/// A refused move. The entity does as the ruling says.
+/// A refused command. The entity follows the correction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     /// The input's number.
     pub seq: Seq,
-    /// Why.
+    /// The reason.
     pub why: Reason,
-    /// Where the entity is.
+    /// The correction that the client must be sent.
     pub ruling: Ruling,
 }
 
-/// What became of a move that was not refused.
+/// Outcome of a command that was not refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accepted {
-    /// The entity moves otherwise than viewers were told.
+    /// The trajectory changed: viewers must be told.
     Changed,
-    /// Viewers need not be told anything.
+    /// The trajectory is as viewers know it.
     Kept,
-    /// The client said it before it knew of the last ruling, or had said it before. Nothing was changed.
+    /// The command was sent before the client knew of the last correction, or is a duplicate.
+    /// Nothing was changed.
     Dropped,
 }
 
-/// A move as viewers are told it: once, and they compute where the entity is at any time.
+/// A trajectory: a move as viewers are told it, once. Viewers compute the position at any time from
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Course {
     /// The move.
     pub course: Move,
-    /// When it began, by the server's clock.
+    /// When it started, by the server's clock.
     pub start: ServerMs,
-    /// Milliseconds after which it ends, as far as is known; `u32::MAX`: until another is told.
+    /// Milliseconds after which the move ends, as far as known; `u32::MAX`: until the next
+    /// trajectory.
     pub lasts_ms: u32,
 }
 
-/// An entity's movement as its own client is told of it, as a level: whoever knows the newest one needs
-/// none of those before it.
+/// An entity's movement as its own client is told it: a level, so that only the newest one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Own {
-    /// The number of the last ruling; where the client has not followed it yet the course is what it
-    /// says.
+    /// Number of the last correction. If the client has not followed it yet, `course` is what it
+    /// orders.
     pub ruling: u32,
-    /// What viewers are told.
+    /// The trajectory that viewers are told.
     pub course: Course,
-    /// Its own top speed, centimetres per second.
+    /// The entity's own top speed, centimetres per second.
     pub speed_cm_s: u32,
-    /// What keeps it from moving.
+    /// What keeps the entity from moving.
     pub flags: Flags,
-    /// Speeds beyond its own that it was granted.
+    /// Granted speeds beyond the entity's own.
     pub grants: [Option<Granted>; MAX_GRANTS],
 }
 
 impl Own {
-    /// The last ruling, for a client that has not followed it yet.
+    /// The last correction, for a client that has not followed it yet.
     pub fn ruling(&self) -> Ruling {
         let Course { course, lasts_ms, .. } = self.course;
         Ruling { number: self.ruling, course, lasts_ms }
@@ -99,8 +105,8 @@ impl Own {
 }
 
 impl Course {
-    /// Where the entity is at `now`. Height is that of the start; where a scene has heights it is the
-    /// ground's.
+    /// The entity's position at `now`. Height is that of the start; in a scene with heights the
+    /// ground's height applies.
     pub fn position(&self, now: ServerMs) -> crate::scene::Pos {
         let elapsed = u32::try_from(now.since(self.start)).unwrap_or(u32::MAX);
         self.course.position(elapsed.min(self.lasts_ms))

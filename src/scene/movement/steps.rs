@@ -1,10 +1,10 @@
-//! Steps in eight directions, and strings of them.
+//! Steps in eight directions, and lists of them, packed for the wire and for [`Path`](super::Path).
 
 use serde::{Deserialize, Serialize};
 
 use super::Tile;
 
-/// A step to one of the eight tiles around. Right is east (x grows), down is south (z grows).
+/// A step to one of the eight adjacent tiles. Right is east (x grows), down is south (z grows).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -20,7 +20,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Every step, in the order of their numbers.
+    /// All steps in the order of their numbers.
     pub const ALL: [Step; 8] = [
         Step::RightDown,
         Step::LeftDown,
@@ -42,7 +42,7 @@ impl Step {
         self as u8
     }
 
-    /// How far it goes, in tiles along x and z.
+    /// The step's offset in tiles along x and z.
     #[inline]
     pub fn delta(self) -> (i32, i32) {
         const DELTA: [(i32, i32); 8] =
@@ -50,27 +50,27 @@ impl Step {
         DELTA[self as usize]
     }
 
-    /// Whether it goes along both axes.
+    /// Whether the step changes both coordinates.
     #[inline]
     pub fn is_diagonal(self) -> bool {
         (self as u8) < 4
     }
 
-    /// The step from a tile to one of the eight around it.
+    /// The step from a tile to an adjacent one; `None` if the tiles are not adjacent.
     pub fn between(from: Tile, to: Tile) -> Option<Step> {
         let delta = (to.x.wrapping_sub(from.x), to.z.wrapping_sub(from.z));
         Step::ALL.into_iter().find(|step| step.delta() == delta)
     }
 }
 
-/// Why a string is no string of steps.
+/// Why a text is not a list of steps.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadSteps {
-    /// Longer than a path may be.
-    #[error("more than {} steps; say the rest in another move", Steps::MAX)]
+    /// The text is longer than [`Steps::MAX`] steps.
+    #[error("more than {} steps; send the rest in another move", Steps::MAX)]
     TooMany,
     /// Something that is not a step.
-    #[error("{0:?} is no step; steps are the digits 0 to 7")]
+    #[error("{0:?} is not a step; steps are the digits 0 to 7")]
     NoStep(char),
 }
 
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_are_those_of_the_protocol() {
+    fn step_numbers_are_those_of_the_protocol() {
         let named = [
             (0, (1, 1)),
             (1, (-1, 1)),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_string_of_steps_is_named() {
+    fn a_text_that_is_not_a_list_of_steps_is_named() {
         assert_eq!("0178".parse::<Steps>(), Err(BadSteps::NoStep('8')));
         assert_eq!("7 7".parse::<Steps>(), Err(BadSteps::NoStep(' ')));
         assert_eq!("7".repeat(64).parse::<Steps>().unwrap().len(), 64);
@@ -212,7 +212,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_and_steps_are_the_same(text in "[0-7]{0,64}", from in 0_usize..70) {
+        fn steps_round_trip_through_text(text in "[0-7]{0,64}", from in 0_usize..70) {
             let steps: Steps = text.parse().unwrap();
             prop_assert_eq!(steps.to_string(), text.clone());
             let rest: Steps = steps.iter().skip(from).collect();

@@ -1,21 +1,24 @@
 //! What movement asks of the ground.
+//!
+//! The scene's terrain implements it on the server, the game's map on a client. Both must answer
+//! alike.
 
 use crate::scene::{Plane, Tile};
 
-/// The ground as movement sees it: tiles free or blocked, and how high each lies.
+/// The ground as movement sees it: free and blocked tiles, and their heights.
 pub trait Tiles {
     /// Side of a tile, centimetres; at least 1.
     fn tile_cm(&self) -> i32;
 
-    /// Whether one can stand on the tile in this plane.
+    /// Whether an entity can stand on the tile in this plane.
     fn is_free(&self, plane: Plane, tile: Tile) -> bool;
 
-    /// How high the tile lies, centimetres; `None` where heights are not the map's matter and a
-    /// client may say what it likes.
+    /// Height of the tile, centimetres; `None` if the map has no heights, and the client's height
+    /// counts.
     fn height_cm(&self, tile: Tile) -> Option<i32>;
 }
 
-/// A ground without a map: everything is free.
+/// Ground without a map: every tile is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Open {
     /// Side of a tile, centimetres; at least 1.

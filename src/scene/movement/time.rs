@@ -1,4 +1,4 @@
-//! The two clocks of a move, as two types: a client's is never taken for the server's.
+//! The two clocks of a move, as two types: a client's time can never be used as the server's.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,12 +34,12 @@ macro_rules! clock {
 }
 
 clock! {
-    /// The server's clock: milliseconds since its start. In a region it is that of the tick, the
+    /// The server's clock: milliseconds since its start. In a region this is the tick's time: the
     /// tick's number times the milliseconds per tick.
     ServerMs
 }
 clock! {
-    /// One client's clock: milliseconds since a moment of its own. It never goes back; it need not
-    /// agree with any other.
+    /// One client's clock: milliseconds since a moment that the client chooses. It never goes back,
+    /// and need not agree with any other clock.
     ClientMs
 }

@@ -1,4 +1,7 @@
-//! Where a way leads over tiles, and what stops it.
+//! Casts a move over the tiles: how far it is clear, and what stops it.
+//!
+//! [`Walk`](super::walk) calls it on both sides. A position that a move can reach must never lie in
+//! a blocked tile.
 
 use super::path::Leg;
 use super::{Footing, Path, Reason, Tile, Tiles, Vector};
@@ -7,13 +10,13 @@ use crate::scene::{Pos, Rect};
 /// How far a way is clear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Clear {
-    /// Milliseconds after its beginning up to which it can be walked.
+    /// Milliseconds after the start up to which the move can be walked.
     pub ms: u32,
-    /// What stops it then, if anything does.
+    /// What stops the move then, if anything.
     pub stop: Option<Reason>,
 }
 
-/// Whether one can go from a tile to one of the eight around it.
+/// Checks a step from a tile to an adjacent one.
 #[inline]
 fn enter<T: Tiles>(on: &Footing<'_, T>, from: Tile, to: Tile) -> Result<(), Reason> {
     if !on.tiles.is_free(on.plane, to) {
@@ -45,10 +48,10 @@ fn inside(bounds: &Rect, at: Pos) -> Result<(), Reason> {
     if bounds.contains(at) { Ok(()) } else { Err(Reason::OutOfBounds { at }) }
 }
 
-/// Whether every step of a path can be walked.
+/// Checks every step of a path.
 ///
 /// # Errors
-/// What stops the first that cannot.
+/// What stops the first step that cannot be walked.
 pub(super) fn check_path<T: Tiles>(path: &Path, on: &Footing<'_, T>) -> Result<(), Reason> {
     path.legs().enumerate().try_for_each(|(i, leg)| check_leg(path, i, &leg, on))
 }
@@ -68,10 +71,11 @@ fn check_leg<T: Tiles>(
     }
 }
 
-/// A diagonal step from off a tile's middle passes the corner on one side and crosses that tile.
+/// A diagonal step from off the tile's middle passes the corner on one side and crosses the tile
+/// there.
 fn check_corner<T: Tiles>(leg: &Leg, on: &Footing<'_, T>) -> Result<(), Reason> {
     let tile_cm = on.tile_cm();
-    // How much of the step's way is gone when it is in the next column or row.
+    // How much of the step's length is gone when it enters the next column or row.
     let gone = |from: i32, to: i32, tile: i32| {
         let low = i64::from(tile) * i64::from(tile_cm);
         let (from, to) = (i64::from(from), i64::from(to));
@@ -89,8 +93,8 @@ fn check_corner<T: Tiles>(leg: &Leg, on: &Footing<'_, T>) -> Result<(), Reason> 
     enter(on, side, leg.next)
 }
 
-/// How far a path that was legal can still be walked, from `from_ms` on: to the middle of the last tile
-/// before the first that cannot be entered any more.
+/// How far a path that was legal can still be walked from `from_ms` on: to the middle of the last
+/// tile before the first that can no longer be entered.
 pub(super) fn clear_path<T: Tiles>(path: &Path, from_ms: u32, on: &Footing<'_, T>) -> Clear {
     let speed = u64::from(path.speed_cm_s().max(1));
     let gone = u64::from(path.speed_cm_s()) * u64::from(from_ms);
@@ -110,7 +114,7 @@ pub(super) fn clear_path<T: Tiles>(path: &Path, from_ms: u32, on: &Footing<'_, T
     Clear { ms: path.walk_ms(), stop: None }
 }
 
-/// When a coordinate that moves by a vector comes to the border of a tile or of the scene.
+/// When one coordinate of a vector comes to the border of a tile or of the scene.
 #[derive(Debug, Clone, Copy)]
 struct Axis {
     start: i64,
@@ -125,8 +129,7 @@ impl Axis {
         Axis { start: start.into(), v: v.into(), side, tile: i64::from(at).div_euclid(side) }
     }
 
-    /// The first millisecond in which the coordinate is at `to` or beyond, in the direction in which it
-    /// moves.
+    /// The first millisecond in which the coordinate is at `to` or beyond, in its direction.
     fn reaches(&self, to: i64) -> u64 {
         let way = if self.v > 0 { to - self.start } else { self.start - to };
         if self.v == 0 {
@@ -148,14 +151,14 @@ impl Axis {
         self.tile.clamp(i32::MIN.into(), i32::MAX.into()) as i32
     }
 
-    /// The first millisecond outside of `low` to below `high`.
+    /// The first millisecond outside `low..high`.
     fn leaves(&self, low: i32, high: i32) -> u64 {
         self.reaches(if self.v > 0 { i64::from(high) } else { i64::from(low) - 1 })
     }
 }
 
-/// How far a vector can be walked, from `from_ms` (its place then counts as free) to at most `to_ms`:
-/// up to the last millisecond before it is in a tile that it cannot enter, or outside.
+/// How far a vector can be walked from `from_ms` (its tile then counts as free) to at most `to_ms`:
+/// up to the last millisecond before it enters a blocked tile or leaves the bounds.
 pub(super) fn clear_vector<T: Tiles>(
     vector: &Vector,
     (from_ms, to_ms): (u32, u32),
@@ -197,13 +200,13 @@ pub(super) fn clear_vector<T: Tiles>(
     }
 }
 
-/// Whether one can go straight from a place to another one near it.
+/// Checks the straight line from a position to another one near it.
 ///
 /// # Errors
 /// What is in the way.
 pub(super) fn check_line<T: Tiles>(from: Pos, to: Pos, on: &Footing<'_, T>) -> Result<(), Reason> {
     inside(&on.rules.bounds, to)?;
-    // There in a second: ten times the centimetres in millimetres.
+    // The line takes one second: ten times the centimetres are millimetres per second.
     let along = |a: i32, b: i32| b.saturating_sub(a).saturating_mul(10);
     let (vx_mm_s, vz_mm_s) = (along(from.x, to.x), along(from.z, to.z));
     let line = Vector { start: from, vx_mm_s, vz_mm_s, lasts_ms: None };

@@ -1,40 +1,43 @@
-//! The second form of a move: straight on, for a time.
+//! The straight form of a move: a velocity, for a time.
+//!
+//! Client, server and viewers compute positions with it, so every result is an integer and must
+//! stay equal on all sides and in every client language (`docs/movement.md`).
 
 use serde::{Deserialize, Serialize};
 
 use crate::scene::Pos;
 
-/// Straight from a place, with a direction and a speed, given together as the way of a second.
+/// Straight on from a position. Direction and speed are given together as a velocity.
 ///
-/// A vector of integers and not an angle with a speed: every language multiplies and divides integers
-/// alike, so that no table of sines has to be equal on both sides; whether it is too fast is a sum of
-/// two squares; and no product comes near 2^53, where JavaScript's numbers end. At 5 m/s the finest turn
-/// is a hundredth of a degree.
+/// The velocity is a vector of integers and not an angle with a speed. Every language multiplies
+/// and divides integers alike, so no table of sines has to be equal on both sides; the speed check
+/// is a sum of two squares; and no product comes near 2^53, the end of JavaScript's exact integers.
+/// At 5 m/s the finest turn is a hundredth of a degree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vector {
-    /// Where it begins.
+    /// Start position.
     pub start: Pos,
-    /// East per second, millimetres.
+    /// Velocity to the east, millimetres per second.
     pub vx_mm_s: i32,
-    /// South per second, millimetres.
+    /// Velocity to the south, millimetres per second.
     pub vz_mm_s: i32,
-    /// For how long, milliseconds; then it stands. `None`: until the next word.
+    /// Duration, milliseconds; then the entity stands. `None`: until the next command.
     pub lasts_ms: Option<u32>,
 }
 
-/// Millimetres per second times milliseconds in a centimetre.
+/// Millimetres per second times milliseconds, per centimetre.
 const PER_CM: i64 = 10_000;
 
 impl Vector {
-    /// To stand at a place.
+    /// Standing at a position.
     pub fn stand(start: Pos) -> Vector {
         Vector { start, vx_mm_s: 0, vz_mm_s: 0, lasts_ms: None }
     }
 
-    /// From `start` in the direction of (`dx`, `dz`) with `speed_cm_s`, rounded so that it is never faster;
-    /// standing for (0, 0).
+    /// From `start` in the direction (`dx`, `dz`) at `speed_cm_s`, rounded so that it is never
+    /// faster. (0, 0) stands.
     pub fn heading(start: Pos, dx: i32, dz: i32, speed_cm_s: u32) -> Vector {
-        // A long arrow of the same direction, whose length loses nothing by being a whole number.
+        // A scaled vector of the same direction: rounding its length to an integer loses nothing.
         let longer = dx.unsigned_abs().max(dz.unsigned_abs()).leading_zeros().saturating_sub(4);
         let (dx, dz) = (i64::from(dx) << longer, i64::from(dz) << longer);
         let length = ceil_sqrt(dx.unsigned_abs().pow(2) + dz.unsigned_abs().pow(2)).max(1) as i64;
@@ -43,7 +46,7 @@ impl Vector {
         Vector { start, vx_mm_s: along(dx), vz_mm_s: along(dz), lasts_ms: None }
     }
 
-    /// Where it is `elapsed_ms` after its beginning: `start + trunc(v * elapsed / 10,000)` along each
+    /// Position `elapsed_ms` after the start: `start + trunc(v * elapsed / 10,000)` along each
     /// axis, rounded towards the start. Height stays that of the start.
     #[inline]
     pub fn position(&self, elapsed_ms: u32) -> Pos {
@@ -56,8 +59,8 @@ impl Vector {
         Pos { x: along(x, self.vx_mm_s), y, z: along(z, self.vz_mm_s) }
     }
 
-    /// Milliseconds after which it stands; 0 when it does not move at all, `u32::MAX` when it is
-    /// until the next word.
+    /// Milliseconds after which the entity stands; 0 if it does not move, `u32::MAX` if it moves
+    /// until the next command.
     #[inline]
     pub fn walk_ms(&self) -> u32 {
         match (self.vx_mm_s, self.vz_mm_s) {
@@ -66,14 +69,14 @@ impl Vector {
         }
     }
 
-    /// Its speed, centimetres per second, rounded up.
+    /// Speed, centimetres per second, rounded up.
     pub fn speed_cm_s(&self) -> u32 {
         let square = |v: i32| u64::from(v.unsigned_abs()).pow(2);
         ceil_sqrt(square(self.vx_mm_s) + square(self.vz_mm_s)).div_ceil(10) as u32
     }
 }
 
-/// Fastest speed with which anything is computed: 1,000 km/s.
+/// Greatest speed in any computation: 1,000 km/s.
 pub const MAX_SPEED_CM_S: u32 = 100_000_000;
 
 /// The square root, rounded up. For numbers up to 2^63.
@@ -89,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vector_walks_the_way_of_a_second_in_a_second() {
+    fn a_vector_covers_its_velocity_in_a_second() {
         let v = Vector {
             start: Pos { x: 10, y: 7, z: -20 },
             vx_mm_s: 3_000,
@@ -107,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_world_do_not_wrap() {
+    fn positions_saturate_at_the_ends_of_the_world() {
         let start = Pos { x: i32::MAX, y: 0, z: i32::MIN };
         let v = Vector { start, vx_mm_s: i32::MAX, vz_mm_s: i32::MIN, lasts_ms: None };
         assert_eq!(v.position(u32::MAX), start);
@@ -122,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_heading_is_never_faster_and_hardly_slower(
+        fn a_heading_is_never_faster_than_asked_and_hardly_slower(
             dx in short_or_long(), dz in short_or_long(), speed in 1_u32..100_000,
         ) {
             prop_assume!((dx, dz) != (0, 0));
@@ -135,7 +138,7 @@ mod tests {
         }
 
         #[test]
-        fn it_never_gets_ahead_of_its_speed(
+        fn a_vector_never_gets_ahead_of_its_speed(
             vx in -50_000_i32..50_000, vz in -50_000_i32..50_000, t in 0_u32..100_000,
         ) {
             let v = Vector { start: Pos::default(), vx_mm_s: vx, vz_mm_s: vz, lasts_ms: None };

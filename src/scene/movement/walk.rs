@@ -1,4 +1,7 @@
-//! A move as it is walked, by word of the client: the part that both sides compute alike.
+//! A move in progress: the arithmetic that client and server share.
+//!
+//! [`Mover`](super::Mover) and [`Predictor`](super::Predictor) own one [`Walk`] each. Both must
+//! compute the same position from the same commands.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +9,7 @@ use super::trace::{Clear, check_path, clear_path, clear_vector};
 use super::{ClientMs, Footing, Path, Reason, Tiles, Vector};
 use crate::scene::Pos;
 
-/// A move, in either of its two forms.
+/// A move in one of its two forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Move {
     /// Tile by tile.
@@ -16,12 +19,12 @@ pub enum Move {
 }
 
 impl Move {
-    /// To stand at a place.
+    /// Standing at a position.
     pub fn stand(at: Pos) -> Move {
         Move::Vector(Vector::stand(at))
     }
 
-    /// Where it begins.
+    /// Start position.
     pub fn start(&self) -> Pos {
         match self {
             Move::Path(p) => p.start(),
@@ -29,7 +32,7 @@ impl Move {
         }
     }
 
-    /// Where it is `elapsed_ms` after its beginning, if nothing stops it. Height is that of the
+    /// Position `elapsed_ms` after the start, if nothing stops the move. Height is that of the
     /// start.
     pub fn position(&self, elapsed_ms: u32) -> Pos {
         match self {
@@ -38,7 +41,8 @@ impl Move {
         }
     }
 
-    /// Milliseconds after which it stands; 0 when it is to stand, `u32::MAX` when it never does.
+    /// Milliseconds after which the entity stands; 0 for a move that stands, `u32::MAX` if it never
+    /// stops.
     pub fn walk_ms(&self) -> u32 {
         match self {
             Move::Path(p) => p.walk_ms(),
@@ -46,12 +50,12 @@ impl Move {
         }
     }
 
-    /// Whether it is to stand.
+    /// Whether the move stands from its start.
     pub fn is_standing(&self) -> bool {
         self.walk_ms() == 0
     }
 
-    /// The same, begun elsewhere.
+    /// The same move from another start.
     pub(super) fn begun_at(self, start: Pos) -> Move {
         match self {
             Move::Path(p) => Move::Path(p.begun_at(start)),
@@ -59,7 +63,7 @@ impl Move {
         }
     }
 
-    /// The same over tiles with sides of `tile_cm`.
+    /// The same move over tiles with sides of `tile_cm`.
     fn on_tiles(self, tile_cm: i32) -> Move {
         match self {
             Move::Path(p) => Move::Path(p.with_tile(tile_cm)),
@@ -67,7 +71,7 @@ impl Move {
         }
     }
 
-    /// Its speed, centimetres per second, rounded up.
+    /// Speed, centimetres per second, rounded up.
     pub fn speed_cm_s(&self) -> u32 {
         match self {
             Move::Path(p) => p.speed_cm_s(),
@@ -88,29 +92,30 @@ impl From<Vector> for Move {
     }
 }
 
-/// Longest walk that the server orders, milliseconds.
+/// Longest move that the server orders, milliseconds.
 const ORDERED_MS_MAX: u32 = 60_000;
 
-/// A move as it is walked. It ends where its way is blocked, and some time after the last word about it.
+/// A move in progress. It ends where its way is blocked, and a while after the last command about
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Walk {
     pub course: Move,
-    /// The client's time at which it began; `None` for one that the server ordered, which is over before
-    /// the client has a say again.
+    /// When it started, by the client's clock; `None` for a move that the server ordered, which is
+    /// over before the client's commands count again.
     since: Option<ClientMs>,
-    /// Milliseconds from its beginning to the client's last word about it.
+    /// Milliseconds from the start to the client's last command about it.
     said_ms: u64,
-    /// For how long it goes on after that, milliseconds.
+    /// For how long it goes on after that command, milliseconds.
     reach_ms: u32,
-    /// Milliseconds from its beginning to where its way is blocked, if it is.
+    /// Milliseconds from the start to where the way is blocked; `None`: not blocked.
     blocked_ms: Option<u32>,
 }
 
 impl Walk {
-    /// A client's move that begins at `at`.
+    /// A client's move that starts at `at`.
     ///
     /// # Errors
-    /// A path that cannot be walked. A vector is stopped only by what is in its way.
+    /// The path cannot be walked. A vector is never refused: it stops where its way is blocked.
     pub fn begin<T: Tiles>(
         course: Move,
         at: ClientMs,
@@ -126,7 +131,7 @@ impl Walk {
         Ok(walk)
     }
 
-    /// A move by order of the server, as far as its way is clear, for at most a minute.
+    /// A move ordered by the server, as far as its way is clear and for at most a minute.
     pub fn ordered<T: Tiles>(course: Move, on: &Footing<'_, T>) -> Walk {
         let mut walk = Walk::stand(course.start());
         walk.course = course.on_tiles(on.tile_cm());
@@ -134,54 +139,54 @@ impl Walk {
         walk
     }
 
-    /// The server has the entity stand.
+    /// Standing, by order of the server.
     pub fn stand(at: Pos) -> Walk {
         let (course, reach_ms) = (Move::stand(at), ORDERED_MS_MAX);
         Walk { course, since: None, said_ms: 0, reach_ms, blocked_ms: None }
     }
 
-    /// The same, begun by the client at `at`.
+    /// The same, started by the client at `at`.
     pub fn clients(self, at: ClientMs) -> Walk {
         Walk { since: Some(at), ..self }
     }
 
-    /// By order of the server, which says for how long.
+    /// A move ordered by the server, which also gives its duration.
     pub fn doing(self, course: Move, lasts_ms: u32) -> Walk {
         Walk { course, blocked_ms: Some(lasts_ms), ..self }
     }
 
-    /// Whether the client began it.
+    /// Whether the client started it.
     pub fn is_clients(&self) -> bool {
         self.since.is_some()
     }
 
-    /// Milliseconds that have been walked when `ms` have passed since its beginning: less where its way
-    /// is blocked, where it ends, and where it is too long ago that the client said a word.
+    /// Milliseconds walked when `ms` have passed since the start. Fewer if the way is blocked, if
+    /// the move has ended, or if the client's last command is too old.
     pub fn walked(&self, ms: u64) -> u32 {
         u32::try_from(ms.min(self.lapses_ms())).unwrap_or(u32::MAX).min(self.lasts_ms())
     }
 
-    /// Milliseconds after which it ends for want of a word.
+    /// Milliseconds after which the move ends unless a command arrives.
     fn lapses_ms(&self) -> u64 {
         self.said_ms.saturating_add(self.reach_ms.into())
     }
 
-    /// Milliseconds from its beginning to a moment of the client's. One that the server ordered is over.
+    /// Milliseconds from the start to a client time. A move that the server ordered counts as over.
     pub fn passed(&self, at: ClientMs) -> u64 {
         self.since.map_or(u64::MAX, |since| at.since(since))
     }
 
-    /// The moment of the client's so long after its beginning.
+    /// The client time `passed_ms` after the start; `None` for a move that the server ordered.
     pub fn moment(&self, passed_ms: u64) -> Option<ClientMs> {
         self.since.map(|since| since.plus(passed_ms))
     }
 
-    /// Where it is at a moment of the client's.
+    /// Position at a client time.
     pub fn at(&self, at: ClientMs) -> Pos {
         self.course.position(self.walked(self.passed(at)))
     }
 
-    /// Milliseconds walked by the client's last word.
+    /// Milliseconds walked up to the client's last command.
     pub fn said(&self) -> u32 {
         match self.since {
             Some(_) => self.walked(self.said_ms),
@@ -189,30 +194,32 @@ impl Walk {
         }
     }
 
-    /// Milliseconds walked from the client's last word to `at`.
-    pub fn walked_since_word(&self, at: ClientMs) -> u32 {
+    /// Milliseconds walked from the client's last command to `at`.
+    pub fn walked_since_command(&self, at: ClientMs) -> u32 {
         match self.since {
             Some(_) => self.walked(self.passed(at)).saturating_sub(self.said()),
             None => 0,
         }
     }
 
-    /// Whether it is over for good `ms` after its beginning, whatever the client says.
+    /// Whether it is over for good `ms` after the start, whatever the client sends.
     pub fn is_over(&self, ms: u64) -> bool {
         u64::from(self.lasts_ms()) <= ms
     }
 
-    /// Whether it has ended for want of a word, before its end, `ms` after its beginning.
+    /// Whether it has ended `ms` after the start, before its own end, because no command arrived.
     pub fn has_lapsed(&self, ms: u64) -> bool {
         ms > self.lapses_ms() && u64::from(self.lasts_ms()) > self.lapses_ms()
     }
 
-    /// Milliseconds from its beginning to where it ends for want of a word, if that is before its end.
+    /// Milliseconds from the start to where it ends unless a command arrives; `None`: its own end
+    /// comes first.
     pub fn lapse_ms(&self) -> Option<u64> {
         Some(self.lapses_ms()).filter(|ms| u64::from(self.lasts_ms()) > *ms)
     }
 
-    /// The client says at `at` that it goes on. One that has ended for want of a word stays ended.
+    /// The client says at `at` that it goes on. A walk that ended because no command arrived stays
+    /// ended.
     pub fn go_on<T: Tiles>(&mut self, at: ClientMs, on: &Footing<'_, T>) {
         let Some(since) = self.since else { return };
         let passed_ms = at.since(since);
@@ -227,13 +234,13 @@ impl Walk {
         }
     }
 
-    /// What has stopped it for good before a moment of the client's, if something was in its way.
+    /// What stopped it for good before the client time `at`, if something was in its way.
     pub fn overrun<T: Tiles>(&self, at: ClientMs, on: &Footing<'_, T>) -> Option<Reason> {
         self.blocked_ms.filter(|ms| self.is_clients() && self.passed(at) > u64::from(*ms))?;
         self.stop(on)
     }
 
-    /// Looks how far its way is clear from `from_ms` after its beginning on, or from where it ended so far.
+    /// Checks how far the way is clear from `from_ms` after the start on, or from its end so far.
     pub fn look<T: Tiles>(&mut self, from_ms: u32, on: &Footing<'_, T>) {
         let from_ms = self.walked(from_ms.into());
         self.blocked_ms = None;
@@ -241,14 +248,14 @@ impl Walk {
         self.blocked_ms = clear.stop.map(|_| clear.ms);
     }
 
-    /// As [`Walk::look`]; its way gets no longer by it.
+    /// As [`Walk::look`], but the walk never gets longer.
     pub fn look_again<T: Tiles>(&mut self, from_ms: u32, on: &Footing<'_, T>) {
         let was = self.blocked_ms;
         self.look(from_ms, on);
         self.blocked_ms = was.into_iter().chain(self.blocked_ms).min();
     }
 
-    /// What blocks its way, if anything does.
+    /// What blocks the way, if anything.
     pub fn stop<T: Tiles>(&self, on: &Footing<'_, T>) -> Option<Reason> {
         self.blocked_ms.and_then(|ms| self.clear(ms, on).stop)
     }
@@ -263,7 +270,7 @@ impl Walk {
         }
     }
 
-    /// Milliseconds from its beginning to where it ends, as far as that is known.
+    /// Milliseconds from the start to the end, as far as known.
     pub fn lasts_ms(&self) -> u32 {
         self.course.walk_ms().min(self.blocked_ms.unwrap_or(u32::MAX))
     }

@@ -1,4 +1,4 @@
-//! Range events where everybody on the ground is in range of everybody.
+//! Range events where all entities on the ground are in range of each other.
 
 use super::RangeEvent;
 use crate::scene::{Pos, Rect};
@@ -22,7 +22,7 @@ impl All {
         All { ground, slots: Vec::new(), changed: Vec::new() }
     }
 
-    /// Puts an entity somewhere, or nowhere.
+    /// Sets an entity's position; `None` removes it.
     #[inline]
     pub fn place(&mut self, slot: u32, pos: Option<Pos>) {
         if slot as usize >= self.slots.len() {
@@ -40,7 +40,7 @@ impl All {
         for &slot in &self.changed {
             let me = self.slots[slot as usize];
             for (other, o) in self.slots.iter().enumerate().map(|(i, o)| (i as u32, o)) {
-                // Of two that are queued the lower one speaks.
+                // If both entities of a pair are queued, the lower slot reports it.
                 if other == slot || (o.queued && other < slot) {
                     continue;
                 }

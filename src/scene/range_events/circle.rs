@@ -1,14 +1,14 @@
 //! Range events by distance, with hysteresis.
 //!
-//! A pair lies in one of three zones: within the enter radius it is in range, beyond the leave radius
-//! it is not, and in the shell between it stays as it was. So only in the shell is there anything to
-//! remember: the pairs there that are in range.
+//! A pair lies in one of three zones. Within the enter radius it is in range, beyond the leave
+//! radius it is not, and in the shell between it keeps its state. So only the shell needs memory:
+//! the pairs there that are in range.
 //!
-//! Each tick all positions are sorted by cell, row by row, so that the cells of a row next to each
-//! other are one piece of memory, and each pair of neighbours is looked at once: in single precision
-//! whether its zone may have changed, and if so again in integers. Whoever appears, disappears or
-//! goes further than its neighbourhood allows has *jumped*, and is compared with everybody around its
-//! old place, as sorted in the tick before, and around its new one.
+//! Each tick all positions are sorted by cell, row by row, so that adjacent cells of a row are
+//! contiguous in memory. Each pair of neighbours is examined once: in single precision whether its
+//! zone may have changed, and if so again in integers. An entity that appears, disappears or moves
+//! farther than its neighbourhood allows has *jumped*. It is compared with all entities around its
+//! old position, as sorted in the tick before, and around its new one.
 
 mod sorted;
 
@@ -17,25 +17,25 @@ use super::RangeEvent;
 use crate::scene::geo::dist2;
 use crate::scene::{Pos, Rect};
 
-/// Rings of cells that the leave radius reaches: more make cells that fit the circle better and hold
-/// fewer each, two to four cost about the same.
+/// Rings of cells that the leave radius covers. More rings fit the circle better and hold fewer
+/// entities per cell; two to four rings cost about the same.
 const REACH: i32 = 3;
 
-/// Where an entity is on the ground; `None` is nowhere.
+/// Position on the ground; `None`: absent.
 type Place = Option<(i32, i32)>;
 
-/// Where a pair lies.
+/// The zone of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Zone {
     /// Within the enter radius: in range.
     Inside,
-    /// Between the radii: as it was.
+    /// Between the radii: the state is kept.
     Shell,
-    /// Beyond the leave radius, or one of the two is nowhere: not in range.
+    /// Beyond the leave radius, or one of the two is absent: not in range.
     Outside,
 }
 
-/// The squares of the radii.
+/// The squares of the radii, square centimetres.
 #[derive(Debug, Clone, Copy)]
 struct Radii {
     enter2: u64,
@@ -58,10 +58,10 @@ impl Radii {
         }
     }
 
-    /// The filter for pairs whose zone may have changed, where squared distances are at most `most2`.
+    /// The filter for pairs whose zone may have changed, if squared distances are at most `most2`.
     fn filter(&self, most2: f64) -> Filter {
         let (enter2, leave2) = (self.enter2 as f64, self.leave2 as f64);
-        // Converting, squaring and adding errs by less than 2^-21 of a squared distance; on the near
+        // Conversion, squares and sum err by less than 2^-21 of a squared distance; on the near
         // side of a radius that is less than 2^-21 of its square.
         let doubt = leave2 * most2 / f64::from(1 << 20);
         Filter { enter2: enter2 as f32, leave2: leave2 as f32, doubt: doubt as f32 }
@@ -97,7 +97,7 @@ pub struct Circle {
 
 impl Circle {
     pub fn new(ground: Rect, enter_cm: i32, leave_cm: i32) -> Circle {
-        // A sixteenth is room for two who walk away from each other.
+        // A sixteenth is the room for two entities that walk away from each other.
         let side_cm = (leave_cm.saturating_add(leave_cm / 16 + 2) / REACH).max(1);
         Circle {
             ground,
@@ -114,7 +114,7 @@ impl Circle {
         }
     }
 
-    /// Puts an entity somewhere, or nowhere.
+    /// Sets an entity's position; `None` removes it.
     #[inline]
     pub fn place(&mut self, slot: u32, pos: Option<Pos>) {
         if slot as usize >= self.now.len() {
@@ -144,7 +144,8 @@ impl Circle {
     }
 
     fn find_jumpers(&mut self, side_cm: i32) {
-        // Two who were in range and part at this speed are still in each other's neighbourhood.
+        // Two entities that were in range and part at this speed are still in each other's
+        // neighbourhood.
         let most = i64::from(side_cm) * i64::from(REACH) - i64::from(self.leave_cm);
         let most2 = ((most / 2) * (most / 2)) as u64;
         for (slot, (now, before)) in self.now.iter().zip(&self.before).enumerate() {
@@ -160,12 +161,12 @@ impl Circle {
         }
     }
 
-    /// Compares one who jumped with all around its old place, then with all around its new one.
+    /// Compares an entity that jumped with those around its old position, then around its new one.
     fn jump(&mut self, slot: u32, emit: &mut impl FnMut(RangeEvent)) {
         let Circle { radii, leave_cm, now, before, jumped, linked, sorted, sorted_before, .. } =
             self;
         let (was, is) = (before[slot as usize], now[slot as usize]);
-        // Of two who jumped the lower one speaks.
+        // If both entities of a pair jumped, the lower slot reports it.
         let mine = |other: u32| other != slot && !(jumped[other as usize] && other < slot);
         if let Some(place) = was {
             sorted_before.around(place, *leave_cm, |other| {
@@ -189,7 +190,7 @@ impl Circle {
         }
     }
 
-    /// Compares each who did not jump with its neighbours, each pair once.
+    /// Compares each entity that did not jump with its neighbours, each pair once.
     fn walk(&mut self, emit: &mut impl FnMut(RangeEvent)) {
         let Circle { radii, now, before, jumped, linked, sorted, .. } = self;
         let filter = radii.filter(sorted.most_squared(REACH + 1));
@@ -216,7 +217,7 @@ impl Circle {
     }
 }
 
-/// A pair goes from one zone to another: remembers it in the shell, and tells when its state changed.
+/// Moves a pair from one zone to another: updates the shell's memory, and reports a changed state.
 fn change(
     linked: &mut Linked,
     one: u32,

@@ -1,25 +1,25 @@
-//! Range events by rings of patches: work is done only for those who change patch or range.
+//! Range events by rings of patches: work is done only for entities that change patch or range.
 //!
-//! Those who changed are taken one after the other: each is compared, as it was and as it is, with
-//! everybody around as the index holds them at that moment, and then moved in the index. Over the
-//! steps of a pair these differences add up to its net change. Only a pair of two who both changed
-//! has two steps, and the second may undo the first; such differences are kept back until the end,
-//! where opposites cancel.
+//! Changed entities are processed one after the other. Each is compared, with its old and its new
+//! state, with all entities around it as the index holds them at that moment, and is then moved in
+//! the index. Over the steps of a pair these differences add up to its net change. Only a pair in
+//! which both changed has two steps, and the second may undo the first; such differences are held
+//! back until the end, where opposites cancel.
 
 use super::RangeEvent;
 use crate::scene::index::{Entry, Grid, Patch, Spot, patches_of};
 use crate::scene::{Pos, RangeSet, Rect};
 
-/// In no patch: outside the ground, not yet added or removed.
+/// In no patch: outside the ground, not added yet, or removed.
 const NOWHERE: u32 = u32::MAX;
 
-/// Bit of an entry's tag, above the range: it changed in this tick.
+/// Bit of an entry's tag, above the range: the entity changed in this tick.
 const CHANGED: u32 = 1 << 8;
 
-/// What a move touches of an entity.
+/// The part of an entity that a move reads or writes.
 #[derive(Debug, Clone, Copy)]
 struct Record {
-    /// Patch at the end of the tick before, as a number.
+    /// Number of the patch at the end of the tick before.
     cell: u32,
     /// Patch now.
     next: u32,
@@ -36,18 +36,18 @@ const FREE: Record = Record {
     queued: false,
 };
 
-/// Where an entity is, and with which range.
+/// An entity's patch and range.
 #[derive(Debug, Clone, Copy)]
 struct Stance {
     at: Option<Patch>,
     range: RangeSet,
 }
 
-/// A rectangle of patches: two corners, both inside.
+/// A rectangle of patches: two corners, inclusive.
 type Corners = (Patch, Patch);
 
 impl Stance {
-    /// The patches that it reaches.
+    /// The patches that the entity reaches.
     fn reach(&self) -> Option<Corners> {
         let (at, reach) = (self.at?, self.range.reach()?);
         Some((
@@ -56,7 +56,7 @@ impl Stance {
         ))
     }
 
-    /// The rings of `cell` that it would share with somebody there: a ring's bit, or none.
+    /// The ring that the entity shares with an entity in `cell`: the ring's bit, or 0.
     #[inline]
     fn sees(&self, cell: Patch) -> u32 {
         match self.at {
@@ -73,17 +73,17 @@ pub struct Patches {
     records: Vec<Record>,
     spots: Vec<Spot>,
     changed: Vec<u32>,
-    /// Differences between two that both changed: lower slot, higher slot, whether they entered.
+    /// Differences of pairs in which both changed: lower slot, higher slot, whether they entered.
     kept_back: Vec<(u32, u32, bool)>,
     grid: Grid,
-    /// How many entities in the index have each range.
+    /// Number of entities in the index per range.
     ranges: [u32; 8],
     ground: Rect,
     cols: u32,
-    /// From the ground's corner back to the grid's.
+    /// Offset from the grid's corner to the ground's corner.
     offset: (u32, u32),
-    /// 2^63 / patch side, rounded up: a product in place of a division. Exact, since an offset is
-    /// below 2^32 and a side below 2^31.
+    /// 2^63 / patch side, rounded up: a multiplication in place of a division. Exact, because an
+    /// offset is below 2^32 and a side below 2^31.
     inverse: u64,
 }
 
@@ -184,7 +184,7 @@ impl Patches {
         self.tell_kept_back(&mut emit);
     }
 
-    /// Brings one entity from what it was to what it is.
+    /// Moves one entity from its old state to its new one.
     fn step(&mut self, slot: u32, emit: &mut impl FnMut(RangeEvent)) {
         let r = self.records[slot as usize];
         let was = Stance { at: self.patch(r.cell), range: r.range };
@@ -193,7 +193,8 @@ impl Patches {
             self.lift(slot);
             self.ranges[usize::from(was.range.bits())] -= 1;
         }
-        // Where all have one range without a gap, the patches in both neighbourhoods are as before.
+        // If all entities have one range without a gap, patches in both neighbourhoods keep their
+        // state.
         let alike = was.range == is.range && self.all_have(is.range);
         let others = if alike { (is.reach(), was.reach()) } else { (None, None) };
         self.compare(slot, (was, is), (was.reach(), others.0), false, emit);
@@ -207,7 +208,7 @@ impl Patches {
         (record.cell, record.range) = (r.next, r.next_range);
     }
 
-    /// Takes an entity out of the index.
+    /// Removes an entity from the index.
     fn lift(&mut self, slot: u32) {
         let spot = std::mem::replace(&mut self.spots[slot as usize], Spot::NONE);
         if let Some(displaced) = self.grid.remove(spot) {
@@ -215,14 +216,14 @@ impl Patches {
         }
     }
 
-    /// Whether `range` has no gap and everybody in the index has it.
+    /// Whether `range` has no gap and every entity in the index has it.
     fn all_have(&self, range: RangeSet) -> bool {
         let bits = usize::from(range.bits());
         matches!(bits, 1 | 3 | 7) && self.ranges[bits] as usize == self.grid.len()
     }
 
-    /// Tells of whom the entity at `slot` has in range as `here` and not as `there`, within the
-    /// first of two rectangles and outside the second.
+    /// Reports the pairs of the entity at `slot` that are in range as `here` and not as `there`,
+    /// within the first of two rectangles and outside the second.
     fn compare(
         &mut self,
         slot: u32,
@@ -251,7 +252,7 @@ impl Patches {
         });
     }
 
-    /// Tells the differences kept back, but for those that were undone.
+    /// Reports the differences that were held back, except pairs that cancel.
     fn tell_kept_back(&mut self, emit: &mut impl FnMut(RangeEvent)) {
         self.kept_back.sort_unstable();
         let mut rest = &self.kept_back[..];

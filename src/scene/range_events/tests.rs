@@ -1,4 +1,4 @@
-//! Random histories against brute force: every pair compared at the end of every tick.
+//! Random histories against brute force: every pair is compared at the end of every tick.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ impl Rng {
     }
 }
 
-/// What is true, and what was told.
+/// The true state, and the reported state.
 struct Model {
     engine: RangeEvents,
     ground: Rect,
@@ -41,7 +41,7 @@ impl Model {
     fn add(&mut self, pos: Pos, range: RangeSet) {
         let slot = self.engine.add(pos, range) as usize;
         self.people.resize(self.people.len().max(slot + 1), None);
-        assert!(self.people[slot].is_none(), "slot {slot} was given twice");
+        assert!(self.people[slot].is_none(), "slot {slot} was assigned twice");
         self.people[slot] = Some((pos, range));
     }
 
@@ -97,7 +97,7 @@ impl Model {
         pairs
     }
 
-    /// Ends the tick and holds what is told against the truth. Returns how many events there were.
+    /// Ends the tick and compares the reported with the true state. Returns the number of events.
     fn end_tick(&mut self, what: &str) -> usize {
         let truth = self.truth();
         let mut told = Vec::new();
@@ -114,24 +114,24 @@ impl Model {
     }
 }
 
-/// What differs from one kind of history to another.
+/// Parameters of a kind of history.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     visibility: Visibility,
     ground: Rect,
     patch_cm: i32,
-    /// Most who are there at a time.
+    /// Most entities at a time.
     people: i32,
     /// Longest step along an axis.
     step: i32,
-    /// All ranges, or one for everybody.
+    /// Random ranges, or one range for all.
     ranges: Option<RangeSet>,
-    /// In percent of those who act: who jumps anywhere.
+    /// Percentage of jumps among the moves.
     jumps: i32,
 }
 
 fn anywhere(rng: &mut Rng, ground: Rect) -> Pos {
-    // Now and then outside, and most of all on the edges.
+    // Now and then outside, and often on the edges.
     let mut along = |a: i32, b: i32| match rng.below(12) {
         0 => a,
         1 => b - 1,
@@ -162,7 +162,7 @@ fn history(plan: Plan, seed: u64) -> usize {
             }
             let slot = rng.below(slots) as u32;
             let Some((pos, _)) = model.people[slot as usize] else {
-                // Whoever is gone can do nothing more.
+                // A removed entity can do nothing more.
                 model.engine.move_to(slot, pos_of(&mut rng, plan.ground));
                 model.engine.remove(slot);
                 continue;
@@ -202,7 +202,7 @@ const PATCHES: Plan = Plan {
 
 fn many(plan: Plan, seeds: u64) {
     let events: usize = (0..seeds).map(|seed| history(plan, seed)).sum();
-    assert!(events as u64 > 3 * seeds, "too little happened: {events} events, {plan:?}");
+    assert!(events as u64 > 3 * seeds, "too few events to mean anything: {events}, {plan:?}");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn patches_of_every_union_of_rings_agree_with_brute_force() {
 }
 
 #[test]
-fn patches_where_all_have_the_same_range_agree_with_brute_force() {
+fn patches_with_one_range_for_all_agree_with_brute_force() {
     for bits in 1..8 {
         let ranges = RangeSet::from_bits(bits);
         many(Plan { ranges, ..PATCHES }, 600);
@@ -268,12 +268,12 @@ fn a_crowd_of_many_lanes_agrees_with_brute_force() {
 }
 
 #[test]
-fn everybody_in_range_of_everybody_agrees_with_brute_force() {
+fn visibility_all_agrees_with_brute_force() {
     many(Plan { visibility: Visibility::All, ..PATCHES }, 1_000);
 }
 
 #[test]
-fn who_meets_and_parts_within_a_tick_is_not_told() {
+fn a_pair_that_meets_and_parts_within_a_tick_is_not_reported() {
     for visibility in [Visibility::Patches, Visibility::Circle { enter_cm: 100, leave_cm: 120 }] {
         let ground = Rect { x0: 0, z0: 0, x1: 10_000, z1: 10_000 };
         let mut model = Model::new(ground, 100, visibility);
@@ -285,7 +285,7 @@ fn who_meets_and_parts_within_a_tick_is_not_told() {
         model.move_to(1, Pos::ground(9_000, 50));
         model.remove(2);
         assert_eq!(model.end_tick("met and parted"), 0);
-        // Both change places: the net is nothing, though each went far.
+        // Both swap positions: the net change is nothing, though each moved far.
         model.move_to(0, Pos::ground(9_000, 50));
         model.move_to(1, Pos::ground(50, 50));
         assert_eq!(model.end_tick("changed places"), 0);
@@ -293,7 +293,7 @@ fn who_meets_and_parts_within_a_tick_is_not_told() {
 }
 
 #[test]
-fn a_pair_in_the_shell_stays_as_it_was() {
+fn a_pair_in_the_shell_keeps_its_state() {
     let visibility = Visibility::Circle { enter_cm: 100, leave_cm: 120 };
     let ground = Rect { x0: 0, z0: 0, x1: 10_000, z1: 10_000 };
     let mut model = Model::new(ground, 100, visibility);

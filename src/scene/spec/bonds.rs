@@ -1,32 +1,34 @@
-//! Bonds: what a scene says of them.
+//! The bonds of a scene: kinds, limits and radii, and their check.
+//!
+//! [`Scene::new`](super::Scene::new) calls the check; the view rules read the figures.
 
 use serde::{Deserialize, Serialize};
 
 use super::SpecError;
 use super::check::{MAX_SIDE_CM, err, m};
 
-/// What makes players special to each other, and how far that goes (DESIGN, "VIEWS").
+/// What bonds players, and how far the effect goes (DESIGN, "VIEWS").
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BondSpec {
-    /// The kinds of bonds, strongest first: a bond's class is its kind's place here. At most 32,
+    /// The kinds of bonds, strongest first: a bond's class is its kind's index here. At most 32,
     /// with unique names.
     pub kinds: Vec<String>,
-    /// How many companions count as bonded to one player: the strongest and nearest ones. More of
-    /// them are seen as anybody else is, so that a large group does not fill the list. 0 to 1000;
-    /// companions at the very distance of the last one count too.
+    /// How many companions count as bonded to one player: the strongest and nearest ones. Further
+    /// companions count as players without a bond, so that a large group does not fill the list. 0
+    /// to 1000; companions at exactly the distance of the last one count too.
     pub cap: usize,
-    /// Companions come into range at this distance at the latest, whatever the scene's visibility
-    /// says; 0 = they are in range as anybody else is.
+    /// Companions come into range at this distance, centimetres, even if the scene's visibility
+    /// does not reach as far; 0 = the scene's visibility applies.
     pub enter_cm: i32,
-    /// Companions who see each other go out of range beyond this distance at the earliest; greater
-    /// than `enter_cm`, or 0 with it.
+    /// Companions in range leave it only beyond this distance, centimetres; greater than
+    /// `enter_cm`, or 0 if that is 0.
     pub leave_cm: i32,
-    /// How long a [`FIGHT`] lasts after the last act that one of the two aimed at the other,
-    /// milliseconds; 0 = no act makes a bond.
+    /// How long a [`FIGHT`] bond lasts after the last action of one of the two against the other,
+    /// milliseconds; 0 = actions make no bonds.
     pub fight_ms: u32,
 }
 
-/// The kind of the bond that an act aimed at another player makes.
+/// The kind of bond that an action against another player makes.
 pub const FIGHT: &str = "fight";
 
 impl Default for BondSpec {
@@ -42,7 +44,7 @@ impl Default for BondSpec {
 }
 
 impl BondSpec {
-    /// The class of a kind of bond: its place in the order, 0 the strongest.
+    /// The class of a kind of bond: its index, 0 the strongest.
     pub fn class_of(&self, kind: &str) -> Option<u8> {
         self.kinds.iter().position(|k| k == kind).map(|at| at as u8)
     }
@@ -57,7 +59,7 @@ pub(super) fn check_bonds(b: &BondSpec, errors: &mut Vec<SpecError>) {
             err(errors, "bonds.kinds", format!("{kind:?}"), "must have 1 to 64 bytes".into());
         }
         if b.kinds[..i].contains(kind) {
-            let rule = "stands twice; names are unique".into();
+            let rule = "appears twice; names must be unique".into();
             err(errors, "bonds.kinds", format!("{kind:?}"), rule);
         }
     }
@@ -73,7 +75,7 @@ pub(super) fn check_bonds(b: &BondSpec, errors: &mut Vec<SpecError>) {
     };
     if !leave_fits {
         let rule = match b.enter_cm {
-            0 => "has an effect only beside an enter radius above 0 m".into(),
+            0 => "has an effect only with an enter radius above 0 m".into(),
             enter => {
                 format!("must be greater than the enter radius of {}, at most 1000 km", m(enter))
             }

@@ -1,11 +1,15 @@
-//! The rules that a legal scene obeys, each with what would be right.
+//! The rules of a legal scene, except bonds, movement and the index.
+//!
+//! [`Scene::new`](super::Scene::new) calls every check. Each error must name a value that would be
+//! legal.
 
 use super::bonds::check_bonds;
 use super::{Moves, SceneSpec, SpecError};
 use crate::scene::map::RegionMap;
 use crate::scene::{Rect, Visibility};
 
-/// Longest length of any kind: 1,000 km. Three of them and their squares' sum fit their types.
+/// Longest length of any kind: 1,000 km. Three of them, and the sum of their squares, fit their
+/// types.
 pub(super) const MAX_SIDE_CM: i32 = 100_000_000;
 
 /// Most lands of a map; each takes two bytes per node.
@@ -14,7 +18,7 @@ const MAX_LANDS: u64 = 4_000_000;
 /// Most regions of a map.
 pub(super) const MAX_REGIONS: u64 = 65_535;
 
-/// Metres, for messages.
+/// A length in metres, for messages.
 pub(in crate::scene) fn m(cm: i32) -> String {
     if cm % 100 == 0 {
         format!("{} m", cm / 100)
@@ -69,7 +73,7 @@ pub(super) fn check_sizes(s: &SceneSpec, tick_ms: u32, errors: &mut Vec<SpecErro
     }
 }
 
-/// Whether the map is made of whole lands and regions of at least one.
+/// Checks that the map consists of whole lands and that regions have at least one land.
 fn check_extent(s: &SceneSpec, errors: &mut Vec<SpecError>) -> bool {
     let before = errors.len();
     for (key, side) in [("width", s.width_cm), ("depth", s.depth_cm)] {
@@ -90,7 +94,7 @@ fn check_extent(s: &SceneSpec, errors: &mut Vec<SpecError>) -> bool {
     errors.len() == before
 }
 
-/// That a map of legal extent has no more lands and regions than memory is meant for.
+/// Checks that a map of legal extent does not have too many lands and regions.
 fn check_counts(s: &SceneSpec, errors: &mut Vec<SpecError>) {
     let along = |side: i32| (side / s.land_cm).unsigned_abs();
     let (lands_x, lands_z) = (along(s.width_cm), along(s.depth_cm));
@@ -131,12 +135,22 @@ pub(super) fn check_kinds(s: &SceneSpec, errors: &mut Vec<SpecError>) {
             );
         }
         if s.kinds[..i].iter().any(|o| o.name == k.name) {
-            err(errors, "kinds", format!("{:?}", k.name), "stands twice; names are unique".into());
+            err(
+                errors,
+                "kinds",
+                format!("{:?}", k.name),
+                "appears twice; names must be unique".into(),
+            );
         }
     }
     for (i, l) in s.layers.iter().enumerate() {
         if s.layers[..i].iter().any(|o| o.name == l.name) {
-            err(errors, "layers", format!("{:?}", l.name), "stands twice; names are unique".into());
+            err(
+                errors,
+                "layers",
+                format!("{:?}", l.name),
+                "appears twice; names must be unique".into(),
+            );
         }
     }
     if let Some(first) = s.kinds.first()
@@ -193,8 +207,8 @@ pub(super) fn check_views(s: &SceneSpec, errors: &mut Vec<SpecError>) {
 }
 
 /// The contract of the borders (DESIGN, "Borders"): leave range + handoff margin + one tick at top
-/// speed <= mirrored band <= smallest region side. Where moves are judged a client's late word may move
-/// it by more than a tick.
+/// speed <= mirrored band <= smallest region side. If moves are judged, a client's late command may
+/// move an entity by more than a tick.
 pub(super) fn check_band(
     s: &SceneSpec,
     tick_ms: u32,
@@ -211,13 +225,13 @@ pub(super) fn check_band(
             errors,
             "regions",
             map.regions.len(),
-            "a scene in which everybody sees everybody (all) must be a single region".into(),
+            "a scene with visibility \"all\" must be a single region".into(),
         );
         return 0;
     }
     let step = step_cm(s, tick_ms);
     let least = least_band(s, tick_ms, reach);
-    let what = step_words(s);
+    let what = step_text(s);
     let sum = format!(
         "leave range {} + handoff margin {} + {what} {} = {}",
         m(reach),
@@ -252,15 +266,15 @@ fn smallest_side(map: &RegionMap) -> i32 {
     map.regions.iter().map(|r| r.rect.short_side()).min().unwrap_or(0)
 }
 
-/// What the border contract counts, for messages.
-fn step_words(s: &SceneSpec) -> &'static str {
+/// What the border contract counts beside range and margin, for messages.
+fn step_text(s: &SceneSpec) -> &'static str {
     match s.moves.mode {
         Moves::Trusted => "one tick at top speed",
-        Moves::Judged => "one tick and a late word at top speed",
+        Moves::Judged => "one tick and a late command at top speed",
     }
 }
 
-/// How far an entity may come in a tick.
+/// How far an entity may move in a tick.
 fn step_cm(s: &SceneSpec, tick_ms: u32) -> i32 {
     let late_ms = match s.moves.mode {
         Moves::Trusted => 0,
@@ -271,12 +285,12 @@ fn step_cm(s: &SceneSpec, tick_ms: u32) -> i32 {
     i32::try_from(cm).unwrap_or(i32::MAX)
 }
 
-/// The narrowest band that is enough for what is in range up to `reach`.
+/// The narrowest band that suffices for a range of `reach`.
 fn least_band(s: &SceneSpec, tick_ms: u32, reach: i32) -> i32 {
     reach.saturating_add(s.handoff_margin_cm).saturating_add(step_cm(s, tick_ms))
 }
 
-/// The same contract for companions, who may be in range farther than others.
+/// The same contract for companions, who may be in range from farther away.
 pub(super) fn check_bonded_band(
     s: &SceneSpec,
     tick_ms: u32,
@@ -292,7 +306,7 @@ pub(super) fn check_bonded_band(
     if least > smallest {
         let rule = format!(
             "with handoff margin and {} that makes {}, and the smallest region is {} wide",
-            step_words(s),
+            step_text(s),
             m(least),
             m(smallest)
         );
@@ -301,11 +315,11 @@ pub(super) fn check_bonded_band(
     band_cm.max(least)
 }
 
-/// The farthest distance along an axis at which anything of the scene can be in range.
+/// The farthest distance along an axis at which entities of the scene can be in range.
 pub(super) fn reach_cm(s: &SceneSpec) -> i32 {
     match s.visibility {
-        // In range are at most two whole patches beyond one's own: a point at the near edge of its
-        // patch sees to the far edge of the second patch after it.
+        // At most two whole patches beyond an entity's own are in range: from the near edge of its
+        // patch to the far edge of the second patch after it.
         Visibility::Patches => s.layers.iter().map(|l| l.patch_cm * 3).max().unwrap_or(0),
         Visibility::Circle { leave_cm, .. } => leave_cm,
         Visibility::All => 0,
@@ -316,7 +330,7 @@ fn is_power_of_two_times(land: i32, patch: i32) -> bool {
     patch > 0 && land % patch == 0 && (land / patch).count_ones() == 1
 }
 
-/// The legal patch side next to `wanted`.
+/// The legal patch side closest to `wanted`.
 fn nearest_patch(land: i32, wanted: i32) -> i32 {
     let mut best = land;
     let mut side = land;

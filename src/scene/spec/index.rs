@@ -1,5 +1,5 @@
-//! What the index of entities costs: a region has one for each kind and plane, which covers its ground and the band
-//! around it. The figures of a legal scene stay within what a machine has before anybody has joined.
+//! Checks the memory of the entity index: a region has one index per kind and plane, over its
+//! rectangle and the band around it. A legal scene fits into memory before any player has joined.
 
 use super::check::{err, m};
 use super::{LayerSpec, SceneSpec, SpecError};
@@ -7,7 +7,7 @@ use crate::scene::Rect;
 use crate::scene::index::{MAX_PATCHES, bytes_empty, patches_of};
 use crate::scene::map::RegionMap;
 
-/// That no region's index has more patches than memory is meant for.
+/// Checks that no region's index has more than [`MAX_PATCHES`] patches.
 pub(super) fn check_index(
     s: &SceneSpec,
     band_cm: i32,

@@ -1,4 +1,7 @@
-//! How moves are taken, and the figures by which they are judged.
+//! How a scene's clients move: the configured figures, and their check.
+//!
+//! [`Scene::new`](super::Scene::new) calls the check and derives the movement [`Rules`] from the
+//! figures.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,34 +10,35 @@ use super::{SceneSpec, SpecError};
 use crate::scene::Rect;
 use crate::scene::movement::{Climb, MAX_TILE_CM, Rules};
 
-/// How clients say where they go.
+/// How clients state their movement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Moves {
-    /// By places: wherever a client says that it is, within the scene, it is. For recordings and for
-    /// clients that are the team's own.
+    /// By positions: the server takes any position within the scene. For recordings, and for
+    /// clients under the team's own control.
     #[default]
     Trusted,
-    /// By paths and vectors, which the server judges; it decides where everybody is.
+    /// By move commands (paths and vectors): the server judges them and decides where every entity
+    /// is.
     Judged,
 }
 
-/// How moves are taken; lengths in centimetres, times in milliseconds.
+/// How clients move. Lengths are in centimetres, times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MoveSpec {
-    /// How clients say where they go. The rest counts only where moves are judged.
+    /// How clients state their movement. The other fields apply only if moves are judged.
     pub mode: Moves,
-    /// Side of a tile, where no map says it; 1 cm to 1 km.
+    /// Side of a tile if the scene has no map; 1 cm to 1 km.
     pub tile_cm: i32,
-    /// A client that walks says a word at least this often; 50 ms to 10 s.
+    /// A walking client sends a command at least this often; 50 ms to 10 s.
     pub word_ms: u32,
-    /// For how long beyond that an entity walks on without a word; a tick to 10 s.
+    /// How long beyond that an entity walks on without a command; one tick to 10 s.
     pub grace_ms: u32,
-    /// A client stops when no word of this age was acknowledged; at least `word_ms`, at most 30 s.
+    /// A client stops after this time without an acknowledgement; at least `word_ms`, at most 30 s.
     pub leash_ms: u32,
     /// How much more walking a client may claim than time has passed; more than `leash_ms`, at most
     /// a minute.
     pub allowance_ms: u32,
-    /// How much higher or lower the next tile may lie; `None` where heights stop nobody.
+    /// How much higher or lower the next tile may lie; `None`: heights block no move.
     pub climb: Option<Climb>,
 }
 
@@ -54,7 +58,7 @@ impl Default for MoveSpec {
 }
 
 impl MoveSpec {
-    /// The rules within `bounds`.
+    /// The movement rules within `bounds`.
     pub(super) fn rules(&self, bounds: Rect) -> Rules {
         let MoveSpec { word_ms, grace_ms, leash_ms, allowance_ms, climb, .. } = *self;
         Rules { bounds, word_ms, grace_ms, leash_ms, allowance_ms, climb }
@@ -86,7 +90,7 @@ pub(super) fn check_moves(s: &SceneSpec, tick_ms: u32, errors: &mut Vec<SpecErro
     time("movement.word", v.word_ms, 50, 10_000, "");
     time("movement.grace", v.grace_ms, tick_ms, 10_000, ", a tick,");
     let least = v.word_ms.clamp(50, 10_000);
-    time("movement.leash", v.leash_ms, least, 30_000, ", as often as a word is said,");
+    time("movement.leash", v.leash_ms, least, 30_000, ", the interval of commands,");
     let least = v.leash_ms.min(30_000) + 1;
     time("movement.allowance", v.allowance_ms, least, 60_000, ", more than the leash,");
     if let Some(Climb { up_cm, down_cm }) = v.climb {

@@ -57,7 +57,7 @@ fn each_broken_rule_of_moves_names_its_key() {
     assert_eq!(keys(judged(MoveSpec { allowance_ms: 1_000, ..d() })), ["movement.allowance"]);
     let climb = Some(Climb { up_cm: 50, down_cm: -1 });
     assert_eq!(keys(judged(MoveSpec { climb, ..d() })), ["movement.climb_down"]);
-    // What nobody goes by may say anything.
+    // Figures that are not in use may be anything.
     let trusted = MoveSpec { word_ms: 0, ..d() };
     assert_eq!(keys(SceneSpec { moves: trusted, ..SceneSpec::default() }), [""; 0]);
     let kinds = vec![KindSpec { speed_cm_s: Some(2_001), ..KindSpec::new("player", 0) }];
@@ -71,11 +71,11 @@ fn each_broken_rule_of_moves_names_its_key() {
 }
 
 #[test]
-fn where_moves_are_judged_the_band_has_room_for_a_late_word() {
+fn the_band_of_judged_moves_has_room_for_a_late_command() {
     let moves = MoveSpec { mode: Moves::Judged, ..MoveSpec::default() };
     let spec = SceneSpec { moves, top_speed_cm_s: 600, ..SceneSpec::default() };
     let scene = Scene::new(SceneId(0), spec.clone(), 100, RegionId(0)).unwrap();
-    // A tick, a word and its grace, the allowance, and 50 ms of straying.
+    // A tick, a command interval and its grace, the allowance, and 50 ms for inexact starts.
     assert_eq!(scene.band_cm, 9_600 + 200 + 6 * (100 + 800 + 1_100 + 50) / 10);
     assert_eq!((scene.speed_of(Kind::PLAYER), scene.tile_cm()), (600, 100));
     let narrow = SceneSpec { band_cm: 11_000, ..spec };
@@ -83,12 +83,12 @@ fn where_moves_are_judged_the_band_has_room_for_a_late_word() {
     assert_eq!(
         errors[0].to_string(),
         "band = 110 m: must lie between leave range 96 m + handoff margin 2 m + one tick and a late \
-         word at top speed 12.30 m = 110.30 m and the smallest region side, 1024 m"
+         command at top speed 12.30 m = 110.30 m and the smallest region side, 1024 m"
     );
 }
 
 #[test]
-fn a_message_says_what_would_be_right() {
+fn an_error_says_what_would_be_legal() {
     let spec = SceneSpec {
         layers: vec![LayerSpec { name: "common".into(), patch_cm: 3_000 }],
         ..SceneSpec::default()
@@ -102,7 +102,7 @@ fn a_message_says_what_would_be_right() {
 }
 
 #[test]
-fn every_broken_rule_is_told_at_once() {
+fn all_broken_rules_are_reported_at_once() {
     let spec = SceneSpec { view_cap: 0, lines: 0, width_cm: 1, ..SceneSpec::default() };
     assert_eq!(keys(spec), ["width", "view_cap", "lines"]);
 }
@@ -154,7 +154,7 @@ fn a_top_speed_cannot_wrap_into_a_small_band() {
     assert_eq!(errors[0].key, "region side");
 }
 
-/// A length: legal, next to a limit, or anything.
+/// A length: legal, next to a limit, or arbitrary.
 fn length() -> impl Strategy<Value = i32> {
     prop_oneof![
         6 => (0u32..6).prop_map(|shift| 1_600 << shift),
@@ -163,7 +163,7 @@ fn length() -> impl Strategy<Value = i32> {
     ]
 }
 
-/// A scene that is legal unless its regions are too small for what can be seen in it.
+/// A scene that is legal unless its regions are too small for its ranges.
 fn sound_spec() -> impl Strategy<Value = SceneSpec> {
     let sizes = (100i32..800, 0u32..4, 1i32..300, 1i32..300);
     let visibility = prop_oneof![
@@ -194,7 +194,7 @@ fn sound_spec() -> impl Strategy<Value = SceneSpec> {
     )
 }
 
-/// A sound scene with up to three figures replaced by any.
+/// A sound scene with up to three figures replaced by arbitrary ones.
 fn any_spec() -> impl Strategy<Value = (SceneSpec, u32, u32)> {
     let breaks = prop::collection::vec((0usize..16, length()), 0..4);
     let tick = prop_oneof![8 => 10u32..=10_000, 1 => any::<u32>()];
@@ -277,9 +277,10 @@ proptest! {
     }
 }
 
-/// A legal map of 1,000 km with patches of a metre had 10^12 of them, and their product overflowed.
+/// Found by this test: a legal map of 1,000 km with patches of a metre has 10^12 of them, and their
+/// product overflowed.
 #[test]
-fn an_index_that_takes_too_much_memory_is_refused_with_what_would_be_right() {
+fn an_index_that_takes_too_much_memory_is_refused_with_a_legal_value() {
     let layer = |patch_cm| vec![LayerSpec { name: "common".into(), patch_cm }];
     let huge = |patch_cm| SceneSpec {
         width_cm: 65_536_000,
@@ -303,7 +304,7 @@ fn an_index_that_takes_too_much_memory_is_refused_with_what_would_be_right() {
     assert_eq!(keys(smaller), ["region_lands"], "too many regions, each of which would do");
 }
 
-/// Regions that are joined have a larger index.
+/// Joined regions have a larger index.
 #[test]
 fn regions_are_not_joined_beyond_what_an_index_may_take() {
     let spec = SceneSpec {

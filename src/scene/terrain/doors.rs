@@ -1,9 +1,9 @@
-//! The state of a terrain's doors, plane by plane.
+//! The state of a terrain's doors, per plane.
 //!
-//! Every region of a scene has a copy. Orders reach regions by message, late, twice or in another
-//! order than they were given; so each carries a version that grows from order to order of its scene,
-//! and the newest that is due counts, whichever came last. A region that has heard the same orders
-//! has the same doors.
+//! Every region of a scene owns a copy inside its [`Ground`](super::Ground). Door orders reach
+//! regions by message: late, twice, or out of order. So each order carries a version that grows
+//! with every order of the scene, and the newest due version wins, whatever arrived last. Regions
+//! that received the same orders must have the same doors.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use super::{Door, DoorId, Terrain, UnknownDoor};
 use crate::scene::{Plane, Tick};
 
-/// Most orders that wait for their tick; each takes some 40 bytes.
+/// Most orders that wait for their tick; each takes about 40 bytes.
 const MAX_PENDING: usize = 65_536;
 
 /// Most planes whose doors differ from the map's.
 const MAX_PLANES: usize = 65_536;
 
-/// Ticks for which a plane that was reset is remembered, so that orders that are older than the reset
-/// and come later change nothing.
+/// Ticks for which the reset of a plane is remembered, so that orders older than the reset and
+/// arriving later change nothing.
 const RESET_TICKS: u64 = 1_000;
 
 /// What an order changes.
@@ -31,56 +31,56 @@ pub enum DoorChange {
         /// Open (free) or closed (blocked).
         open: bool,
     },
-    /// Put all doors of the plane back to how the map has them, and forget the plane: for an instance
+    /// Put all doors of the plane back to the map's state, and forget the plane: for an instance
     /// that has ended.
     Reset,
 }
 
-/// An order about the doors of one plane.
+/// An order for the doors of one plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoorOrder {
     /// The plane.
     pub plane: Plane,
     /// What to change.
     pub change: DoorChange,
-    /// The tick with whose beginning it takes effect; one that is over: with the next.
+    /// The tick at whose start it takes effect. If that tick is past: the next tick.
     pub at: Tick,
-    /// Greater than that of every earlier order of the scene.
+    /// Greater than the version of every earlier order of the scene.
     pub version: u64,
 }
 
-/// Why an order about a door cannot be followed. Nothing was changed.
+/// Why a door order cannot be applied. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DoorError {
     /// The scene has no map.
     #[error("the scene has no map, so it has no doors")]
     NoTerrain,
-    /// No door has the name.
+    /// No door has this name.
     #[error(transparent)]
     Unknown(#[from] UnknownDoor),
-    /// No door has the number.
+    /// No door has this id.
     #[error("there is no door {}; this map has {doors}, numbered from 0", .door.0)]
     UnknownId {
-        /// The number that was asked for.
+        /// The id in the order.
         door: DoorId,
-        /// Doors of the map.
+        /// Number of doors of the map.
         doors: usize,
     },
-    /// Nobody is in that plane, ever.
-    #[error("the plane between two scenes has no doors")]
+    /// The limbo plane holds no entities and no doors.
+    #[error("the limbo plane has no doors; name a plane of the scene")]
     Limbo,
-    /// Too many orders wait.
-    #[error("{MAX_PENDING} orders about doors wait for their ticks already; try again later")]
+    /// Too many orders are waiting.
+    #[error("{MAX_PENDING} door orders are already waiting for their ticks; try again later")]
     Pending,
-    /// Too many planes have doors in a state of their own.
+    /// Too many planes have doors that differ from the map's.
     #[error(
-        "{MAX_PLANES} planes have doors in a state of their own already; reset those that are not \
-         used any more"
+        "{MAX_PLANES} planes already have doors that differ from the map's; reset planes that are not \
+         in use any more"
     )]
     Planes,
 }
 
-/// A door whose state somebody set.
+/// A door that an order has set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Set {
     door: DoorId,
@@ -88,16 +88,16 @@ struct Set {
     version: u64,
 }
 
-/// The doors of a plane that somebody set, sorted.
+/// The doors of one plane that orders have set, sorted by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct PlaneDoors {
     set: Vec<Set>,
-    /// What carries a lower version than the last reset is late.
+    /// Version of the last reset: orders with a lower version are stale.
     reset: u64,
     reset_at: Tick,
 }
 
-/// A door in a plane, as somebody set it.
+/// A door in a plane, as an order has set it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DoorState {
     /// The plane.
@@ -108,11 +108,11 @@ pub struct DoorState {
     pub open: bool,
 }
 
-/// The doors of a terrain, all as the map has them until orders come.
+/// The doors of a terrain, all in the map's state until orders arrive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Doors {
     planes: FxHashMap<Plane, PlaneDoors>,
-    /// Orders that are not due, sorted by tick and version.
+    /// Orders not due yet, sorted by tick and version.
     pending: Vec<DoorOrder>,
 }
 
@@ -123,7 +123,7 @@ impl Doors {
         set.unwrap_or(door.open)
     }
 
-    /// Takes an order; it waits for its tick.
+    /// Queues an order until its tick.
     pub fn order(&mut self, terrain: &Terrain, order: DoorOrder) -> Result<(), DoorError> {
         if order.plane == Plane::LIMBO {
             return Err(DoorError::Limbo);
@@ -145,7 +145,7 @@ impl Doors {
         Ok(())
     }
 
-    /// Follows the orders that are due in tick `now`. Says whether there were any.
+    /// Applies the orders due in tick `now`. Returns whether there were any.
     pub fn turn(&mut self, now: Tick) -> bool {
         let due = self.pending.partition_point(|o| o.at <= now);
         for order in self.pending.drain(..due) {
@@ -159,7 +159,7 @@ impl Doors {
         due > 0
     }
 
-    /// What somebody set, sorted by plane and door; of one plane or of all.
+    /// The doors that orders have set, sorted by plane and door; of one plane, or of all.
     pub fn states(&self, plane: Option<Plane>) -> Vec<DoorState> {
         let states = |(plane, doors): (&Plane, &PlaneDoors)| {
             let plane = *plane;
@@ -199,7 +199,7 @@ impl PlaneDoors {
     }
 }
 
-/// A door of a checkpoint, by its name, which outlives changes of the map.
+/// A door in a checkpoint, by name: names outlive changes of the map.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SavedDoor {
     /// The plane.
@@ -208,16 +208,16 @@ pub struct SavedDoor {
     pub door: String,
     /// Open or closed.
     pub open: bool,
-    /// The version of the order that set it.
+    /// Version of the order that set it.
     pub version: u64,
 }
 
-/// An order of a checkpoint that was not due.
+/// An order in a checkpoint that was not due yet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SavedOrder {
-    /// The tick with which it takes effect.
+    /// The tick at whose start it takes effect.
     pub at: Tick,
-    /// Its version.
+    /// Version of the order.
     pub version: u64,
     /// The plane.
     pub plane: Plane,
@@ -225,19 +225,19 @@ pub struct SavedOrder {
     pub door: Option<(String, bool)>,
 }
 
-/// The state of all doors, for a checkpoint or another node. Equal states save equally.
+/// The state of all doors, for a checkpoint or another node. Equal states serialise equally.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedDoors {
-    /// The doors that somebody set.
+    /// The doors that orders have set.
     pub doors: Vec<SavedDoor>,
-    /// Planes that were reset not long ago: the version and the tick of the reset.
+    /// Planes that were reset recently: version and tick of the reset.
     pub resets: Vec<(Plane, u64, Tick)>,
-    /// Orders that are not due.
+    /// Orders not due yet.
     pub orders: Vec<SavedOrder>,
 }
 
 impl Doors {
-    /// Everything, by name.
+    /// The whole state, with doors by name.
     pub fn save(&self, terrain: &Terrain) -> SavedDoors {
         let name = |id| terrain.door(id).map(|d| d.name.clone()).unwrap_or_default();
         let mut saved = SavedDoors::default();
@@ -268,14 +268,14 @@ impl Doors {
         saved
     }
 
-    /// The doors as they were saved.
+    /// Restores a saved state.
     pub fn restore(terrain: &Terrain, saved: &SavedDoors) -> Result<Doors, DoorError> {
         let mut doors = Doors::default();
         doors.merge(terrain, saved)?;
         Ok(doors)
     }
 
-    /// Takes what somebody else has heard, too: of each door the newest order counts.
+    /// Merges another copy's state: for each door the newest order wins.
     pub fn merge(&mut self, terrain: &Terrain, saved: &SavedDoors) -> Result<(), DoorError> {
         for (plane, reset, reset_at) in &saved.resets {
             let (version, change) = (*reset, DoorChange::Reset);

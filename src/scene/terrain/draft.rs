@@ -1,5 +1,6 @@
-//! A terrain while it is drawn: whoever reads a map fills a [`Draft`], which sees to it that what
-//! comes of it is legal.
+//! Builds a terrain: a map reader fills a [`Draft`], which accepts only what makes a legal terrain.
+//!
+//! The map readers of the server, examples and tests call it. It must not know any file format.
 
 use rustc_hash::FxHashMap;
 
@@ -8,7 +9,7 @@ use super::{Door, DoorId, Heights, Terrain, Tile};
 /// Longest side of a tile: 1 km, in centimetres.
 pub const MAX_TILE_CM: i32 = 100_000;
 
-/// Most tiles of a terrain: 8,192 x 8,192, which take 8 MiB, or 136 MiB with heights.
+/// Most tiles of a terrain: 8,192 x 8,192. They take 8 MiB, or 136 MiB with heights.
 pub const MAX_TILES: i64 = 1 << 26;
 
 /// Most tiles of all doors together.
@@ -17,16 +18,16 @@ pub const MAX_DOOR_TILES: usize = 1 << 20;
 /// Longest name of a door, bytes.
 pub const MAX_DOOR_NAME: usize = 64;
 
-/// Farthest from 0 that a tile may lie, up or down: 1,000 km, in centimetres.
+/// Greatest height above or below 0: 1,000 km, in centimetres.
 const MAX_HEIGHT_CM: i64 = 100_000_000;
 
-/// Why a terrain cannot be drawn so. Nothing was changed.
+/// Why a call on the draft is refused. The draft is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TerrainError {
-    /// A tile of no size, or too large a one.
+    /// The tile's side is out of range.
     #[error("a tile of {0} cm: its side must lie between 1 cm and 1 km")]
     TileSide(i32),
-    /// Too few or too many tiles.
+    /// The map has too few or too many tiles.
     #[error("{width} x {depth} tiles: a map has at least one tile and at most {MAX_TILES}")]
     Size {
         /// Tiles along x.
@@ -34,7 +35,7 @@ pub enum TerrainError {
         /// Tiles along z.
         depth: i32,
     },
-    /// A tile that is not on the map.
+    /// The tile is not on the map.
     #[error(
         "tile ({}, {}) is outside the map, whose tiles are (0, 0) to ({}, {})",
         .tile.x, .tile.z, .width - 1, .depth - 1
@@ -47,15 +48,15 @@ pub enum TerrainError {
         /// Tiles along z.
         depth: i32,
     },
-    /// Not one height for each tile.
-    #[error("{found} heights for {tiles} tiles: there must be one for each")]
+    /// The number of heights differs from the number of tiles.
+    #[error("{found} heights for {tiles} tiles: give one height per tile")]
     HeightCount {
-        /// Heights that there are.
+        /// Number of heights given.
         found: usize,
         /// Tiles of the map.
         tiles: usize,
     },
-    /// Heights that do not fit.
+    /// The heights are out of range.
     #[error(
         "heights from {lowest_cm} cm to {highest_cm} cm: must lie within 1000 km of 0, and a step \
          must be at least 1 cm"
@@ -66,31 +67,31 @@ pub enum TerrainError {
         /// Level 65,535, centimetres.
         highest_cm: i64,
     },
-    /// A door without a name or with too long a one.
+    /// The door's name is empty or too long.
     #[error("a door named {0:?}: a name has 1 to {MAX_DOOR_NAME} bytes")]
     DoorName(String),
-    /// A door without tiles.
+    /// The door has no tiles.
     #[error("door {0:?} has no tile")]
     DoorEmpty(String),
-    /// A tile that would belong to two doors.
+    /// The tile would belong to two doors.
     #[error("tile ({}, {}) belongs to door {one:?} and to door {other:?}; a tile may belong to one", .tile.x, .tile.z)]
     DoorsOverlap {
         /// The tile.
         tile: Tile,
-        /// The door to which it belongs.
+        /// The door that has the tile.
         one: String,
-        /// The door to which it would belong, too.
+        /// The door that would get it, too.
         other: String,
     },
-    /// Two parts of one door that are not both open or both closed from the start.
+    /// Two parts of one door have different initial states.
     #[error("door {0:?} is open in one place and closed in another; give both the same state")]
     DoorStates(String),
-    /// More doors than can be numbered, or of more tiles than memory is meant for.
+    /// There are more doors than ids, or more door tiles than [`MAX_DOOR_TILES`].
     #[error("more than {} doors, or more than {MAX_DOOR_TILES} tiles of doors", u16::MAX)]
     TooManyDoors,
 }
 
-/// A terrain that is being drawn. All tiles are free at first.
+/// A terrain under construction. All tiles are free at first.
 #[derive(Debug, Clone)]
 pub struct Draft {
     terrain: Terrain,
@@ -101,7 +102,7 @@ impl Draft {
     /// An empty map of `width` x `depth` tiles with sides of `tile_cm`.
     ///
     /// # Errors
-    /// [`TerrainError::TileSide`] and [`TerrainError::Size`], before any memory is taken.
+    /// [`TerrainError::TileSide`] and [`TerrainError::Size`], before any memory is allocated.
     pub fn new(tile_cm: i32, width: i32, depth: i32) -> Result<Draft, TerrainError> {
         if !(1..=MAX_TILE_CM).contains(&tile_cm) {
             return Err(TerrainError::TileSide(tile_cm));
@@ -146,8 +147,8 @@ impl Draft {
         Ok(())
     }
 
-    /// Says how high the tiles lie: `base_cm` + `step_cm` x the tile's level, row by row from the
-    /// north-west corner.
+    /// Sets the heights: `base_cm` + `step_cm` x the tile's level, row by row from the north-west
+    /// corner.
     ///
     /// # Errors
     /// [`TerrainError::HeightCount`] and [`TerrainError::HeightRange`].
@@ -170,10 +171,10 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds a door, or tiles to a door of the same name. `open`: whether it is open from the start.
+    /// Adds a door, or adds tiles to the door of that name. `open` is its initial state.
     ///
     /// # Errors
-    /// Those about doors, and [`TerrainError::Outside`].
+    /// The errors of doors, and [`TerrainError::Outside`].
     pub fn add_door(
         &mut self,
         name: &str,
@@ -217,7 +218,7 @@ impl Draft {
         Ok(id)
     }
 
-    /// The terrain as it was drawn.
+    /// The finished terrain.
     pub fn finish(mut self) -> Terrain {
         let t = &mut self.terrain;
         for tile in t.doors.iter().flat_map(|d| &d.tiles) {

@@ -1,4 +1,7 @@
-//! Whether a terrain fits a scene.
+//! Checks that a terrain fits its scene: equal size, and a free spawn point.
+//!
+//! [`Scene::with_terrain`](crate::scene::Scene::with_terrain) calls it. An error must name figures
+//! that would be legal.
 
 use std::sync::Arc;
 
@@ -6,7 +9,7 @@ use super::{Ground, Terrain, Tile};
 use crate::scene::spec::{SceneSpec, SpecError, m};
 use crate::scene::{Plane, Pos};
 
-/// The rules that a scene with this terrain breaks, with the figures that would be right.
+/// The rules that the scene breaks with this terrain, each with a legal value.
 pub(in crate::scene) fn misfits(spec: &SceneSpec, terrain: &Arc<Terrain>) -> Vec<SpecError> {
     let sides = [(terrain.width_cm(), spec.width_cm), (terrain.depth_cm(), spec.depth_cm)];
     if sides.iter().any(|(map, scene)| *map != i64::from(*scene)) {
@@ -25,7 +28,7 @@ fn wrong_size(spec: &SceneSpec, terrain: &Terrain) -> SpecError {
     let metres = |cm: i64| format!("{:.2} m", cm as f64 / 100.0);
     let rule = match spec.width_cm % tile == 0 && spec.depth_cm % tile == 0 {
         true => format!("that is {} x {} tiles", spec.width_cm / tile, spec.depth_cm / tile),
-        false => format!("of which tiles of {} are no whole part", m(tile)),
+        false => format!("tiles of {} do not divide it", m(tile)),
     };
     SpecError {
         key: "map",
@@ -51,7 +54,7 @@ fn blocked_spawn(spawn: Pos, ground: &Ground) -> SpecError {
         Some(free) => {
             let middle = |n: i32| m(n * ground.tile_cm() + ground.tile_cm() / 2);
             format!(
-                "lies on tile ({}, {}), which is blocked; the nearest free one has its middle at \
+                "lies on tile ({}, {}), which is blocked; the nearest free tile has its middle at \
                  [{}, {}]",
                 tile.x,
                 tile.z,
@@ -59,12 +62,12 @@ fn blocked_spawn(spawn: Pos, ground: &Ground) -> SpecError {
                 middle(free.z)
             )
         }
-        None => "lies on a blocked tile, as all tiles of this map are".into(),
+        None => "lies on a blocked tile, and the map has no free tile".into(),
     };
     SpecError { key: "spawn", found: format!("[{}, {}]", m(spawn.x), m(spawn.z)), rule }
 }
 
-/// A free tile next to `from`, ring by ring.
+/// The nearest free tile around `from`, ring by ring.
 fn nearest_free(ground: &Ground, from: Tile) -> Option<Tile> {
     let (width, depth) = (ground.terrain().width(), ground.terrain().depth());
     (1..width.max(depth)).find_map(|ring| {

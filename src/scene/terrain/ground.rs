@@ -1,5 +1,7 @@
-//! The terrain of a region as it is just now: the map, and the doors in the state that this region
-//! knows.
+//! A region's terrain: the shared map, and the door states that this region knows.
+//!
+//! Each region owns one and asks it on the tick path, so [`Ground::is_free`] must not hash for
+//! tiles that are free on the map.
 
 use std::sync::Arc;
 
@@ -16,12 +18,12 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// The terrain with its doors as the map has them.
+    /// The terrain with its doors in the map's state.
     pub fn new(terrain: Arc<Terrain>) -> Ground {
         Ground { terrain, doors: Doors::default() }
     }
 
-    /// The map.
+    /// The shared map.
     pub fn terrain(&self) -> &Arc<Terrain> {
         &self.terrain
     }
@@ -32,37 +34,37 @@ impl Ground {
         self.terrain.tile_cm()
     }
 
-    /// The tile of a place, on the map or not.
+    /// The tile at a position, on the map or not.
     #[inline]
     pub fn tile_of(&self, pos: Pos) -> Tile {
         self.terrain.tile_of(pos)
     }
 
-    /// Whether one can stand on the tile in this plane. Outside the map nobody can.
+    /// Whether an entity can stand on the tile in this plane. Tiles outside the map are not free.
     #[inline]
     pub fn is_free(&self, plane: Plane, tile: Tile) -> bool {
         !self.terrain.is_walled(tile) || self.is_doorway(plane, tile)
     }
 
-    /// Whether the tile, which is blocked or a door's, is an open door's.
+    /// Whether a tile that is blocked or a door's belongs to an open door.
     #[inline(never)]
     fn is_doorway(&self, plane: Plane, tile: Tile) -> bool {
         let door = self.terrain.door_at(tile);
         door.and_then(|door| self.is_open(plane, door)).unwrap_or(false)
     }
 
-    /// How high the tile lies, centimetres; 0 where the map has no heights, and outside it.
+    /// Height of the tile, centimetres; 0 if the map has no heights, and outside the map.
     #[inline]
     pub fn height_cm(&self, tile: Tile) -> i32 {
         self.terrain.height_cm(tile)
     }
 
-    /// Whether a door is open in a plane; `None` for a door that the map does not have.
+    /// Whether a door is open in a plane; `None` if the map has no such door.
     pub fn is_open(&self, plane: Plane, door: DoorId) -> Option<bool> {
         Some(self.doors.is_open(plane, door, self.terrain.door(door)?))
     }
 
-    /// Takes an order about a door; [`Ground::turn`] follows it when it is due.
+    /// Queues a door order; [`Ground::turn`] applies it when it is due.
     ///
     /// # Errors
     /// [`DoorError`]; nothing was changed.
@@ -70,32 +72,32 @@ impl Ground {
         self.doors.order(&self.terrain, order)
     }
 
-    /// Begins tick `now`: follows the orders that are due. Says whether there were any.
+    /// Starts tick `now`: applies the orders that are due. Returns whether there were any.
     pub fn turn(&mut self, now: Tick) -> bool {
         self.doors.turn(now)
     }
 
-    /// The doors that somebody set, sorted by plane and door, of one plane or (`None`) of all. The
-    /// others are as the map has them.
+    /// The doors that orders have set, sorted by plane and door; of one plane or (`None`) of all.
+    /// All other doors are in the map's state.
     pub fn doors_set(&self, plane: Option<Plane>) -> Vec<DoorState> {
         self.doors.states(plane)
     }
 
-    /// The state of the doors for a checkpoint or another node.
+    /// The state of the doors, for a checkpoint or another node.
     pub fn save(&self) -> SavedDoors {
         self.doors.save(&self.terrain)
     }
 
-    /// The terrain with its doors as they were saved.
+    /// The terrain with a saved door state.
     ///
     /// # Errors
-    /// [`DoorError::Unknown`] when the map does not have a door any more that was set.
+    /// [`DoorError::Unknown`] if the map no longer has a door that was saved.
     pub fn restore(terrain: Arc<Terrain>, saved: &SavedDoors) -> Result<Ground, DoorError> {
         let doors = Doors::restore(&terrain, saved)?;
         Ok(Ground { terrain, doors })
     }
 
-    /// Takes what another copy has heard of its doors, too.
+    /// Merges the door state of another copy: for each door the newest order wins.
     ///
     /// # Errors
     /// As [`Ground::restore`].

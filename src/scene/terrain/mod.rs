@@ -1,19 +1,21 @@
-//! The terrain of a scene: tiles free or blocked, how high each lies, and doors and bridges that
-//! open and close while the scene runs.
+//! The terrain of a scene: free and blocked tiles, their heights, and doors and bridges that open
+//! and close while the scene runs.
+//!
+//! Map readers build it, the scene's specification checks it, and movement asks it about tiles.
 //!
 //! ```text
 //!   Draft --finish--> Terrain    immutable, one per scene, shared by all its regions
 //!                        |
-//!   DoorOrder -------> Ground    one per region: the terrain and its doors' state, plane by plane
+//!   DoorOrder -------> Ground    one per region: the terrain and the state of its doors per plane
 //!                        |
 //!                        v       is_free(plane, tile), height_cm(tile), tile_of(pos)
 //!                    movement
 //! ```
 //!
-//! A tile of a door is free while the door is open and blocked while it is closed, whatever else the
-//! map says of it. A bridge is a door like any other: open means that one can cross.
+//! A door's tile is free while the door is open and blocked while it is closed, whatever else the
+//! map says about the tile. A bridge is a door: open means that entities can cross.
 //!
-//! *Absent on purpose:* files and their formats. Whoever reads a map fills a [`Draft`].
+//! *Absent on purpose:* files and their formats. A map reader fills a [`Draft`].
 
 mod doors;
 mod draft;
@@ -35,31 +37,31 @@ pub use super::Tile;
 
 use super::Pos;
 
-/// A door of a terrain: its place in [`Terrain::doors`].
+/// A door of a terrain: its index in [`Terrain::doors`].
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct DoorId(pub u16);
 
-/// A named group of tiles that are free or blocked together, plane by plane.
+/// A named group of tiles that are free or blocked together, per plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Door {
-    /// Its name, unique in its terrain, 1 to [`MAX_DOOR_NAME`] bytes.
+    /// The name, unique in its terrain, 1 to [`MAX_DOOR_NAME`] bytes.
     pub name: String,
-    /// Whether it is open until somebody says otherwise.
+    /// Initial state: open or closed.
     pub open: bool,
-    /// Its tiles, at least one, sorted; none belongs to another door.
+    /// The tiles, at least one, sorted. No tile belongs to two doors.
     pub tiles: Vec<Tile>,
 }
 
-/// A door that a terrain does not have.
+/// The terrain has no door of this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no door {name:?}; {}", doors_here(known))]
 pub struct UnknownDoor {
     /// The name that was asked for.
     pub name: String,
-    /// The names that would have been right, at most eight of them.
+    /// At most eight of the names that exist.
     pub known: Vec<String>,
 }
 
@@ -70,7 +72,7 @@ fn doors_here(known: &[String]) -> String {
     }
 }
 
-/// How high the tiles lie: a level each, and what a level is worth.
+/// The heights of the tiles: a level per tile, and the height of a level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Heights {
     base_cm: i32,
@@ -79,19 +81,19 @@ struct Heights {
     levels: Vec<u16>,
 }
 
-/// The immutable part of a scene's terrain. A place outside it is not free.
+/// The immutable part of a scene's terrain. Tiles outside it are not free.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terrain {
     tile_cm: i32,
     width: i32,
     depth: i32,
     row_words: usize,
-    /// A bit per tile, row by row; each row begins with a word of its own. The tiles of doors are
-    /// set, so that one look is enough for a tile that is free.
+    /// A bit per tile, row by row; each row starts at a word. The bits of door tiles are set, so
+    /// that one test suffices for a free tile.
     blocked: Vec<u64>,
     heights: Option<Heights>,
     doors: Vec<Door>,
-    /// The door of a tile, by its place row by row.
+    /// The door of a tile, by the tile's index.
     door_at: FxHashMap<u32, DoorId>,
 }
 
@@ -122,20 +124,20 @@ impl Terrain {
         i64::from(self.depth) * i64::from(self.tile_cm)
     }
 
-    /// The tile of a place, on the map or not.
+    /// The tile at a position, on the map or not.
     #[inline]
     pub fn tile_of(&self, pos: Pos) -> Tile {
         Tile::of(pos, self.tile_cm)
     }
 
-    /// Whether the tile is one of this terrain's.
+    /// Whether the tile is on the map.
     #[inline]
     pub fn contains(&self, tile: Tile) -> bool {
-        // A negative number is a large one without its sign.
+        // As unsigned numbers, negative coordinates are too large.
         (tile.x as u32) < self.width as u32 && (tile.z as u32) < self.depth as u32
     }
 
-    /// Whether the tile is blocked or a door's, or outside: free is at once what is not.
+    /// Whether the tile is blocked, a door's, or outside. Any other tile is free in every plane.
     #[inline]
     fn is_walled(&self, tile: Tile) -> bool {
         if !self.contains(tile) {
@@ -145,20 +147,20 @@ impl Terrain {
         self.blocked[word] >> (tile.x & 63) & 1 != 0
     }
 
-    /// Whether the map itself blocks the tile; the state of its door does not count, and a tile of a
-    /// door is not blocked by the map. A tile outside is blocked.
+    /// Whether the map itself blocks the tile. The tile of a door is never blocked by the map. A
+    /// tile outside is blocked.
     pub fn is_blocked(&self, tile: Tile) -> bool {
         self.is_walled(tile) && self.door_at(tile).is_none()
     }
 
-    /// How many tiles the map itself blocks.
+    /// Number of tiles that the map itself blocks.
     pub fn blocked_tiles(&self) -> u64 {
         let set: u64 = self.blocked.iter().map(|word| u64::from(word.count_ones())).sum();
         set - self.door_at.len() as u64
     }
 
-    /// The tiles of row `z` that are blocked or a door's, a bit each, 64 to a word from the west;
-    /// empty outside the map. Bits past the last tile are 0.
+    /// The tiles of row `z` that are blocked or a door's: a bit each, 64 to a word from the west.
+    /// Empty outside the map. Bits past the last tile are 0.
     pub fn row(&self, z: i32) -> &[u64] {
         match usize::try_from(z) {
             Ok(row) if z < self.depth => {
@@ -168,7 +170,7 @@ impl Terrain {
         }
     }
 
-    /// How high the tile lies, centimetres; 0 where the map has no heights, and outside it.
+    /// Height of the tile, centimetres; 0 if the map has no heights, and outside the map.
     #[inline]
     pub fn height_cm(&self, tile: Tile) -> i32 {
         match &self.heights {
@@ -179,17 +181,17 @@ impl Terrain {
         }
     }
 
-    /// Whether the map says how high its tiles lie.
+    /// Whether the map has heights.
     pub fn has_heights(&self) -> bool {
         self.heights.is_some()
     }
 
-    /// The doors, in the order in which they were drawn.
+    /// The doors, in the order in which they were added.
     pub fn doors(&self) -> &[Door] {
         &self.doors
     }
 
-    /// A door of this terrain.
+    /// The door with this id.
     pub fn door(&self, id: DoorId) -> Option<&Door> {
         self.doors.get(usize::from(id.0))
     }
@@ -197,7 +199,7 @@ impl Terrain {
     /// The door with this name.
     ///
     /// # Errors
-    /// There is none, with the names that there are.
+    /// There is none; the error lists names that exist.
     pub fn door_named(&self, name: &str) -> Result<DoorId, UnknownDoor> {
         match self.doors.iter().position(|d| d.name == name) {
             Some(at) => Ok(DoorId(at as u16)),
@@ -216,7 +218,7 @@ impl Terrain {
         self.door_at.get(&self.place(tile)).copied()
     }
 
-    /// A tile's place row by row; for one that is contained.
+    /// A tile's index, row by row. The tile must be on the map.
     #[inline]
     fn place(&self, tile: Tile) -> u32 {
         tile.z as u32 * self.width as u32 + tile.x as u32

@@ -13,8 +13,8 @@ fn tile(x: i32, z: i32) -> Tile {
     Tile { x, z }
 }
 
-/// 70 x 3 tiles of 1 m: a wall along x = 65 with a gate in its middle, and a bridge, open from the
-/// start, over water at (10, 0) and (11, 0).
+/// 70 x 3 tiles of 1 m: a wall along x = 65 with a gate in its middle, and a bridge, initially
+/// open, over water at (10, 0) and (11, 0).
 fn keep() -> Terrain {
     let mut draft = Draft::new(100, 70, 3).unwrap();
     for blocked in [tile(65, 0), tile(65, 1), tile(65, 2), tile(10, 0), tile(11, 0)] {
@@ -31,7 +31,7 @@ fn set(plane: Plane, door: u16, open: bool, at: u64, version: u64) -> DoorOrder 
 }
 
 #[test]
-fn tiles_are_free_or_blocked_and_outside_nobody_stands() {
+fn tiles_are_free_or_blocked_and_tiles_outside_are_not_free() {
     let ground = Ground::new(keep().into());
     let blocked: Vec<_> = (-2..5)
         .flat_map(|z| (-2..73).map(move |x| tile(x, z)))
@@ -42,13 +42,13 @@ fn tiles_are_free_or_blocked_and_outside_nobody_stands() {
         assert!(!ground.is_free(HERE, outside), "{outside:?}");
         assert!(ground.terrain().is_blocked(outside));
     }
-    assert_eq!(ground.terrain().blocked_tiles(), 2, "doors and bridges do not count");
+    assert_eq!(ground.terrain().blocked_tiles(), 2, "tiles of doors and bridges do not count");
     let map = |t| ground.terrain().is_blocked(t);
     assert_eq!([map(tile(65, 0)), map(tile(65, 1)), map(tile(10, 0))], [true, false, false]);
 }
 
 #[test]
-fn a_place_has_the_tile_below_it_even_off_the_map() {
+fn a_position_has_a_tile_even_off_the_map() {
     let terrain = keep();
     let at = |x, z| terrain.tile_of(Pos { x, y: 5, z });
     assert_eq!([at(0, 0), at(99, 100), at(6_999, 299)], [tile(0, 0), tile(0, 1), tile(69, 2)]);
@@ -68,7 +68,7 @@ fn heights_are_steps_above_a_base() {
 }
 
 #[test]
-fn a_row_tells_its_tiles_in_words() {
+fn a_row_packs_64_tiles_to_a_word() {
     let terrain = keep();
     assert_eq!(terrain.row(1), [0, 0b10]);
     assert_eq!(terrain.row(0), [0b11 << 10, 0b10]);
@@ -76,14 +76,14 @@ fn a_row_tells_its_tiles_in_words() {
 }
 
 #[test]
-fn a_door_opens_in_its_plane_alone_and_with_its_tick() {
+fn a_door_opens_only_in_its_plane_and_at_its_tick() {
     let mut ground = Ground::new(keep().into());
     ground.order(set(HERE, 0, true, 12, 1)).unwrap();
     ground.turn(Tick(11));
     assert!(!ground.is_free(HERE, tile(65, 1)));
     ground.turn(Tick(12));
     assert!(ground.is_free(HERE, tile(65, 1)));
-    assert!(!ground.is_free(HERE, tile(65, 0)), "the wall beside it stays");
+    assert!(!ground.is_free(HERE, tile(65, 0)), "the wall beside the gate stays");
     assert!(!ground.is_free(THERE, tile(65, 1)));
     assert_eq!(ground.is_open(HERE, DoorId(0)), Some(true));
     assert_eq!(ground.is_open(THERE, DoorId(0)), Some(false));
@@ -91,7 +91,7 @@ fn a_door_opens_in_its_plane_alone_and_with_its_tick() {
 }
 
 #[test]
-fn a_bridge_that_is_open_from_the_start_closes_over_its_water() {
+fn an_initially_open_bridge_blocks_its_water_when_closed() {
     let mut ground = Ground::new(keep().into());
     assert!(ground.is_free(HERE, tile(10, 0)));
     ground.order(set(HERE, 1, false, 0, 1)).unwrap();
@@ -101,7 +101,7 @@ fn a_bridge_that_is_open_from_the_start_closes_over_its_water() {
 }
 
 #[test]
-fn what_is_no_door_is_refused_and_changes_nothing() {
+fn an_order_for_an_unknown_door_is_refused_and_changes_nothing() {
     let mut ground = Ground::new(keep().into());
     let before = ground.clone();
     let error = ground.order(set(HERE, 2, true, 0, 1)).unwrap_err();
@@ -119,7 +119,7 @@ fn what_is_no_door_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_reset_forgets_a_plane_and_what_is_older_and_comes_later() {
+fn a_reset_forgets_a_plane_and_older_orders_that_arrive_later() {
     let mut ground = Ground::new(keep().into());
     ground.order(set(HERE, 0, true, 1, 1)).unwrap();
     ground.order(set(THERE, 0, true, 1, 2)).unwrap();
@@ -129,7 +129,7 @@ fn a_reset_forgets_a_plane_and_what_is_older_and_comes_later() {
     assert_eq!(
         ground.doors_set(None),
         [DoorState { plane: THERE, door: DoorId(0), open: true }],
-        "of one plane alone"
+        "the doors of one plane only"
     );
     ground.order(set(HERE, 0, true, 2, 3)).unwrap();
     ground.turn(Tick(6));
@@ -141,7 +141,7 @@ fn a_reset_forgets_a_plane_and_what_is_older_and_comes_later() {
 }
 
 #[test]
-fn what_waits_and_what_is_remembered_is_bounded() {
+fn waiting_orders_and_remembered_planes_are_bounded() {
     let mut ground = Ground::new(keep().into());
     let orders = (0..).map(|n| ground.order(set(Plane(n), 0, true, 9, 1)));
     let taken = orders.take_while(Result::is_ok).count();
@@ -157,7 +157,7 @@ fn what_waits_and_what_is_remembered_is_bounded() {
             .unwrap();
     }
     ground.turn(Tick(10));
-    // Resets are remembered for a while, and then their planes make room.
+    // Resets are remembered for a while; then their planes free their slots.
     assert_eq!(ground.order(set(Plane(70_000), 0, true, 9, 4)), Err(DoorError::Planes));
     ground.turn(Tick(2_000));
     assert_eq!(ground.order(set(Plane(70_000), 0, true, 9, 4)), Ok(()));
@@ -186,7 +186,7 @@ fn doors_are_saved_by_name_and_restored() {
 }
 
 #[test]
-fn what_cannot_be_drawn_says_why() {
+fn a_refused_drawing_says_why() {
     let told = |e: TerrainError| e.to_string();
     assert_eq!(
         told(Draft::new(0, 4, 4).unwrap_err()),
@@ -204,7 +204,7 @@ fn what_cannot_be_drawn_says_why() {
     );
     assert_eq!(
         told(draft.set_heights(0, 1, vec![0; 15]).unwrap_err()),
-        "15 heights for 16 tiles: there must be one for each"
+        "15 heights for 16 tiles: give one height per tile"
     );
     let steep = draft.set_heights(0, 1_526, vec![0; 16]).unwrap_err();
     assert_eq!(steep, TerrainError::HeightRange { lowest_cm: 0, highest_cm: 100_006_410 });
@@ -223,12 +223,12 @@ fn what_cannot_be_drawn_says_why() {
     );
     assert!(draft.add_door("c", true, &[tile(0, 4)]).is_err());
     let terrain = draft.finish();
-    assert_eq!(terrain.doors().len(), 1, "what was refused left nothing behind");
+    assert_eq!(terrain.doors().len(), 1, "a refused door leaves nothing behind");
     assert_eq!(terrain.doors()[0].tiles, [tile(0, 0), tile(1, 0)]);
     assert_eq!(terrain.door_at(tile(3, 3)), None);
 }
 
-/// A scene of 512 m x 512 m that appears at its middle.
+/// A scene of 512 m x 512 m with its spawn point in the middle.
 fn field() -> Scene {
     let spec = SceneSpec {
         width_cm: 51_200,
@@ -242,7 +242,7 @@ fn field() -> Scene {
     Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap()
 }
 
-/// What a scene says of a terrain of 32 x 32 tiles of 16 m, drawn by `draw`.
+/// The error of a scene for a terrain of 32 x 32 tiles of 16 m, drawn by `draw`.
 fn misfit(draw: impl Fn(&mut Draft)) -> String {
     let mut draft = Draft::new(1_600, 32, 32).unwrap();
     draw(&mut draft);
@@ -267,7 +267,7 @@ fn a_terrain_covers_its_scene_exactly() {
     assert_eq!(
         told(700, 73, 73),
         "map = 73 x 73 tiles of 7 m (511.00 m x 511.00 m): must cover the scene of 512 m x 512 m \
-         exactly: of which tiles of 7 m are no whole part"
+         exactly: tiles of 7 m do not divide it"
     );
     assert!(told(100_000, 8_000, 8_000).contains("(8000000.00 m x 8000000.00 m)"));
 }
@@ -281,18 +281,18 @@ fn a_blocked_spawn_point_is_refused_with_the_nearest_free_place() {
     };
     assert_eq!(
         misfit(|draft| wall(draft, 14..18)),
-        "spawn = [256 m, 256 m]: lies on tile (16, 16), which is blocked; the nearest free one has \
+        "spawn = [256 m, 256 m]: lies on tile (16, 16), which is blocked; the nearest free tile has \
          its middle at [296 m, 264 m]"
     );
     let closed = misfit(|draft| drop(draft.add_door("gate", false, &[tile(16, 16)])));
     assert!(closed.starts_with("spawn = [256 m, 256 m]: lies on tile (16, 16)"), "{closed}");
     assert_eq!(
         misfit(|draft| wall(draft, 0..32)),
-        "spawn = [256 m, 256 m]: lies on a blocked tile, as all tiles of this map are"
+        "spawn = [256 m, 256 m]: lies on a blocked tile, and the map has no free tile"
     );
 }
 
-/// A terrain and the same by plain lists: blocked tiles, doors and their tiles.
+/// A terrain and the same as plain lists: blocked tiles, doors and their tiles.
 type Plain = (Vec<Tile>, BTreeMap<Tile, DoorId>);
 
 fn drawn(width: i32, depth: i32, marks: &[(i32, i32, u8)]) -> (Terrain, Plain) {
@@ -322,7 +322,7 @@ fn drawn(width: i32, depth: i32, marks: &[(i32, i32, u8)]) -> (Terrain, Plain) {
 
 proptest! {
     #[test]
-    fn any_drawing_is_as_plain_lists_say(
+    fn any_terrain_equals_its_plain_lists(
         (width, depth) in (1i32..140, 1i32..20),
         marks in prop::collection::vec((0i32..140, 0i32..20, any::<u8>()), 0..120),
     ) {
@@ -339,9 +339,9 @@ proptest! {
         }
     }
 
-    /// Regions hear the same orders late and in another order, and end alike.
+    /// Regions receive the same orders late and in different orders, and end alike.
     #[test]
-    fn all_who_hear_the_same_orders_end_with_the_same_doors(
+    fn copies_with_the_same_orders_end_with_the_same_doors(
         orders in prop::collection::vec((0i32..3, 0u16..2, any::<bool>(), 0u64..30, any::<bool>()), 1..24),
         (heard, other) in (prop::collection::vec(0u64..60, 24), prop::collection::vec(0u64..60, 24)),
     ) {
@@ -365,7 +365,7 @@ proptest! {
         };
         let (one, two) = (region(&heard), region(&other));
         prop_assert_eq!(&one, &two);
-        // Of each plane and door the newest order counts, if no newer reset undid it.
+        // For each plane and door the newest order wins, unless a newer reset undid it.
         let mut newest = BTreeMap::new();
         for order in &orders {
             match order.change {

@@ -1,9 +1,12 @@
-//! View lists: whom a player sees of those in range, symmetric and capped (DESIGN, "VIEWS").
+//! View lists: which of the players in range a player sees, symmetric and capped (DESIGN, "VIEWS").
 //!
-//! Every player keeps, of each other player that it deals with, a few registers. `mine` is the
-//! number of its own standing YES, `his` that of the other's; a link, an entry of the view list, is
-//! where both stand. Whoever said NO last owes the next YES, so nobody waits for a message that will
-//! not come.
+//! The region evaluates views, drives these registers and delivers their messages. Two things must
+//! never happen: a list longer than the cap, and a link that only one side keeps at rest.
+//!
+//! For each other player that it negotiates with, a player keeps a few registers. `mine` is the
+//! number of its own standing YES, `his` the number of the other player's YES. A link, which is an
+//! entry of the view list, exists where both stand. The side that said NO last owes the next YES,
+//! so neither side waits for a message that never comes.
 //!
 //! ```text
 //!                 ask / YES(n)                     hear YES
@@ -11,22 +14,23 @@
 //!       |  ^                        |     ^                          |        |
 //!       |  |          hear NO(mine) |     |                  refuse  |        | hear NO(mine)
 //!       |  |                        v     |                  /NO(his)|        v
-//!       |  |<-- out of range -- owed (he owes the next YES) <--------|-- owed
+//!       |  |<-- out of range -- owed (it owes the next YES) <--------|-- owed
 //!       |  |                                                         |
 //!       |  +---------------------------------------------------------+
 //!       +-- hear YES, wanted / YES(n) --> linked      hear YES, not wanted / NO --> (nothing)
 //! ```
 //!
-//! Safe, step by step: (V1) the two sides disagree on a link only while a message between them is in
-//! flight; (V2) never more links than the cap; (V3) a NO cancels only the YES that it names; (V4) a
-//! disagreement lasts at most one one-way delay, two when the asker takes its YES back. Where a region
-//! has crashed, and messages with it, its neighbours say NO to everybody across a border and begin
-//! anew as soon as they hear of it. As a last resort what stands is said again now and then: that changes
-//! nothing where nothing was lost, and mends the rest.
+//! Invariants: (V1) the two sides disagree on a link only while a message between them is in
+//! flight; (V2) a player never has more links than the cap; (V3) a NO cancels only the YES that it
+//! names; (V4) a disagreement lasts at most one one-way delay, or two if the asker withdraws its
+//! YES. When a region crashes, and messages are lost with it, its neighbours say NO to all pairs
+//! across that border as soon as they know, and negotiate anew. As a last resort standing YESes are
+//! repeated now and then: a repetition changes nothing where nothing was lost, and repairs the
+//! rest.
 //!
-//! At rest the links are *the* stable assignment: with a strict total order over pairs it is unique,
-//! and equal to the greedy one (sort all pairs in range by bond, distance and ids; match while both
-//! have room). See arXiv 0704.3904.
+//! At rest the links are *the* stable assignment. With a strict total order over pairs it is unique
+//! and equals the greedy one: sort all pairs in range by bond, distance and ids; match while both
+//! have room. Source: Gai, Lebedev, Mathieu et al., *Acyclic preference systems*, arXiv 0704.3904.
 
 mod registers;
 mod rules;
@@ -44,54 +48,54 @@ use super::{EntityId, Epoch, RegionId, Tick};
 /// A message of the negotiation between two players.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ViewMsg {
-    /// Whose registers sent it.
+    /// The player whose registers sent it.
     pub from: EntityId,
-    /// Where the sender lives.
+    /// The region that owns the sender.
     pub from_region: RegionId,
-    /// That region's epoch.
+    /// Epoch of that region.
     pub from_epoch: Epoch,
-    /// Whose registers it is for.
+    /// The player that it is for.
     pub to: EntityId,
-    /// What it says.
+    /// The content.
     pub say: Say,
 }
 
-/// What a player says to another (DESIGN, "VIEWS").
+/// What one player tells another (DESIGN, "VIEWS").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Say {
-    /// I want you in my list; numbered by the speaker's counter.
+    /// I want you on my list; numbered by the sender's counter.
     Yes(u32),
-    /// My YES of this number stands. Said now and then, and to one who seems to have forgotten it: where nothing was
-    /// lost it changes nothing.
+    /// My YES of this number stands. Sent now and then, and to a player that seems to have
+    /// forgotten it. Changes nothing where nothing was lost.
     Again(u32),
-    /// I do not.
+    /// I do not want you on my list.
     No {
-        /// Cancels the other's YES of this number (0: none) and no newer one.
+        /// The NO cancels the receiver's YES of this number (0: none) and no newer one.
         echo: u32,
-        /// The speaker's counter: the speaker's own YESes up to this number are withdrawn. Orders a
-        /// NO that took a longer way, by an old owner, before the YES that overtook it.
+        /// The sender's counter: its own YESes up to this number are withdrawn. This orders a NO
+        /// that took a longer way, through an old owner, before a YES that overtook it.
         at: u32,
     },
 }
 
-/// The registers that a player keeps of one other, as they travel in a handoff.
+/// The registers of one peer, as they travel in a handoff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerState {
-    /// Who.
+    /// The peer.
     pub id: EntityId,
     /// Number of my YES; 0 = none.
     pub mine: u32,
-    /// Number of the other's YES; 0 = none.
+    /// Number of the peer's YES; 0 = none.
     pub his: u32,
-    /// The last YES number seen of the other.
+    /// Highest YES number seen from the peer.
     pub seen: u32,
-    /// The other said NO last and owes the next YES.
+    /// The peer said NO last and owes the next YES.
     pub owed: bool,
-    /// Whether the client is shown the other.
+    /// Whether the client is shown the peer.
     pub shown: bool,
-    /// The tick of the last update that the client was sent.
+    /// Tick of the last update of the peer that the client was sent.
     pub sent: Tick,
-    /// The other's epoch, as it was known where the registers come from; 0 where it was not. What was said
-    /// to the other in a life before its present one counts no more.
+    /// The peer's epoch as the sending region knew it; 0: unknown. What was said to an earlier life
+    /// of the peer no longer counts.
     pub epoch: Epoch,
 }

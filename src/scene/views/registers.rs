@@ -1,4 +1,7 @@
-//! The registers of one player and the rules by which they change.
+//! The registers of one player, and the transitions of the YES/NO protocol.
+//!
+//! Region code feeds messages in and passes a closure that sends the answers. No transition may
+//! exceed the cap or leave a pair in which both sides wait (see [`super`]).
 
 mod peer;
 
@@ -9,30 +12,32 @@ use smallvec::SmallVec;
 use super::{Key, PeerState, Say, ViewRules};
 use crate::scene::{EntityId, Tick, TickStamp};
 
-/// How many numbers a player keeps in reserve: more than it makes requests between two looks at how many are left.
+/// Numbers that a player keeps in reserve: more than it uses between two checks of how many are
+/// left.
 pub const NUMBERS_LEFT: u32 = 1 << 20;
 
-/// What hearing a NO changed.
+/// What a received NO changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
-    /// A link or a request was lost: there may be room for others.
+    /// A link or a request was lost: there may be room for another player.
     Lost,
-    /// Nothing that would make room.
+    /// Nothing that makes room.
     NothingLost,
-    /// The NO was overtaken by a newer YES of the speaker's, which now wants an answer.
+    /// A newer YES of the sender had overtaken the NO; that YES wants an answer now.
     Overtaken,
 }
 
-/// What there is of links and requests, counted peer by peer.
+/// Counts of links and requests, added peer by peer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
     /// Links.
     pub links: usize,
-    /// Requests that wait for an answer.
+    /// Requests without an answer.
     pub asked: usize,
-    /// Neither, but shown or linked when the tick began.
+    /// Peers that are neither, but were shown or linked when the tick began.
     pub displaced: usize,
-    /// The worst rank of links and requests, one that has it, and how many have.
+    /// The worst rank of links and requests, the index of a peer that has it, and how many peers
+    /// have it.
     worst: (u64, usize, usize),
 }
 
@@ -64,19 +69,19 @@ impl Tally {
 /// All registers of one player.
 #[derive(Debug, Clone, Default)]
 pub struct Registers {
-    /// Whose they are.
+    /// The player.
     pub me: EntityId,
-    /// Numbers this player's requests.
+    /// Number of the player's last request.
     pub counter: u32,
     /// One entry per peer, in no particular order.
     peers: Vec<Peer>,
-    /// Of each peer, in the same order.
+    /// For each peer, in the same order.
     words: Vec<Words>,
-    /// How many of them are asked or linked.
+    /// How many peers are asked or linked.
     said: u32,
     /// A link may have come or gone since the tick began.
     stirred: bool,
-    /// The tick that has begun.
+    /// The present tick.
     tick: TickStamp,
 }
 
@@ -86,8 +91,9 @@ impl Registers {
         Registers { me, ..Registers::default() }
     }
 
-    /// Registers as they have come from elsewhere. Who is linked counts as linked when the tick began;
-    /// distances are not known, nor are slots, for which `slot` stands. `now` is the tick.
+    /// Registers restored from a handoff or a checkpoint, at tick `now`. Linked peers count as
+    /// linked when the tick began. Distances are unknown; so are slots, and `slot` marks them as
+    /// unknown.
     pub fn restored(
         me: EntityId,
         peers: &[PeerState],
@@ -111,7 +117,7 @@ impl Registers {
         registers
     }
 
-    /// Tick `tick` begins, unless it has: those linked now are the ones to keep.
+    /// Starts tick `tick` unless it has started: the present links get the margin.
     #[inline]
     pub fn begin_tick(&mut self, tick: TickStamp) {
         if self.tick != tick {
@@ -120,14 +126,14 @@ impl Registers {
         }
     }
 
-    /// Those linked now count as linked when the tick began.
+    /// Marks the present links as links that existed when the tick began.
     pub fn keep_links(&mut self) {
         if std::mem::take(&mut self.stirred) {
             self.peers.iter_mut().for_each(Peer::keep_link);
         }
     }
 
-    /// A copy in memory that is taken now, with room for a few more peers.
+    /// A copy in newly allocated memory, with room for a few more peers.
     pub fn moved(&self) -> Registers {
         let room = (self.peers.len() + 6).next_multiple_of(8);
         let mut peers = Vec::with_capacity(room);
@@ -143,19 +149,19 @@ impl Registers {
         &self.peers
     }
 
-    /// All peers, to note what is known of where they are and what the client was told.
+    /// All peers, to update position and display state.
     #[inline]
     pub fn peers_mut(&mut self) -> &mut [Peer] {
         &mut self.peers
     }
 
-    /// What was said with each peer, in the order of [`Registers::peers`].
+    /// The numbers of each peer, in the order of [`Registers::peers`].
     #[inline]
     pub fn words(&self) -> &[Words] {
         &self.words
     }
 
-    /// Each peer with what was said.
+    /// Each peer with its numbers.
     pub fn entries(&self) -> impl Iterator<Item = (&Words, &Peer)> {
         self.words.iter().zip(&self.peers)
     }
@@ -180,20 +186,20 @@ impl Registers {
         }
     }
 
-    /// Adds a peer with whom nothing was said yet, and tells where.
+    /// Adds a peer without any message so far; returns its index.
     pub fn push(&mut self, id: EntityId, slot: u32) -> usize {
         self.peers.push(Peer::new(slot));
         self.words.push(Words { id, mine: 0, seen: 0 });
         self.peers.len() - 1
     }
 
-    /// Forgets the peer at `ix`, in whose place the last one comes.
+    /// Removes the peer at `ix`; the last peer takes its index.
     pub fn swap_remove(&mut self, ix: usize) -> (Words, Peer) {
         self.note_said(ix, false);
         (self.words.swap_remove(ix), self.peers.swap_remove(ix))
     }
 
-    /// Forgets all peers but those that `keep` wants.
+    /// Removes all peers except those that `keep` selects.
     pub fn retain(&mut self, keep: impl Fn(&Peer) -> bool) {
         let mut ix = 0;
         while ix < self.peers.len() {
@@ -212,20 +218,20 @@ impl Registers {
         Key::of(rules.rank(p.class, p.dist_cm, p.kept()), self.me, self.words[ix].id)
     }
 
-    /// Where a peer's entry is.
+    /// Index of a peer.
     pub fn find(&self, id: EntityId) -> Option<usize> {
         self.words.iter().position(|w| w.id == id)
     }
 
-    /// Where the entry is of a peer who is at `slot` now, without a look at the words, which are
-    /// seldom in the cache. `moved`: somebody may have got another slot since it was looked at; who was
-    /// there before is not there any more. `none` is the slot of those who have none.
+    /// Index of the peer in `slot`, without reading the numbers, which are rarely in the cache.
+    /// `moved`: slots may have been reassigned since this player's registers were last updated.
+    /// `none` is the slot that stands for unknown.
     #[inline]
     pub fn find_at(&self, slot: u32, id: EntityId, moved: bool, none: u32) -> Option<usize> {
         let at = self.peers.iter().position(|p| p.slot == slot || p.slot == none);
         match at {
             Some(ix) if self.peers[ix].slot == slot => {
-                // Somebody else may be there by now, of whom this side has not heard yet.
+                // The slot may belong to another entity by now, which this side has not heard yet.
                 if self.words[ix].id == id { at } else { self.find(id) }
             }
             None if !moved => None,
@@ -233,7 +239,7 @@ impl Registers {
         }
     }
 
-    /// Peers that count from 1 again: what number they said last is forgotten.
+    /// Peers whose counters start at 1 again: resets the highest number seen from them.
     pub fn forget_numbers_of(&mut self, which: impl Fn(EntityId) -> bool) {
         self.words.iter_mut().filter(|w| which(w.id)).for_each(|w| w.seen = 0);
     }
@@ -245,18 +251,18 @@ impl Registers {
         tally
     }
 
-    /// How many links there are.
+    /// Number of links.
     pub fn links(&self) -> usize {
         self.peers.iter().filter(|p| p.linked()).count()
     }
 
-    /// How many requests wait for an answer.
+    /// Number of requests without an answer.
     pub fn pending(&self) -> usize {
         self.peers.iter().filter(|p| p.asked()).count()
     }
 
-    /// The key that a pair must beat: that of the cap-th best of links and requests (a request
-    /// reserves its place); [`Key::WORST`] while there is room.
+    /// The threshold: the key that a pair must beat. It is the key of the cap-th best of links and
+    /// requests (a request reserves its place); [`Key::WORST`] while there is room.
     pub fn thr(&self, rules: &ViewRules) -> Key {
         if (self.said as usize) < rules.cap {
             return Key::WORST;
@@ -264,7 +270,7 @@ impl Registers {
         self.thr_of(rules, &self.tally(rules))
     }
 
-    /// Notes whether my YES to the peer at `ix` stands.
+    /// Records whether my YES to the peer at `ix` stands.
     #[inline]
     fn note_said(&mut self, ix: usize, said: bool) {
         let peer = &mut self.peers[ix];
@@ -272,7 +278,7 @@ impl Registers {
         peer.set_said(said);
     }
 
-    /// The same, of those who are counted already.
+    /// The threshold, from a tally that is already counted.
     pub fn thr_of(&self, rules: &ViewRules, tally: &Tally) -> Key {
         let (_, ix, alike) = tally.worst;
         match tally.standing().cmp(&rules.cap) {
@@ -282,22 +288,22 @@ impl Registers {
         }
     }
 
-    /// The key of the link or request before which `n` others come, of which there are more.
+    /// The key of the link or request with exactly `n` better ones; there are more than `n`.
     fn nth_best(&self, rules: &ViewRules, n: usize) -> Key {
         let rank = |p: &Peer| rules.rank(p.class, p.dist_cm, p.kept());
         let mut ranks: SmallVec<[u64; 96]> =
             self.peers.iter().filter(|p| p.said()).map(rank).collect();
         let nth = *ranks.select_nth_unstable(n).1;
-        // Ids decide only between those of one rank.
+        // Ids decide only between equal ranks.
         let before = ranks[..n].iter().filter(|r| **r < nth).count();
         let alike = self.peers.iter().enumerate().filter(|(_, p)| p.said() && rank(p) == nth);
         let mut keys: SmallVec<[Key; 4]> = alike.map(|(ix, _)| self.key(rules, ix)).collect();
         *keys.select_nth_unstable(n - before).1
     }
 
-    /// Says YES to the peer at `ix`, who is not asked yet.
+    /// Sends YES to the peer at `ix`, which must not be asked yet.
     pub fn ask(&mut self, ix: usize, mut say: impl FnMut(Addressee, Say)) {
-        // 0 stands for no request. A region begins anew long before the numbers end.
+        // 0 stands for no request. A region is restarted long before the numbers run out.
         self.counter = self.counter.checked_add(1).unwrap_or(1);
         self.stirred = true;
         self.note_said(ix, true);
@@ -307,7 +313,7 @@ impl Registers {
         say(Addressee { id: w.id, slot: p.slot }, Say::Yes(w.mine));
     }
 
-    /// Says NO to the peer at `ix`: the next YES is this side's to say.
+    /// Sends NO to the peer at `ix`: this side owes the next YES.
     pub fn refuse(&mut self, ix: usize, mut say: impl FnMut(Addressee, Say)) {
         self.stirred = true;
         self.note_said(ix, false);
@@ -318,18 +324,18 @@ impl Registers {
         say(Addressee { id: w.id, slot: p.slot }, Say::No { echo: w.seen, at: self.counter });
     }
 
-    /// Hears YES number `number` of the peer at `ix` and says NO, whatever else there is.
+    /// Receives YES number `number` of the peer at `ix` and answers NO in any case.
     pub fn refuse_yes(&mut self, ix: usize, number: u32, say: impl FnMut(Addressee, Say)) {
         self.words[ix].seen = number;
         self.refuse(ix, say);
     }
 
-    /// The peer at `ix` may be asked, though it said NO last: perhaps it does not know that it did.
+    /// Clears the debt of the peer at `ix`, which said NO last but may not know that it did.
     pub fn forget_debt(&mut self, ix: usize) {
         self.peers[ix].set_owed(false);
     }
 
-    /// Says the standing YES to the peer at `ix` again: where nothing was lost, that changes nothing.
+    /// Repeats the standing YES to the peer at `ix`. Changes nothing where nothing was lost.
     pub fn repeat(&self, ix: usize, mut say: impl FnMut(Addressee, Say)) {
         let (p, w) = (&self.peers[ix], &self.words[ix]);
         if p.said() {
@@ -337,8 +343,9 @@ impl Registers {
         }
     }
 
-    /// Whether a word of the peer at `ix` is to be answered: not a YES that it has withdrawn since, nor one that stands
-    /// already. One that it says again though it stands no more was refused with a word that was lost.
+    /// Whether a message of the peer at `ix` needs an answer. A YES that was withdrawn since does
+    /// not, nor one that stands already. A repeated YES that no longer stands does: the NO to it
+    /// was lost.
     pub fn wants_answer(&self, ix: usize, say: Say) -> bool {
         let seen = self.words[ix].seen;
         match say {
@@ -348,7 +355,8 @@ impl Registers {
         }
     }
 
-    /// Hears a YES of the peer at `ix`, said for the first time or again, whose distance and class are up to date.
+    /// Receives a YES of the peer at `ix`, first or repeated. The peer's distance and class must be
+    /// current.
     pub fn hear_yes(
         &mut self,
         rules: &ViewRules,
@@ -363,8 +371,8 @@ impl Registers {
         }
     }
 
-    /// Answers the standing YES `number` of the peer at `ix`, who is wanted when fewer than the cap of
-    /// the other links and requests are better.
+    /// Answers the standing YES `number` of the peer at `ix`: the peer is wanted if fewer than
+    /// `cap` of the other links and requests are better.
     pub fn answer(
         &mut self,
         rules: &ViewRules,
@@ -374,7 +382,7 @@ impl Registers {
     ) {
         let key = self.key(rules, ix);
         let (mut better, mut links, mut asked) = (0, 0, 0);
-        // The worst rank of a link, one that has it, and how many have.
+        // The worst rank of a link, the index of a peer that has it, and how many have it.
         let mut worst = (0, ix, 0);
         for (i, p) in self.peers.iter().enumerate().filter(|(i, p)| p.said() && *i != ix) {
             let rank = rules.rank(p.class, p.dist_cm, p.kept());
@@ -390,7 +398,8 @@ impl Registers {
                 }
             }
         }
-        // It has forgotten this side's YES, and its own before: its region has lost sight of this player.
+        // The peer asks with a new number although it is linked: its region lost track of this
+        // player.
         let anew = self.peers[ix].linked() && self.words[ix].seen != number;
         self.words[ix].seen = number;
         self.peers[ix].set_wanted(true);
@@ -400,7 +409,7 @@ impl Registers {
             return self.refuse(ix, say);
         }
         if links >= rules.cap {
-            // Ids decide only between those of one rank.
+            // Ids decide only between equal ranks.
             let (_, one, alike) = worst;
             let worst = if alike == 1 { Some(one) } else { self.worst_link(rules, ix) };
             if let Some(worst) = worst {
@@ -418,7 +427,8 @@ impl Registers {
         }
     }
 
-    /// Hears from the peer at `ix` NO to the YES number `echo`, said when its counter was `at`.
+    /// Receives a NO of the peer at `ix` to YES number `echo`, sent when the peer's counter was
+    /// `at`.
     pub fn hear_no(&mut self, ix: usize, echo: u32, at: u32) -> Heard {
         self.stirred = true;
         let his = self.his(ix);
@@ -440,7 +450,7 @@ impl Registers {
         if cancels || was_linked { Heard::Lost } else { Heard::NothingLost }
     }
 
-    /// The worst link other than that with the peer at `keep`.
+    /// The worst link, not counting the peer at `keep`.
     fn worst_link(&self, rules: &ViewRules, keep: usize) -> Option<usize> {
         let others = self.peers.iter().enumerate().filter(|(i, p)| *i != keep && p.linked());
         others
@@ -452,7 +462,7 @@ impl Registers {
             .map(|(i, _)| i)
     }
 
-    /// Takes back requests that a new link, with the peer at `keep`, has made hopeless.
+    /// Withdraws requests that a new link with the peer at `keep` has made hopeless.
     fn withdraw_hopeless(
         &mut self,
         rules: &ViewRules,

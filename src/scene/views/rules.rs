@@ -1,4 +1,7 @@
-//! What decides who is seen: the order of pairs, and what a scene says of view lists.
+//! The order of pairs that decides view lists, and a scene's limits.
+//!
+//! The evaluation, the protocol and the explanation ([`super::why`]) all rank pairs here. Both ends
+//! of a pair must compute the same key.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +9,7 @@ use super::Ties;
 use crate::scene::spec::{BondSpec, FIGHT};
 use crate::scene::{EntityId, Scene, Tick};
 
-/// What decides between two pairs: smaller is better. The same seen from both ends.
+/// The rank of a pair, with ids to break ties: smaller is better. Equal from both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// Bond class, then distance; see [`ViewRules::rank`].
@@ -16,43 +19,43 @@ pub struct Key {
 }
 
 impl Key {
-    /// Worse than every pair.
+    /// Worse than any pair.
     pub const WORST: Key = Key { rank: u64::MAX, lo: EntityId(u64::MAX), hi: EntityId(u64::MAX) };
 
-    /// The key of the pair `a`, `b`, in either order.
+    /// The key of a pair, in either order.
     pub fn of(rank: u64, a: EntityId, b: EntityId) -> Key {
         Key { rank, lo: a.min(b), hi: a.max(b) }
     }
 }
 
-/// What a scene says of view lists.
+/// A scene's limits for view lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ViewRules {
     /// Most links of a player.
     pub cap: usize,
-    /// By how much a pair that was linked when the tick began counts as nearer than it is,
-    /// centimetres.
+    /// How much nearer, in centimetres, a pair counts that was linked when the tick began.
     pub margin_cm: u32,
-    /// Most companions who count as bonded to one player.
+    /// Most companions that count as bonded to one player.
     pub bond_cap: usize,
-    /// Companions are in range up to here whatever the visibility says; 0 = not.
+    /// Companions come into range at this distance whatever the visibility says, centimetres; 0 =
+    /// off.
     pub bond_enter_cm: u32,
-    /// Companions who know each other are in range up to here.
+    /// Companions already in range stay in range up to this distance, centimetres.
     pub bond_leave_cm: u32,
-    /// The class of a fight; [`NO_BOND`] where acts make none.
+    /// The class of a fight; [`NO_BOND`] if actions make none.
     pub fight: u8,
-    /// How long a fight lasts after the last act.
+    /// How long a fight lasts after the last action, ticks.
     pub fight_ticks: u64,
 }
 
 /// Bond class of a pair without a bond.
 pub const NO_BOND: u8 = 255;
 
-/// Keeps a distance less a margin positive. Above every margin that a scene may have.
+/// Keeps distance minus margin positive. Greater than every legal margin.
 const RANK_BIAS: u64 = 1 << 20;
 
 impl ViewRules {
-    /// A cap and a margin in centimetres; bonds as they are by default, and no fights.
+    /// Limits with this cap and margin (centimetres), default bonds and no fights.
     pub fn new(cap: usize, margin_cm: u32) -> ViewRules {
         ViewRules {
             cap,
@@ -65,7 +68,7 @@ impl ViewRules {
         }
     }
 
-    /// The rules of a scene.
+    /// The limits of a scene.
     pub fn of(scene: &Scene) -> ViewRules {
         let (spec, bonds) = (&scene.spec, &scene.spec.bonds);
         let fight = bonds.class_of(FIGHT).filter(|_| bonds.fight_ms > 0);
@@ -80,8 +83,8 @@ impl ViewRules {
         }
     }
 
-    /// The class of two players, `dist_cm` apart: the strongest bond that they share at `now`,
-    /// [`NO_BOND`] when none or when either has enough companions who go before.
+    /// The class of two players at `dist_cm`: the strongest bond that they share at `now`.
+    /// [`NO_BOND`] if there is none, or if either has enough stronger or nearer companions.
     pub fn class(&self, a: (EntityId, &Ties), b: (EntityId, &Ties), dist_cm: u32, now: Tick) -> u8 {
         let class = self.any_class(a, b, now);
         if class == NO_BOND || (a.1.reach.is_none() && b.1.reach.is_none()) {
@@ -92,20 +95,20 @@ impl ViewRules {
         if counts(a.1) && counts(b.1) { class } else { NO_BOND }
     }
 
-    /// The strongest bond that two share at `now`, however many companions they have.
+    /// The strongest bond that two players share at `now`, however many companions they have.
     pub fn any_class(&self, a: (EntityId, &Ties), b: (EntityId, &Ties), now: Tick) -> u8 {
         a.1.class(a.0, b.0, b.1, now, self.fight)
     }
 
-    /// Whether companions, `dist_cm` apart, are in range whatever the visibility says; `known` ones
-    /// for longer.
+    /// Whether companions at `dist_cm` are in range whatever the visibility says. `known`: they are
+    /// in range already, and the leave radius applies.
     pub fn exempt(&self, class: u8, dist_cm: u32, known: bool) -> bool {
         let limit = if known { self.bond_leave_cm } else { self.bond_enter_cm };
         class != NO_BOND && limit > 0 && dist_cm <= limit
     }
 
-    /// The rank of a pair: its bond class (0 strongest, 255 none), then its distance in centimetres
-    /// less the margin if the two were linked when the tick began.
+    /// The rank of a pair: its bond class (0 strongest, 255 none), then its distance in
+    /// centimetres, less the margin if the two were linked when the tick began.
     #[inline]
     pub fn rank(&self, class: u8, dist_cm: u32, kept: bool) -> u64 {
         let margin = if kept { u64::from(self.margin_cm) } else { 0 };

@@ -1,5 +1,8 @@
-//! What makes a player special to others: bonds that the server's logic sets, and fights, which acts
-//! make and which fade by themselves.
+//! What gives players priority in each other's view lists: bonds, which the game's logic sets, and
+//! fights, which actions start and which expire.
+//!
+//! The region keeps one [`Ties`] per player. The sum of bonds and fights must never exceed
+//! [`MAX_BONDS`].
 
 use serde::{Deserialize, Serialize};
 
@@ -7,39 +10,39 @@ use super::NO_BOND;
 use crate::scene::effects::{Bond, MAX_BONDS};
 use crate::scene::{EntityId, Tick};
 
-/// A fight with another player, as one of the two has it.
+/// A fight with another player, as one of the two knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fight {
-    /// The other.
+    /// The opponent.
     pub with: EntityId,
-    /// The first tick in which it is over.
+    /// The first tick in which the fight is over.
     pub until: Tick,
 }
 
-/// All that makes a player special to others.
+/// All bonds and fights of a player.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ties {
-    /// Its bonds, at most [`MAX_BONDS`].
+    /// Bonds, at most [`MAX_BONDS`].
     pub bonds: Vec<Bond>,
-    /// Its fights; with the bonds at most [`MAX_BONDS`].
+    /// Fights; together with the bonds at most [`MAX_BONDS`].
     pub fights: Vec<Fight>,
-    /// Rank of the last companion who counts as bonded, when there are more than the scene's cap.
+    /// Rank of the last companion that counts as bonded, if there are more than the scene's cap.
     pub reach: Option<u64>,
 }
 
 impl Ties {
-    /// Bonds and nothing else; of more than [`MAX_BONDS`] the first ones.
+    /// Bonds only; of more than [`MAX_BONDS`] the first ones.
     pub fn of(mut bonds: Vec<Bond>) -> Ties {
         bonds.truncate(MAX_BONDS);
         Ties { bonds, ..Ties::default() }
     }
 
-    /// Whether there are none.
+    /// Whether there are neither bonds nor fights.
     pub fn is_empty(&self) -> bool {
         self.bonds.is_empty() && self.fights.is_empty()
     }
 
-    /// Sets the bonds; of more than [`MAX_BONDS`] the first ones. Fights give way.
+    /// Replaces the bonds; of more than [`MAX_BONDS`] the first ones. Fights make room for them.
     pub fn set_bonds(&mut self, mut bonds: Vec<Bond>) {
         bonds.truncate(MAX_BONDS);
         self.bonds = bonds;
@@ -48,8 +51,8 @@ impl Ties {
         }
     }
 
-    /// Begins a fight or lets it go on. When there are too many ties the fight that ends soonest
-    /// gives way, and with as many bonds nothing begins.
+    /// Starts or prolongs a fight. If there are too many ties, the fight that ends soonest is
+    /// dropped; with [`MAX_BONDS`] bonds no fight starts.
     pub fn fight(&mut self, with: EntityId, until: Tick) {
         if let Some(fight) = self.fights.iter_mut().find(|f| f.with == with) {
             fight.until = fight.until.max(until);
@@ -68,7 +71,7 @@ impl Ties {
         }
     }
 
-    /// Forgets fights that are over at `now`.
+    /// Removes fights that are over at `now`.
     pub fn fade(&mut self, now: Tick) {
         self.fights.retain(|f| f.until > now);
     }
@@ -77,12 +80,12 @@ impl Ties {
         self.fights.iter().any(|f| f.with == other && f.until > now)
     }
 
-    /// The strongest class that two players share at `now`, fights being of class `fight`;
-    /// [`NO_BOND`] when none.
+    /// The strongest class that two players share at `now`, where fights have class `fight`;
+    /// [`NO_BOND`] if there is none.
     pub fn class(&self, me: EntityId, other: EntityId, theirs: &Ties, now: Tick, fight: u8) -> u8 {
         let shared = self.bonds.iter().filter(|bond| theirs.bonds.contains(bond));
         let class = shared.map(|bond| bond.class).min().unwrap_or(NO_BOND);
-        // Each of the two may know of a fight that the other has had to give up.
+        // Either player may know of a fight that the other had to drop.
         let fights = || self.fights_with(other, now) || theirs.fights_with(me, now);
         if fight < class && fights() { fight } else { class }
     }
@@ -109,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fight_counts_until_it_is_over_and_a_stronger_bond_goes_before_it() {
+    fn a_fight_counts_until_it_ends_and_a_stronger_bond_outranks_it() {
         let (mut a, mut b) = (Ties::default(), Ties::default());
         assert_eq!(class(&a, &b, 0), NO_BOND);
         a.fight(with(2), Tick(10));
@@ -123,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_act_lets_a_fight_go_on_and_an_older_word_does_not_shorten_it() {
+    fn an_action_prolongs_a_fight_and_an_older_one_does_not_shorten_it() {
         let mut a = Ties::default();
         a.fight(with(2), Tick(10));
         a.fight(with(2), Tick(20));
@@ -132,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_ties_the_fight_that_ends_soonest_gives_way() {
+    fn with_too_many_ties_the_fight_that_ends_soonest_is_dropped() {
         let mut a = Ties::of((0..6).map(party).collect());
         a.fight(with(2), Tick(30));
         a.fight(with(3), Tick(20));

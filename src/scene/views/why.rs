@@ -1,22 +1,24 @@
-//! Why two players see each other, or why they do not: the rule of the views read from what the
-//! owners of the two say of them, which may be two regions.
+//! Explains why two players see each other, or why they do not: the view rule, evaluated on
+//! snapshots from the regions that own the two players.
+//!
+//! The console and `ctl why` call it. It only reads; the protocol must never depend on it.
 //!
 //! The first of these that holds is the answer:
 //!
 //! ```text
-//!   SameEntity     the two are one
+//!   SameEntity     both ids are the same entity
 //!   NotAPlayer     view lists hold players only
 //!   Seen           each is on the other's view list
-//!   OtherScene     they are in two scenes
-//!   OtherPlane     they are on two planes, or between two scenes
+//!   OtherScene     they are in different scenes
+//!   OtherPlane     they are on different planes, or between two scenes
 //!   OutOfRange     too far apart
-//!   Full           one list or both are full of players who are better than this pair
-//!   WithinMargin   better than the worst on a full list, but not by the margin
-//!   Negotiating    both would see the other: they will as soon as what is under way arrives
+//!   Full           at least one list is full of players that rank better than this pair
+//!   WithinMargin   better than the worst on a full list, but by less than the margin
+//!   Negotiating    both want the link: it exists as soon as the messages in flight arrive
 //! ```
 //!
-//! At rest nobody negotiates. Two snapshots of different ticks may tell of a link that only one of
-//! the two has; that is no more than a message under way.
+//! At rest no pair is negotiating. Two snapshots from different ticks can show a link that only one
+//! of the two has; that is the same as a message in flight.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +28,7 @@ use crate::scene::index::Patch;
 use crate::scene::inspect::{PlayerSnapshot, Resident, ViewEntry};
 use crate::scene::{EntityId, Kind, Plane, Pos, RangeSet, SceneId, SceneSpec, Visibility};
 
-/// What ranks a pair, before ids decide: smaller is better.
+/// The rank of a pair, before ids break ties: smaller is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PairRank {
     /// Bond class; 255 = none.
@@ -46,99 +48,99 @@ impl PairRank {
 /// A place in a view list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// From 1, the best.
+    /// The place, from 1 (best).
     pub place: usize,
-    /// How many are on the list.
+    /// Length of the list.
     pub of: usize,
 }
 
-/// What would be in range of each other.
+/// The range rule that the pair fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limit {
-    /// Whoever is in a ring that both have.
+    /// Both players must have a common ring.
     Patches {
-        /// Patches between the two: 0 in the same, 1 in neighbouring ones.
+        /// Patches between the two: 0 in the same patch, 1 in adjacent ones.
         apart: u32,
         /// Side of a patch of the players' layer, centimetres.
         patch_cm: i32,
-        /// The rings of either.
+        /// The rings of each player.
         ranges: [RangeSet; 2],
     },
-    /// Whoever is near enough, to come into range or to stay there.
+    /// The players must be near enough to come into range, or to stay in range.
     Circle {
-        /// Comes into range at this distance or nearer, centimetres.
+        /// Radius for coming into range, centimetres.
         enter_cm: i32,
-        /// Leaves it beyond this distance, centimetres.
+        /// Radius for leaving range, centimetres.
         leave_cm: i32,
-        /// They are in range already and would have to leave it.
+        /// They are in range already, so the leave radius applies.
         known: bool,
     },
 }
 
-/// What one of the two makes of the other.
+/// One player's stance on the pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stand {
-    /// It would see the other: it lists it, has room, or sees somebody worse.
+    /// It wants the link: it has the other on its list, has room, or has a worse link.
     Willing,
-    /// Its list is full. The other is better than this worst one on it, but not by the margin.
+    /// Its list is full. The other ranks better than this worst link, but by less than the margin.
     WithinMargin(ViewEntry),
-    /// Its list is full. All on it are better than the other, even this worst one.
+    /// Its list is full. All links rank better than the other, even this worst one.
     Full(ViewEntry),
 }
 
-/// Why two see each other, or why they do not. Of two of a thing, the first is of the one asked about
-/// first.
+/// Why two players see each other, or why they do not. In each array the first element belongs to
+/// the first player of the question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Why {
     /// Each is on the other's view list.
     Seen {
-        /// What ranks the pair.
+        /// Rank of the pair.
         pair: PairRank,
-        /// The other's place on the list of either.
+        /// The other player's place on the list of each.
         places: [Place; 2],
     },
-    /// Both are one.
+    /// Both ids are the same entity.
     SameEntity,
-    /// One is not a player, or both are not.
+    /// At least one of the two is not a player.
     NotAPlayer {
-        /// What it is instead.
+        /// The kind of each that is not a player.
         kinds: [Option<Kind>; 2],
     },
-    /// They are in two scenes.
+    /// They are in different scenes.
     OtherScene {
-        /// Which.
+        /// The scenes.
         scenes: [SceneId; 2],
     },
-    /// They are on two planes, or in limbo, where nobody sees anybody.
+    /// They are on different planes, or in limbo, where nothing is visible.
     OtherPlane {
-        /// Which.
+        /// The planes.
         planes: [Plane; 2],
     },
     /// They are too far apart.
     OutOfRange {
-        /// How far, centimetres.
+        /// Ground distance, centimetres.
         dist_cm: u32,
-        /// What would be in range.
+        /// The rule that they fail.
         limit: Limit,
     },
-    /// At least one of the two is full of better ones.
+    /// At least one list is full of players that rank better.
     Full {
-        /// What ranks the pair.
+        /// Rank of the pair.
         pair: PairRank,
-        /// What either makes of the other.
+        /// The stance of each player on the pair.
         stands: [Stand; 2],
     },
-    /// At least one of the two has a full list on which this pair beats the worst, but not by the
-    /// margin; none is full of better ones.
+    /// At least one list is full and this pair ranks better than its worst link, but by less than
+    /// the margin; no list is full of better links.
     WithinMargin {
-        /// What ranks the pair.
+        /// Rank of the pair.
         pair: PairRank,
-        /// What either makes of the other.
+        /// The stance of each player on the pair.
         stands: [Stand; 2],
     },
-    /// Both would see the other: a message between them is under way, or one is about to ask.
+    /// Both want the link: a message between them is in flight, or one is about to ask.
     Negotiating {
-        /// What ranks the pair.
+        /// Rank of the pair.
         pair: PairRank,
     },
 }
@@ -150,7 +152,7 @@ impl Why {
     }
 }
 
-/// Why `a` and `b` see each other, or why they do not; `spec` is that of the scene of either.
+/// Why `a` and `b` see each other, or why they do not. `spec` is the scene of either.
 pub fn why(spec: &SceneSpec, a: &Resident, b: &Resident) -> Why {
     if a.id() == b.id() {
         return Why::SameEntity;
@@ -196,7 +198,7 @@ fn of_players(spec: &SceneSpec, a: &PlayerSnapshot, b: &PlayerSnapshot) -> Why {
     }
 }
 
-/// What keeps two of one plane out of range; `None` when nothing does.
+/// The range rule that two players of one plane fail; `None` if they are in range.
 fn exceeded(spec: &SceneSpec, a: &PlayerSnapshot, b: &PlayerSnapshot) -> Option<Limit> {
     let patch_cm = spec.layers.first().map_or(spec.land_cm, |l| l.patch_cm).max(1);
     let patch = |p: Pos| Patch { x: p.x.div_euclid(patch_cm), z: p.z.div_euclid(patch_cm) };
@@ -216,12 +218,12 @@ fn exceeded(spec: &SceneSpec, a: &PlayerSnapshot, b: &PlayerSnapshot) -> Option<
     }
 }
 
-/// Whether the player lists the other or has asked it.
+/// Whether the player has the other on its list or has asked it.
 fn deals_with(player: &PlayerSnapshot, other: EntityId) -> bool {
     player.view.iter().chain(&player.asked).any(|e| e.id == other)
 }
 
-/// What the player makes of another that is in range.
+/// The player's stance on another player in range.
 fn stand(player: &PlayerSnapshot, other: EntityId, pair: PairRank) -> Stand {
     let Some(worst) = player.worst.filter(|_| !player.sees(other)) else {
         return Stand::Willing;
@@ -232,7 +234,7 @@ fn stand(player: &PlayerSnapshot, other: EntityId, pair: PairRank) -> Stand {
         let rank = rules.rank(worst.class, worst.dist_cm.unwrap_or(u32::MAX), linked);
         Key::of(rank, player.id, worst.id)
     };
-    // Whom it has asked may itself be the worst that still has a place.
+    // The worst link or request may be the request to this very player.
     if worst.id == other || key < worst_key(worst.linked) {
         Stand::Willing
     } else if key < worst_key(false) {

@@ -1,4 +1,5 @@
-//! Reads a value as what it is to be.
+//! Decodes a value by its type. Lengths are checked against the bytes that are there before
+//! anything is allocated.
 
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, EnumAccess, MapAccess, SeqAccess, VariantAccess,
@@ -8,14 +9,14 @@ use serde::forward_to_deserialize_any;
 
 use super::Other;
 
-/// All of `bytes` as one value; `None`: they are none, or one of another form.
+/// Decodes all of `bytes` as one value; `None`: not one value, or one in another form.
 pub(in crate::wire) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     let mut reader = Reader { bytes };
     let value = T::deserialize(&mut reader).ok()?;
     reader.bytes.is_empty().then_some(value)
 }
 
-/// What is left to be read.
+/// The bytes that are left.
 struct Reader<'de> {
     bytes: &'de [u8],
 }
@@ -73,7 +74,7 @@ impl<'de> Reader<'de> {
         })
     }
 
-    /// A length of one, two or four bytes.
+    /// A length of one, two or four bytes; `one` is the marker of a one-byte length.
     #[inline]
     fn length(&mut self, marker: u8, one: u8) -> Result<usize, Other> {
         Ok(match marker.wrapping_sub(one) {
@@ -84,7 +85,7 @@ impl<'de> Reader<'de> {
         })
     }
 
-    /// Bytes of a text.
+    /// The bytes of a text.
     #[inline]
     fn text(&mut self) -> Result<&'de [u8], Other> {
         let len = match self.byte()? {
@@ -106,8 +107,8 @@ impl<'de> Reader<'de> {
         self.take(len)
     }
 
-    /// How many values an array has. Each takes a byte at least: no more memory is taken for them than a small
-    /// multiple of what there is.
+    /// Number of elements of an array. Each takes at least one byte, so the count is limited to the
+    /// bytes that are left, and memory to a small multiple of them.
     #[inline(always)]
     fn values(&mut self) -> Result<usize, Other> {
         let count = match self.byte()? {
@@ -119,7 +120,7 @@ impl<'de> Reader<'de> {
         if count <= self.bytes.len() { Ok(count) } else { Err(Other) }
     }
 
-    /// How many pairs a map has.
+    /// Number of pairs of a map.
     #[inline]
     fn pairs(&mut self) -> Result<usize, Other> {
         let count = match self.byte()? {
@@ -155,7 +156,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
     scalars!(unsigned, visit_u64: deserialize_u8, deserialize_u16, deserialize_u32, deserialize_u64);
     scalars!(signed, visit_i64: deserialize_i8, deserialize_i16, deserialize_i32, deserialize_i64);
     scalars!(str, visit_borrowed_str: deserialize_str, deserialize_string);
-    // The name of a variant is one of a few, or none.
+    // A variant's name is compared with the known names, so it need not be valid UTF-8.
     scalars!(text, visit_borrowed_bytes: deserialize_identifier);
     scalars!(bin, visit_borrowed_bytes: deserialize_bytes, deserialize_byte_buf);
 
@@ -267,7 +268,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
     }
 }
 
-/// The values of an array, or the pairs of a map.
+/// The elements of an array, or the pairs of a map.
 struct Within<'a, 'de> {
     reader: &'a mut Reader<'de>,
     left: usize,
@@ -313,7 +314,7 @@ impl<'de> MapAccess<'de> for &mut Within<'_, 'de> {
     }
 }
 
-/// A variant with nothing in it: its name.
+/// A variant without content: its name.
 struct Name<'a, 'de>(&'a mut Reader<'de>);
 
 impl<'de> EnumAccess<'de> for Name<'_, 'de> {
@@ -351,7 +352,7 @@ impl<'de> VariantAccess<'de> for Name<'_, 'de> {
     }
 }
 
-/// A variant with something in it: its name, and that.
+/// A variant with content: its name, then the content.
 struct Content<'a, 'de>(&'a mut Reader<'de>);
 
 impl<'de> EnumAccess<'de> for Content<'_, 'de> {

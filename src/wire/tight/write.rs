@@ -1,10 +1,11 @@
-//! Writes a value as what it is, each number in its shortest form.
+//! Encodes a value by its type, each number in its shortest form.
 
 use serde::ser::{self, Serialize};
 
 use super::Other;
 
-/// Appends a value; false, and nothing is appended, where it needs a form that is not written here.
+/// Appends a value. Returns false, with nothing appended, if the value needs a form that the fast
+/// codec does not write.
 pub(in crate::wire) fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> bool {
     let len = out.len();
     let written = value.serialize(&mut Writer { out }).is_ok();
@@ -32,7 +33,7 @@ fn map(out: &mut Vec<u8>, len: usize) {
     }
 }
 
-/// A length of two bytes, or of four.
+/// A length of two or four bytes.
 fn wide(out: &mut Vec<u8>, [two, four]: [u8; 2], len: usize) {
     match u16::try_from(len) {
         Ok(len) => marked_2(out, two, len.to_be_bytes()),
@@ -40,7 +41,7 @@ fn wide(out: &mut Vec<u8>, [two, four]: [u8; 2], len: usize) {
     }
 }
 
-// A marker and what follows it, at once: room is looked for only once.
+// Each of these writes a marker and its bytes in one call, so that capacity is checked only once.
 
 #[inline]
 fn marked_1(out: &mut Vec<u8>, marker: u8, [a]: [u8; 1]) {
@@ -108,7 +109,7 @@ struct Writer<'a> {
     out: &'a mut Vec<u8>,
 }
 
-/// The kind of length that MessagePack has.
+/// A length that is known and that MessagePack can express.
 fn known(len: Option<usize>) -> Result<usize, Other> {
     len.filter(|len| u32::try_from(*len).is_ok()).ok_or(Other)
 }
@@ -218,7 +219,7 @@ impl ser::Serializer for &mut Writer<'_> {
         name: &'static str,
         value: &T,
     ) -> Result<(), Other> {
-        // By this name `rmp_serde` knows extensions.
+        // `rmp_serde` marks extension types by this name.
         if name == rmp_serde::MSGPACK_EXT_STRUCT_NAME { Err(Other) } else { value.serialize(self) }
     }
 

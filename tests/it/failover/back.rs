@@ -1,8 +1,9 @@
-//! Who is handed over again after a death, or handed back: where that one goes on, and for how long it waits.
+//! Entities that are handed over again, or handed back, after a death: where they live on, and for
+//! how long they wait.
 
 use super::*;
 
-/// A region that goes on without a checkpoint, and has nobody to ask.
+/// A region restored without a checkpoint, with no region to ask.
 fn risen(w: &World, id: RegionId, epoch: Epoch, grace_ticks: u64) -> Region {
     let before = Epoch(epoch.0 - 1);
     let nothing = RegionSnapshot::nothing(w.scene.id, id, before);
@@ -15,7 +16,7 @@ fn hands(from: RegionId, handed: Vec<Handoff>) -> Input {
     Input::Claims(Box::new(Claims { from, answer, tick, lives, handed }))
 }
 
-/// Whom a region hands to another one after a death.
+/// The entities that a region hands to another one after a death.
 fn handed_to(to: RegionId, fx: &[Effect]) -> Vec<Handoff> {
     let handed = fx.iter().filter_map(|effect| match effect {
         Effect::Forward(region, input) if *region == to => match &**input {
@@ -27,15 +28,17 @@ fn handed_to(to: RegionId, fx: &[Effect]) -> Vec<Handoff> {
     handed.flatten().collect()
 }
 
-/// Found by simulation: an owner between had gone on with the player, whose session was there, too, and died when it was cut
-/// off from all others. The next one knew by an older checkpoint that the player had been handed over, and the region that
-/// had never heard of that went on with it, under a lower epoch than it had had meanwhile.
+/// Found by simulation: an owner in between had restored the player, had its session, and died
+/// while it was cut off from all other processes. The next owner knew from an older checkpoint that
+/// the player had been handed over. The region that had never heard of that restored the player
+/// under a lower epoch than the player had had meanwhile.
 #[test]
-fn who_is_handed_over_again_goes_on_where_that_lineage_is_the_later_one() {
+fn an_entity_handed_over_again_lives_on_where_the_lineage_is_later() {
     let (w, ..) = pair_of_players();
     let handoff = *a_handoff(&w, SessionId(5));
     let (id, later) = (handoff.state.id, Epoch(9));
-    // Who gets it back from `next`, if it is told anew by an owner of the epoch `later`.
+    // The entities that `next` hands back, if an owner of the epoch `later` hands it the player
+    // again.
     let gives_back = |mut next: Region, handoff: Handoff| {
         let news = Recovered { region: DEAD, epoch: later, holds: Vec::new() };
         next.handle(Input::Recovered(Box::new(news)), &mut Vec::new());
@@ -49,15 +52,16 @@ fn who_is_handed_over_again_goes_on_where_that_lineage_is_the_later_one() {
     let (back, takes) = gives_back(older(), handoff.clone());
     assert_eq!((back.as_slice(), takes), (&[handoff.clone()][..], false));
     assert_eq!(gives_back(risen(&w, NEXT, Epoch(10), 300), handoff.clone()), (Vec::new(), true));
-    // What belongs to another scene cannot go on there.
+    // A player of another scene cannot live on there.
     let scene = Some(purview::scene::SceneId(7));
     let elsewhere = Handoff { scene, jumped: true, ..handoff.clone() };
     assert_eq!(gives_back(older(), elsewhere), (Vec::new(), true));
     let mut knows = older();
     knows.handle(hands(RegionId(7), vec![handoff.clone()]), &mut Vec::new());
-    assert_eq!(gives_back(knows, handoff), (Vec::new(), true), "it has come");
+    assert_eq!(gives_back(knows, handoff), (Vec::new(), true), "the player has arrived");
 
-    // Where it is given back to it sleeps until its client comes, and goes on from there above all that this region has given.
+    // Handed back, the player stays unclaimed until its client comes, and then has an epoch above
+    // all that this region has given.
     let mut dead = risen(&w, DEAD, later, 300);
     dead.handle(hands(NEXT, back), &mut Vec::new());
     let mut fx = Vec::new();
@@ -73,9 +77,10 @@ fn who_is_handed_over_again_goes_on_where_that_lineage_is_the_later_one() {
     assert_eq!(goes_on, Some((NEXT, true)));
 }
 
-/// Found by simulation: it was handed over again a tick before that region's time for its players was over.
+/// Found by simulation: the player was handed back one tick before the region's grace period for
+/// its players ended.
 #[test]
-fn who_is_handed_back_late_has_all_of_its_time() {
+fn a_player_handed_back_late_has_its_whole_grace_period() {
     const GRACE: u64 = 100;
     let (w, ..) = pair_of_players();
     let handoff = *a_handoff(&w, SessionId(5));
@@ -89,12 +94,12 @@ fn who_is_handed_back_late_has_all_of_its_time() {
         sleeps
     };
     let (first, late) = (100, 100 + GRACE - 2);
-    assert_eq!(sleeps(first..late), 0, "it is handed back now");
+    assert_eq!(sleeps(first..late), 0, "the player is handed back now");
     assert_eq!(sleeps(late..late + GRACE - 2), 1);
     assert_eq!(sleeps(late + GRACE - 2..late + GRACE + 2), 0);
 }
 
-/// A store of checkpoints was away for longer than notes are kept otherwise.
+/// The store of checkpoints was unavailable for longer than handoff notes are normally kept.
 fn handed_to_the_dead_long_ago(keeps: bool) -> (World, EntityId) {
     let (mut w, ..) = pair_of_players();
     let (beast, other) = (npc(&mut w, 3_300), npc(&mut w, 3_400));
@@ -108,7 +113,7 @@ fn handed_to_the_dead_long_ago(keeps: bool) -> (World, EntityId) {
         w.regions.iter_mut().for_each(|region| region.keep_notes_since(Tick(checkpoint.0 - 10)));
     }
     (0..ESCROW_TICKS + 50).for_each(|_| w.step());
-    // Notes go when others come.
+    // Notes are dropped when newer ones arrive.
     push(&mut w, NEXT, other, 3_000);
     (0..3).for_each(|_| w.step());
     die(&mut w, DEAD);

@@ -1,11 +1,11 @@
-//! The notation of the golden vectors, `[3, [1, "text", h'00ff', nil, true]]`, and its way to
-//! MessagePack in the shortest forms: written apart from the code under test.
+//! The notation of the golden vectors, `[3, [1, "text", h'00ff', nil, true]]`, and its conversion
+//! to MessagePack in the shortest forms; written independently of the code under test.
 
 /// The bytes of a value in the notation.
 pub fn encode(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let rest = value(text, &mut out);
-    assert!(rest.is_empty(), "left over: {rest:?}");
+    assert!(rest.is_empty(), "unread notation: {rest:?}");
     out
 }
 

@@ -1,4 +1,4 @@
-//! One message of every type, and what the fields of each are called.
+//! One message of every type, and the names of its fields.
 
 use purview::scene::movement::{ClientMs, Flags, GrantId, Vector};
 use purview::scene::{
@@ -14,7 +14,7 @@ use purview::wire::{ClientMsg, CloseCode, Entered, ErrorCode, Frame, JoinRules, 
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-/// A message of either side.
+/// A message in either direction.
 #[derive(Debug, PartialEq)]
 pub enum Message {
     Client(ClientMsg),
@@ -99,7 +99,7 @@ fn coursed() -> Coursed {
     Coursed { id: EntityId(300), course: going(path()) }
 }
 
-/// A frame of a scene in which moves are judged.
+/// A frame of a scene that judges moves.
 fn judged_frame() -> Frame {
     Frame {
         enters: vec![Entered { course: Some(going(vector())), ..entered() }],

@@ -1,4 +1,4 @@
-//! Cheaters, each with its trick, against an honest walker at top speed on the same network.
+//! Cheaters, one trick each, against an honest walker at top speed on the same network.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use super::link::{USUAL, Weather};
 use super::server::{Down, Map, PLANE, Server, TICK_MS, rules};
 
 const SPEED: u32 = 500;
-/// Everybody stands for a while, which a cheater may use as it likes, and then walks east for a minute.
+/// All clients stand for a while, which a cheater may use freely, and then walk east for a minute.
 const IDLE_MS: u64 = 20_000;
 const MINUTE_MS: u64 = 60_000;
 const START: Pos = Pos { x: 150, y: 0, z: 20_050 };
 
-/// What a cheater knows: a perfect account of what the server believes, as long as nothing is refused.
+/// A cheater's knowledge: a perfect account of the server's state, as long as nothing is refused.
 struct Client {
     ruling: u32,
-    /// The clock that it states.
+    /// The time that it claims.
     clock: f64,
-    /// Where its present move began, and when by that clock.
+    /// Where and when its present move started, by that clock.
     course: Move,
     since: f64,
     said: f64,
@@ -41,7 +41,7 @@ impl Client {
         MoveOrder { ruling: self.ruling, at: ClientMs(self.clock as u64), go }
     }
 
-    /// East from `ahead` centimetres before itself, with a stated speed.
+    /// Walks east from `ahead` centimetres in front of its position, with a stated speed.
     fn east(&mut self, ahead: i32, speed_cm_s: f64) -> MoveOrder {
         let here = self.here();
         let start = Pos { x: here.x + ahead, ..here };
@@ -59,10 +59,10 @@ impl Client {
     }
 }
 
-/// What a cheater does in a frame (every 20 ms): its clock goes on, and it may say things.
+/// What a cheater does in a frame (every 20 ms): its clock advances, and it may send commands.
 type Trick = Box<dyn Fn(&mut Client, u64) -> Vec<MoveOrder>>;
 
-/// How it went.
+/// The outcome of a trial.
 #[derive(Debug)]
 struct Outcome {
     way_cm: i32,
@@ -102,7 +102,7 @@ fn cheat(trick: &Trick, weather: Weather, seed: u64, wall: Option<i32>) -> (Outc
     for r in &server.refused {
         *refused.entry(r.why.word()).or_default() += 1;
     }
-    // The place at the end, or the best one that it was ever shown at.
+    // The distance at the end, or the greatest that viewers were ever shown.
     (Outcome { way_cm: farthest - began, refused }, server)
 }
 
@@ -134,7 +134,8 @@ fn honest(weather: Weather, seed: u64) -> i32 {
     pos.x - START.x
 }
 
-/// Runs a trick with several seeds. Prints and checks its greatest gain; returns what was refused.
+/// Runs a trick with several seeds. Prints and checks its greatest gain; returns the number of
+/// refusals.
 fn trial(name: &str, trick: impl Fn(&mut Client, u64) -> Vec<MoveOrder> + 'static) -> u32 {
     let trick: Trick = Box::new(trick);
     let mut best = f64::MIN;
@@ -160,7 +161,8 @@ fn tick_on(c: &mut Client, rate: f64) {
     c.clock += 20.0 * rate;
 }
 
-/// Says something every half second of its clock, at first a move and then "on"; again after a ruling.
+/// Sends a command every half second of its clock: first a move and then "on"; again after a
+/// correction.
 fn walk_on(c: &mut Client, now: u64, speed: f64) -> Vec<MoveOrder> {
     if now < IDLE_MS {
         return Vec::new();
@@ -172,7 +174,7 @@ fn walk_on(c: &mut Client, now: u64, speed: f64) -> Vec<MoveOrder> {
 }
 
 #[test]
-fn to_begin_further_on_gains_nothing() {
+fn a_start_further_ahead_gains_nothing() {
     for step in [30, 1_000, 5_000] {
         let refused = trial(&format!("teleport by {step} cm"), move |c, now| {
             tick_on(c, 1.0);
@@ -218,7 +220,7 @@ fn a_greater_speed_gains_nothing() {
 }
 
 #[test]
-fn another_clock_gains_next_to_nothing() {
+fn a_manipulated_clock_gains_next_to_nothing() {
     for rate in [1.05, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0] {
         let refused = trial(&format!("clock x {rate}"), move |c, now| {
             tick_on(c, if now < IDLE_MS { 1.0 } else { rate });
@@ -257,7 +259,7 @@ fn another_clock_gains_next_to_nothing() {
         if now < IDLE_MS || now % 3_000 != 0 {
             return Vec::new();
         }
-        // Three seconds that it says it has walked.
+        // Three seconds that it claims to have walked.
         let then = c.clock;
         c.clock = c.said.max(then - 3_000.0);
         let mut all = vec![c.east(0, 500.0)];
@@ -290,7 +292,8 @@ fn a_flood_of_small_moves_gains_next_to_nothing() {
     });
     for leap in [200.0, 260.0, 330.0] {
         trial(&format!("everything at once, leaps of {leap} ms"), move |c, now| {
-            // A thousandth more time, most of the allowance, the differences and what time pays of them.
+            // A thousandth more time, most of the allowance, the start differences and what time
+            // pays of them.
             tick_on(c, if now < IDLE_MS { 1.0 } else { 1.001 });
             let passed = now as i64 - IDLE_MS as i64;
             if passed < 0 || passed % 400 != 0 {
@@ -310,7 +313,7 @@ fn a_flood_of_small_moves_gains_next_to_nothing() {
 }
 
 #[test]
-fn what_was_said_before_gains_nothing() {
+fn repeated_commands_gain_nothing() {
     let trick = |c: &mut Client, now: u64| {
         tick_on(c, 1.0);
         walk_on(c, now, 500.0)
@@ -327,7 +330,7 @@ fn what_was_said_before_gains_nothing() {
             let seq = Seq(sent.len() as u32 + 1);
             sent.push((seq, order));
             server.inbox.send(now, (seq, order));
-            // And some of long ago.
+            // And some from long ago.
             for again in sent.iter().rev().take(3) {
                 server.inbox.send(now, *again);
             }
@@ -342,8 +345,8 @@ fn what_was_said_before_gains_nothing() {
 }
 
 #[test]
-fn to_be_refused_gains_nothing() {
-    let refused = trial("walks, and is refused every 0.4 s", |c, now| {
+fn refusals_gain_nothing() {
+    let refused = trial("walks with a refusal every 0.4 s", |c, now| {
         tick_on(c, 1.0);
         if now < IDLE_MS {
             return Vec::new();
@@ -362,7 +365,7 @@ fn to_be_refused_gains_nothing() {
         }
         if !c.is_walking() { vec![c.east(0, 500.0), c.east(9_999, 500.0)] } else { Vec::new() }
     });
-    trial("deaf to rulings", |c, now| {
+    trial("ignores corrections", |c, now| {
         tick_on(c, 1.0);
         c.ruling = 0;
         match now >= IDLE_MS && now % 400 == 0 {
@@ -373,7 +376,7 @@ fn to_be_refused_gains_nothing() {
 }
 
 #[test]
-fn nobody_walks_through_a_wall() {
+fn no_cheater_walks_through_a_wall() {
     let tricks: [(&str, Trick); 4] = [
         (
             "straight on",

@@ -1,4 +1,4 @@
-//! Honest players: whatever they do and whatever the network does, they are not refused.
+//! Honest players are never refused, whatever they do and whatever the network does.
 
 use purview::scene::movement::{
     Blend, ClientMs, Flags, GrantId, Move, MoveOrder, Predictor, ServerMs, Vector, Wish,
@@ -11,7 +11,7 @@ use crate::support::Rng;
 
 const SPEED: u32 = 500;
 
-/// A player at a client: it turns, stops, takes paths, plays with its stick and stalls.
+/// A player at a client: it turns, stops, takes paths, moves its analogue stick and stalls.
 struct Player {
     predictor: Predictor,
     map: Map,
@@ -20,7 +20,7 @@ struct Player {
     speed: u32,
     may_move: bool,
     next_wish: u64,
-    /// Frames in which it was held by its leash, and all of them.
+    /// Frames in which the leash held it, and all frames.
     held: (u64, u64),
 }
 
@@ -89,7 +89,7 @@ impl Player {
     fn wish(&mut self, now: ClientMs) {
         let (wish, pause) = match self.rng.range(0, 10) {
             0 => (Wish::Stand, self.rng.range(1, 3_000)),
-            // A stick that is turned in every frame.
+            // An analogue stick that turns in every frame.
             1 => (self.straight(), 1),
             2 | 3 => {
                 let digits: String = (0..self.rng.range(1, 12))
@@ -115,12 +115,12 @@ fn timed(wish: Wish, ms: u32) -> Wish {
     }
 }
 
-/// What the server's logic does to a player now and then.
+/// What the game's logic does to a player now and then.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Logic {
     /// Nothing.
     Idle,
-    /// It roots, pushes, teleports, slows, mounts and lets dash.
+    /// Roots, pushes, teleports, slows, mounts, and grants dashes.
     Meddles,
 }
 
@@ -128,7 +128,7 @@ struct Trial {
     server: Server,
     player: Player,
     rng: Rng,
-    /// The client's clock: where it begins, and how fast it is in parts of a million.
+    /// The client's clock: its offset, and its drift in parts per million.
     ahead_ms: u64,
     drift_ppm: i64,
     mount: Option<GrantId>,
@@ -151,13 +151,13 @@ impl Trial {
         ClientMs((self.ahead_ms + now).saturating_add_signed(drift))
     }
 
-    /// Runs for `ms`; the world then stands still until everything has arrived.
+    /// Runs for `ms`; then the world stands still until all messages have arrived.
     fn run(&mut self, ms: u64, logic: Logic) {
         let (mut frame, mut tick) = (0, TICK_MS);
         while frame < ms + 20_000 {
             if frame == tick {
                 self.tick(tick, ms, logic);
-                // A server that is behind leaves out ticks.
+                // An overloaded server skips ticks.
                 let late = self.rng.below(200) == 0;
                 tick += TICK_MS * if late { self.rng.range(2, 12) as u64 } else { 1 };
             }
@@ -168,7 +168,7 @@ impl Trial {
             let now = self.client(frame);
             let Server { inbox, outbox, .. } = &mut self.server;
             self.player.frame(now, outbox, |seq, order| inbox.send(frame, (seq, order)), frame);
-            // 60 frames a second, and now and then the game stalls.
+            // 60 frames a second; now and then the game stalls.
             let stalls = self.rng.below(1_500) == 0;
             let takes = if stalls { self.rng.range(100, 4_000) } else { self.rng.range(12, 21) };
             let next = frame + takes as u64;
@@ -246,7 +246,7 @@ impl Trial {
     }
 }
 
-/// Minutes of play with a seed; panics where anything was refused.
+/// Plays minutes with a seed; panics if any command was refused.
 fn play(seed: u64, minutes: u64, weather: Weather, logic: Logic) -> Trial {
     let mut trial = Trial::new(seed, weather);
     trial.run(minutes * 60_000, logic);
@@ -267,8 +267,8 @@ fn honest_players_are_never_refused() {
         held += trial.player.held.0;
         frames += trial.player.held.1;
     }
-    println!("{words} words, viewers told of {told}; held in {held} of {frames} frames");
-    // The leash is for broken networks: it must not be felt in one like this.
+    println!("{words} commands, viewers told of {told}; held in {held} of {frames} frames");
+    // The leash is for broken networks: it must not be noticeable on one like this.
     assert!(held * 200 < frames, "held in {held} of {frames} frames");
 }
 
@@ -276,13 +276,13 @@ fn honest_players_are_never_refused() {
 fn honest_players_are_never_refused_when_the_server_meddles() {
     let dropped: u32 =
         (0..100).map(|seed| play(seed + 500, 10, USUAL, Logic::Meddles).server.dropped).sum();
-    // What was under way when the server overruled them was dropped, and brought no correction.
-    assert!(dropped > 100, "{dropped} words dropped");
+    // Commands in flight during a correction were dropped and caused no other correction.
+    assert!(dropped > 100, "{dropped} commands dropped");
 }
 
 #[test]
 fn honest_players_are_never_refused_whatever_the_network_does() {
-    // From a local one to one that stalls for tens of seconds.
+    // From a local network to one that stalls for tens of seconds.
     for (delay_ms, jitter_ms, lost_per_mille) in
         [(0, 0, 0), (1, 1, 0), (30, 30, 5), (100, 100, 100), (400, 400, 200), (1_500, 1_500, 300)]
     {
@@ -295,18 +295,18 @@ fn honest_players_are_never_refused_whatever_the_network_does() {
 }
 
 #[test]
-fn who_is_cut_off_is_thrown_back_by_no_more_than_a_word() {
+fn a_cut_connection_sets_a_player_back_by_at_most_one_command() {
     for seed in 0..100 {
-        // Of maps without walls.
+        // On maps without walls.
         let mut trial = Trial::new(3 * seed + 3_002, USUAL);
         let pos = trial.player.predictor.position(ClientMs(0));
         let start = trial.client(0);
-        // Straight on; everything after the cut is lost, and all that had been said before arrives.
+        // Straight on; everything after the cut is lost, and all earlier messages arrive.
         let cut = trial.rng.range(1_000, 20_000) as u64;
         let (dx, dz) = (20_000 - pos.x, 20_000 - pos.z);
         trial.player.predictor.wish(Wish::heading(dx, dz, SPEED));
         trial.player.next_wish = u64::MAX;
-        // The times of the last word that was sent and of the first that was lost, with the places.
+        // Times and positions of the last command that arrived and of the first that was lost.
         let (mut heard, mut lost) = ((start, pos), None);
         for now in (0..cut + 3_000).step_by(5) {
             let client = trial.client(now);
@@ -335,9 +335,9 @@ fn who_is_cut_off_is_thrown_back_by_no_more_than_a_word() {
         let on = Server::on(&trial.server.map, &trial.server.rules);
         let server = trial.server.mover.position(now, &on);
         let off = |a: Pos, b: Pos| (a.dist2(b) as f64).sqrt() / f64::from(SPEED);
-        // In seconds of walking: what the server did not hear is half of one at most, and it stops not
-        // later than 0.3 s after that.
-        let lost = lost.expect("a word was lost");
+        // In seconds of walking: the unheard part is at most half a second, and the server stops at
+        // most 0.3 s later.
+        let lost = lost.expect("a command was lost");
         assert!(lost.0.since(heard.0) <= 505, "seed {seed}");
         assert!(off(heard.1, lost.1) <= 0.51, "seed {seed}");
         assert!(off(heard.1, server) <= 0.81, "seed {seed}");

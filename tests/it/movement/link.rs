@@ -1,17 +1,17 @@
-//! A seeded network in virtual time: what is sent arrives in order, later, as over TCP.
+//! A seeded network in virtual time: messages arrive in order and late, as over TCP.
 
 use std::collections::VecDeque;
 
 use crate::support::Rng;
 
-/// How bad a network is.
+/// The quality of a network.
 #[derive(Debug, Clone, Copy)]
 pub struct Weather {
     /// One way, milliseconds.
     pub delay_ms: i32,
-    /// More or less than that, milliseconds.
+    /// Greatest deviation of the delay, milliseconds.
     pub jitter_ms: i32,
-    /// Of a thousand messages so many are lost; the sender sends such a one again after 400 ms, 800 ms ...
+    /// Lost messages per thousand; the sender repeats a lost message after 400 ms, 800 ms ...
     pub lost_per_mille: i32,
 }
 
@@ -23,7 +23,7 @@ pub const USUAL: Weather = Weather { delay_ms: 150, jitter_ms: 50, lost_per_mill
 pub struct Link<T> {
     weather: Weather,
     rng: Rng,
-    /// What is under way, with its time of arrival.
+    /// Messages in flight, with their times of arrival.
     under_way: VecDeque<(u64, T)>,
     last: u64,
 }
@@ -41,13 +41,13 @@ impl<T> Link<T> {
             takes += again;
             again *= 2;
         }
-        // In order: what was lost holds up what comes after it.
-        // A session of which nothing is heard for longer is closed.
+        // In order: a lost message holds up the ones after it. A session that is silent for longer
+        // is closed.
         self.last = self.last.max(now + takes.min(12_000) as u64);
         self.under_way.push_back((self.last, message));
     }
 
-    /// What has arrived by `now`.
+    /// The next message that has arrived by `now`.
     pub fn receive(&mut self, now: u64) -> Option<T> {
         if self.under_way.front()?.0 > now {
             return None;

@@ -1,4 +1,4 @@
-//! The server's end: one entity on a map, in ticks of 100 ms.
+//! The server's side: one entity on a map, in ticks of 100 ms.
 
 use purview::scene::movement::{
     Accepted, Blend, Course, Extrapolator, Footing, MoveOrder, Mover, Refused, Rules, Ruling,
@@ -12,7 +12,7 @@ use crate::support::Rng;
 pub const TICK_MS: u64 = 100;
 pub const PLANE: Plane = Plane(0);
 
-/// Tiles of a metre, one in `scarcity` blocked; none when that is 0. 400 x 400 of them are the map.
+/// 400 x 400 tiles of a metre, one in `scarcity` blocked; none if that is 0.
 #[derive(Debug, Clone)]
 pub struct Map {
     blocked: Vec<bool>,
@@ -31,7 +31,7 @@ impl Map {
         tiles.into_iter().for_each(|(x, z)| self.blocked[(z * SIDE + x) as usize] = true);
     }
 
-    /// A place on a free tile.
+    /// A position on a free tile.
     pub fn free_place(&self, rng: &mut Rng) -> Pos {
         loop {
             let pos = Pos::ground(rng.range(0, 40_000), rng.range(0, 40_000));
@@ -61,18 +61,18 @@ pub fn rules() -> Rules {
     Rules::within(Rect { x0: 0, z0: 0, x1: SIDE * 100, z1: SIDE * 100 })
 }
 
-/// What the server tells the client.
+/// A message from the server to the client.
 #[derive(Debug, Clone, Copy)]
 pub enum Down {
     Ack(Seq),
     Ruling(Ruling),
     /// Whether the entity may move.
     MayMove(bool),
-    /// The top speed is another, for so many milliseconds of walking or for good.
+    /// Another top speed, for milliseconds of walking or for good.
     Speed(u32, Option<u32>),
 }
 
-/// The server, and somebody who watches the entity.
+/// The server, and a viewer of the entity.
 pub struct Server {
     pub map: Map,
     pub rules: Rules,
@@ -81,10 +81,10 @@ pub struct Server {
     pub outbox: Link<Down>,
     pub refused: Vec<Refused>,
     pub dropped: u32,
-    /// The farthest that a move began from where it should have, centimetres.
+    /// The farthest that a move started from where it should have, centimetres.
     pub off_cm: u32,
     pub words: u64,
-    /// Words of which viewers were told.
+    /// Commands of which viewers were told.
     pub told: u64,
     acked: Seq,
     viewer: Extrapolator,
@@ -113,7 +113,8 @@ impl Server {
         Footing { tiles: map, plane: PLANE, rules }
     }
 
-    /// A tick: what has arrived is applied, and everybody is told. Returns where the entity is.
+    /// A tick: applies the messages that have arrived and sends updates. Returns the entity's
+    /// position.
     pub fn tick(&mut self, now: u64) -> Pos {
         let at = ServerMs(now);
         while let Some((seq, order)) = self.inbox.receive(now) {
@@ -143,14 +144,14 @@ impl Server {
         advanced.pos
     }
 
-    /// Tells viewers what the entity does.
+    /// Tells viewers the trajectory.
     fn tell(&mut self, now: ServerMs) {
         self.told += 1;
         let course: Course = self.mover.course();
         self.viewer.told(now, course);
     }
 
-    /// The server overrules the client.
+    /// The server sends a correction.
     pub fn rule(&mut self, now: u64, ruling: Ruling) {
         self.outbox.send(now, Down::Ruling(ruling));
         self.tell(ServerMs(now));

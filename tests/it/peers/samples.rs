@@ -1,4 +1,4 @@
-//! One message of every kind that travels between processes, with something in every field.
+//! One message of every kind that travels between processes, with a value in every field.
 
 use bytes::Bytes;
 use purview::scene::border::{
@@ -216,7 +216,7 @@ fn subject_claim() -> SubjectClaim {
     SubjectClaim { subject: "ada".into(), stamp, entity: ID }
 }
 
-/// The name of an input's kind. Whoever adds one is reminded here to add a sample of it.
+/// The name of an input's kind. The match is exhaustive: a new kind needs a sample, too.
 fn kind(input: &Input) -> &'static str {
     match input {
         Input::Enter(_) => "Enter",
@@ -311,7 +311,7 @@ fn inputs() -> Vec<(&'static str, Input)> {
     ]
 }
 
-/// The same of news.
+/// The name of a notice's kind, in the same way.
 fn notice_kind(notice: &Notice) -> &'static str {
     match notice {
         Notice::Route { .. } => "Route",
@@ -359,7 +359,7 @@ fn notices() -> Vec<Notice> {
     ]
 }
 
-/// The same of messages as a whole.
+/// The name of a message's kind, in the same way.
 fn message_kind(message: &PeerMsg) -> &'static str {
     match message {
         PeerMsg::Region { .. } => "Region",
@@ -374,7 +374,7 @@ fn message_kind(message: &PeerMsg) -> &'static str {
     }
 }
 
-/// The same of what is said of a region that moves.
+/// The name of a migration message's kind, in the same way.
 fn move_kind(msg: &MoveMsg) -> &'static str {
     match msg {
         MoveMsg::Prepare { .. } => "Prepare",

@@ -1,4 +1,4 @@
-//! A client as the test plays it.
+//! A client that the test plays.
 
 use std::collections::BTreeMap;
 
@@ -13,29 +13,29 @@ use purview::wire::{CloseCode, Frame, ServerMsg};
 
 use super::PATIENCE;
 
-/// What a client was told, and complaints when that makes no sense.
+/// What a client was told. It panics when a message contradicts earlier ones.
 pub struct Client {
     pub addr: Addr<PlayerActor>,
     queue: ClientQueue,
-    /// Reads all that comes at the end of every tick.
+    /// Whether it reads all messages at the end of every tick.
     pub reads: bool,
     pub seq: u32,
     pub joined: Vec<Joined>,
     pub frames: Vec<Frame>,
-    /// Whom it shows, and where.
+    /// The entities in view and their positions.
     pub shown: BTreeMap<EntityId, Pos>,
     pub entered: Vec<EntityId>,
     pub left: Vec<EntityId>,
     pub refused: Vec<Refused>,
-    /// Told by the welcome.
+    /// From the welcome.
     pub session: Option<SessionId>,
     pub pongs: u32,
-    /// Got the answer to its leave.
+    /// The answer to its leave has arrived.
     pub parted: bool,
-    /// Tickets since it has joined.
+    /// Tickets since the join.
     pub renewed: Vec<Ticket>,
     pub closed: Option<CloseCode>,
-    /// Where it believes that it stands.
+    /// The player's position by the client's account.
     pub pos: Pos,
 }
 
@@ -65,7 +65,7 @@ impl Client {
         self.here().id
     }
 
-    /// The last joined message.
+    /// The last `Joined` message.
     pub fn here(&self) -> &Joined {
         self.joined.last().expect("a client that has joined")
     }
@@ -78,13 +78,13 @@ impl Client {
         self.frames.last().map_or(0, |f| f.ack.0)
     }
 
-    /// The acts of `id` in the last frame.
+    /// The actions of `id` in the last frame.
     pub fn heard_of(&self, id: EntityId) -> Vec<String> {
         let acts = self.frames.last().into_iter().flat_map(|f| &f.acts).filter(|a| a.id == id);
         acts.map(|a| String::from_utf8(a.payload.to_vec()).expect("text")).collect()
     }
 
-    /// Everybody that acted, and what, in order.
+    /// All actors and their actions, in order.
     pub fn acts(&self) -> Vec<(EntityId, String)> {
         let acts = self.frames.iter().flat_map(|f| &f.acts);
         acts.map(|a| (a.id, String::from_utf8(a.payload.to_vec()).expect("text"))).collect()
@@ -101,7 +101,7 @@ impl Client {
                 self.pos = joined.pos;
                 self.joined.push(*joined);
             }
-            ServerMsg::Frame(frame) => self.believe(*frame),
+            ServerMsg::Frame(frame) => self.apply(*frame),
             ServerMsg::Pong(_) => self.pongs += 1,
             ServerMsg::Refused(refused) => self.refused.push(refused),
             ServerMsg::Left(_) => self.parted = true,
@@ -110,7 +110,7 @@ impl Client {
         }
     }
 
-    fn believe(&mut self, frame: Frame) {
+    fn apply(&mut self, frame: Frame) {
         let me = self.id();
         if let Some(last) = self.frames.last() {
             assert!(last.tick < frame.tick, "{me}: {} after {}", frame.tick, last.tick);

@@ -1,4 +1,4 @@
-//! Doors before regions, to hold up or refuse what is sent to them.
+//! Gates in front of regions, which delay or refuse messages to them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,11 +7,11 @@ use futures::channel::oneshot;
 use purview::actor::messages::ToRegion;
 use purview::actor::region::RegionActor;
 
-/// Messages that may wait at an open gate: more than ever do.
+/// Capacity of an open gate: never reached.
 const ROOM: usize = 100_000;
 
-/// A region's front door, which can be shut: what is sent then waits in a small mailbox, and beyond
-/// that is refused.
+/// A gate in front of a region. While it is shut, messages wait in a small mailbox, and are refused
+/// beyond its capacity.
 pub struct Gate {
     pub region: Arc<OnceLock<Addr<RegionActor>>>,
 }
@@ -20,12 +20,12 @@ pub struct Gate {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Shut {
-    /// Messages that may wait at the door.
+    /// Messages that may wait at the gate.
     pub room: usize,
     pub open: oneshot::Receiver<()>,
 }
 
-/// Is answered when all that was sent before has gone through.
+/// Answered when all earlier messages have passed.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Flush;

@@ -1,7 +1,7 @@
-//! The real actors on real arbiters, with the test as every player's client: bytes in, bytes out.
+//! The real actors on real arbiters; the test plays every client: bytes in, bytes out.
 //!
-//! A tick of the stage is over when every region has closed it and everything that was said is where
-//! it was sent to, so that a test can say what each client must have been told by then.
+//! A tick of the stage is over when every region has closed it and all messages have arrived, so
+//! that a test can say what each client must have been told by then.
 
 mod client;
 mod gate;
@@ -36,13 +36,13 @@ pub use self::client::Client;
 use self::gate::{Flush, Gate, Shut};
 use crate::support::brute::{Truth, in_range};
 
-/// Nothing that a test awaits takes this long, unless it never comes.
+/// Upper bound of all waits; only a message that never comes takes longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Which of the stage's clients.
+/// Index of one of the stage's clients.
 pub type Who = usize;
 
-/// Nine regions of 16 m; views by patches of 4 m; every ring every tick.
+/// Nine regions of 16 m, patches of 4 m, every ring in every tick.
 pub fn nine_regions(name: &str) -> SceneSpec {
     SceneSpec {
         name: name.into(),
@@ -62,8 +62,8 @@ pub fn nine_regions(name: &str) -> SceneSpec {
     }
 }
 
-/// Limits that a test does not run into unless it wants to. Nothing is sent again for want of an
-/// acknowledgement: what arrives has come the straight way.
+/// Limits that a test does not reach unintentionally. No input is repeated for lack of an
+/// acknowledgement, so what arrives has come the direct way.
 pub fn calm() -> PlayerConfig {
     PlayerConfig {
         rate_limit: 1_000_000,
@@ -73,13 +73,13 @@ pub fn calm() -> PlayerConfig {
     }
 }
 
-/// The actors, and their clients.
+/// The actors and their clients.
 pub struct Stage {
     pub directory: Arc<Directory>,
     pub regions: Vec<RegionRef>,
     pub clients: Vec<Client>,
     pub tick: Tick,
-    /// How often sessions that connect from now on look after themselves.
+    /// How often sessions that connect from now on run their checks.
     pub check_every: Duration,
     opened: u64,
     arbiters: Vec<Arbiter>,
@@ -87,14 +87,14 @@ pub struct Stage {
     shut: BTreeMap<usize, oneshot::Sender<()>>,
 }
 
-/// A client whose session has a thread to itself, which can be held up or stopped.
+/// A client whose session has a thread of its own, which can be blocked or stopped.
 pub struct Alone {
     pub who: Who,
     arbiter: Arbiter,
 }
 
 impl Alone {
-    /// Holds the session's thread up until the sender is dropped.
+    /// Blocks the session's thread until the sender is dropped.
     pub fn hold_up(&self) -> std::sync::mpsc::Sender<()> {
         let (go_on, held) = std::sync::mpsc::channel();
         let held_up = self.arbiter.spawn_fn(move || assert!(held.recv().is_err()));
@@ -103,7 +103,7 @@ impl Alone {
     }
 }
 
-/// Resume tickets that say what they mean, and no two alike.
+/// Readable resume tickets, no two alike.
 struct Plain(AtomicU32);
 
 impl Passes for Plain {
@@ -113,7 +113,7 @@ impl Passes for Plain {
     }
 
     fn read(&self, token: &str) -> Result<Pass, String> {
-        let wrong = || format!("{token:?} is no token");
+        let wrong = || format!("{token:?} is not a token");
         let mut words = token.split(' ');
         let mut word = || words.next().map(str::to_owned).ok_or_else(wrong);
         let entity = EntityId(word()?.parse().map_err(|_| wrong())?);
@@ -121,7 +121,7 @@ impl Passes for Plain {
     }
 }
 
-/// Runs a test in a system of its own.
+/// Runs a test in an actix system of its own.
 pub fn play(test: impl AsyncFnOnce()) {
     System::new().block_on(test());
 }
@@ -137,12 +137,12 @@ impl Stage {
         Stage::build(specs, Clock::Real, false, Duration::ZERO)
     }
 
-    /// The same as [`Stage::new`] with gates before the regions.
+    /// As [`Stage::new`], with gates in front of the regions.
     pub fn gated(specs: Vec<SceneSpec>) -> Stage {
         Stage::build(specs, Clock::Manual, true, Duration::ZERO)
     }
 
-    /// The same as [`Stage::new`], in which players stay for so long whose sessions are gone.
+    /// As [`Stage::new`], with this grace period for players whose sessions are gone.
     pub fn lingering(specs: Vec<SceneSpec>, linger: Duration) -> Stage {
         Stage::build(specs, Clock::Manual, false, linger)
     }
@@ -162,7 +162,7 @@ impl Stage {
         let gates: Vec<Addr<Gate>> =
             doors_with_gates.iter().map(|door| Gate { region: door.clone() }.start()).collect();
         if !gates.is_empty() {
-            // Only the first word counts: the regions reach each other through the gates.
+            // The first address registered wins: the regions reach each other through the gates.
             let named = (0..).map(RegionId).zip(gates.iter().map(|g| g.clone().recipient()));
             directory.set_regions(named.collect());
         }
@@ -200,14 +200,14 @@ impl Stage {
         self.clients.len() - 1
     }
 
-    /// A client whose session has a thread to itself.
+    /// A client whose session has a thread of its own.
     pub fn connect_alone(&mut self, config: PlayerConfig) -> Alone {
         let arbiter = Arbiter::new();
         let who = self.connect_on(&arbiter.handle(), config);
         Alone { who, arbiter }
     }
 
-    /// The session's actor is dropped without a word.
+    /// Drops the session's actor without notice.
     pub async fn lose(&mut self, alone: Alone) {
         let Alone { who, arbiter } = alone;
         self.clients[who].reads = false;
@@ -216,7 +216,7 @@ impl Stage {
         until("the session is gone", || !addr.connected()).await;
     }
 
-    /// A client that has said hello and join; the next tick adds it.
+    /// A client that has sent hello and join; the next tick adds its player.
     pub async fn enter(&mut self, scene: &str, plane: Option<i32>, x: i32, z: i32) -> Who {
         let who = self.connect(calm());
         self.greet(who, scene, plane, x, z).await;
@@ -235,19 +235,19 @@ impl Stage {
         self.say(who, join).await;
     }
 
-    /// The client of a broken connection comes back by a new one; the next tick tells it so.
-    pub async fn come_back(&mut self, before: Who, config: PlayerConfig) -> Who {
+    /// The client of a broken connection resumes on a new one; the next tick tells it so.
+    pub async fn resume(&mut self, before: Who, config: PlayerConfig) -> Who {
         let who = self.connect(config);
         let Client { seq, pos, .. } = self.clients[before];
         (self.clients[who].seq, self.clients[who].pos) = (seq, pos);
-        let ticket = self.clients[before].here().ticket.clone().expect("it may come back");
+        let ticket = self.clients[before].here().ticket.clone().expect("the client has a ticket");
         let ack = Seq(self.clients[before].ack());
         self.say(who, Hello { version: PROTOCOL_VERSION, token: "somebody".into() }).await;
         self.say(who, Resume { token: ticket.token, ack }).await;
         who
     }
 
-    /// The client's message has been read by its session when this resolves.
+    /// Sends a message of the client; resolves when its session has read it.
     pub async fn say(&self, who: Who, msg: impl Into<ClientMsg>) {
         let bytes = msg.into().encode().into();
         self.tell(who, FromSocket::Binary(bytes)).await;
@@ -293,11 +293,11 @@ impl Stage {
         self.say(who, Ping { nonce: 1 }).await;
     }
 
-    /// A tick of every region; then every client that reads has been told all there is to tell.
+    /// Ticks every region; afterwards every client that reads has received all its messages.
     pub async fn tick(&mut self) {
         self.open_tick().await;
         let (opened, regions) = (self.opened, &self.regions);
-        // A region that has waited for a neighbour leaves ticks out.
+        // A region that has waited for a neighbour skips ticks.
         let done = |m: &RegionMetrics| m.ticks.load(Relaxed) + m.skipped_ticks.load(Relaxed);
         let closed = || regions.iter().all(|r| done(&r.metrics) >= opened);
         until("every region closes the tick", closed).await;
@@ -305,7 +305,7 @@ impl Stage {
         self.read();
     }
 
-    /// A tick after which every client that is in the world and reads has exactly one frame more.
+    /// A tick after which every client that is in the world and reads has exactly one more frame.
     pub async fn steady_tick(&mut self) {
         let before: Vec<_> = self.clients.iter().map(|c| c.frames.len()).collect();
         self.tick().await;
@@ -317,10 +317,10 @@ impl Stage {
         }
     }
 
-    /// Opens a tick in every region and waits for nothing more.
+    /// Opens a tick in every region without waiting for its end.
     pub async fn open_tick(&mut self) {
         if !self.gates.is_empty() {
-            // What was sent before the tick is not to be overtaken by it.
+            // Messages sent before the tick must not be overtaken by it.
             self.settle().await;
         }
         self.tick = self.tick.next();
@@ -328,7 +328,7 @@ impl Stage {
         self.regions.iter().for_each(|r| r.addr.do_send(RunTick(self.tick)));
     }
 
-    /// Everything that anybody has sent has been heard, and what was answered, and so on.
+    /// Waits until all messages, their answers, and so on have arrived.
     pub async fn settle(&self) {
         for _ in 0..4 {
             for (i, gate) in self.gates.iter().enumerate() {
@@ -345,7 +345,7 @@ impl Stage {
         }
     }
 
-    /// The same for clients too that do not read.
+    /// As [`Stage::settle`], also for clients that do not read.
     pub async fn settle_all(&self) {
         for client in &self.clients {
             hear(client).await;
@@ -353,33 +353,33 @@ impl Stage {
         self.settle().await;
     }
 
-    /// Every client that reads takes what is there for it.
+    /// Every client that reads takes the messages in its queue.
     pub fn read(&mut self) {
         self.clients.iter_mut().filter(|c| c.reads).for_each(Client::take_ready);
     }
 
-    /// Shuts the gate before a region; about so many messages may wait there.
+    /// Shuts the gate of a region; about `room` messages may wait there.
     pub async fn shut(&mut self, region: usize, room: usize) {
         let (opens, open) = oneshot::channel();
         self.gates[region].send(Shut { room, open }).await.expect("gates stay");
         self.shut.insert(region, opens);
     }
 
-    /// The same, with all the room taken.
+    /// As [`Stage::shut`], with the mailbox full.
     pub async fn shut_full(&mut self, region: usize) {
         self.shut(region, 1).await;
         let door = self.directory.region(RegionId(region as u32)).expect("a region of the stage");
-        // Of no meaning to anybody.
+        // This input has no effect on any region.
         let input = Input::BorderLost(RegionId(u32::MAX));
         while door.try_send(ToRegion { input: input.clone(), client: None }).is_ok() {}
     }
 
-    /// Opens it.
+    /// Opens the gate.
     pub fn open(&mut self, region: usize) {
         drop(self.shut.remove(&region).expect("a gate that is shut"));
     }
 
-    /// The regions in which an entity lives, and those in which it is mirrored.
+    /// The regions that own an entity, and those that mirror it.
     pub async fn whereabouts(&self, id: EntityId) -> (Vec<u32>, Vec<u32>) {
         let (mut real, mut ghost) = (Vec::new(), Vec::new());
         for region in &self.regions {
@@ -391,8 +391,8 @@ impl Stage {
         (real, ghost)
     }
 
-    /// A few ticks in which nobody does anything; then every client shows exactly whom brute force
-    /// says, where they are, and every input is acknowledged.
+    /// A few ticks without any input; then every client must show exactly the entities and
+    /// positions that brute force says, and every input must be acknowledged.
     pub async fn rest(&mut self) {
         for _ in 0..3 {
             self.tick().await;
@@ -402,12 +402,12 @@ impl Stage {
             let sees = |other: &&&Client| me.id() != other.id() && self.sees(me, other);
             let want: BTreeMap<_, _> =
                 present.iter().filter(sees).map(|o| (o.id(), o.pos)).collect();
-            assert_eq!(me.shown, want, "whom {} shows", me.id());
+            assert_eq!(me.shown, want, "the view of {}", me.id());
             assert_eq!(me.ack(), me.seq, "{}: the last input", me.id());
         }
     }
 
-    /// Whether the one sees the other, by brute force. View caps are none of its business.
+    /// Whether one player sees the other, by brute force. View caps are ignored.
     pub fn sees(&self, a: &Client, b: &Client) -> bool {
         let truth = |c: &Client| Truth::new(Kind::PLAYER, c.here().plane, c.pos, RangeSet::FULL);
         let scene = self.directory.scene_named(&a.here().scene).expect("a scene of the stage");
@@ -415,37 +415,37 @@ impl Stage {
         a.here().scene == b.here().scene && in_range(&scene, &truth(a), &truth(b), known)
     }
 
-    /// Opens one tick after the other until `holds`: for what a region does that has waited for a
-    /// neighbour in vain.
+    /// Opens one tick after the other until `holds`: for a region that has waited for a neighbour
+    /// in vain.
     pub async fn open_ticks_until(&mut self, what: &str, holds: impl Fn() -> bool) {
         let begin = Instant::now();
         while !holds() {
-            assert!(begin.elapsed() < PATIENCE, "waited in vain until {what}");
+            assert!(begin.elapsed() < PATIENCE, "timed out waiting until {what}");
             self.open_tick().await;
             sleep(Duration::from_millis(1)).await;
         }
     }
 
-    /// Players in each plane of a scene that anybody is in.
+    /// Players in each non-empty plane of a scene.
     pub fn places(&self, scene: u16) -> Vec<(i32, u32)> {
         let players = |plane| (plane, self.directory.players(SceneId(scene), Plane(plane)));
         (0..10).map(players).filter(|(_, n)| *n > 0).collect()
     }
 
-    /// Of all regions together.
+    /// Number of handoffs of all regions.
     pub fn handoffs(&self) -> u64 {
         self.regions.iter().map(|r| r.metrics.handoffs.load(Relaxed)).sum()
     }
 
-    /// Ids of these clients.
+    /// Ids of the players of these clients.
     pub fn ids(&self, of: &[Who]) -> BTreeSet<EntityId> {
         of.iter().map(|who| self.clients[*who].id()).collect()
     }
 }
 
-/// The session has heard all that was said to it.
+/// Waits until the session has read all messages to it.
 async fn hear(client: &Client) {
-    // One that has just ended hears no more, and need not.
+    // A session that has just ended reads nothing more.
     if let Err(gone) = client.addr.send(FromSocket::Alive).await {
         assert!(!client.addr.connected(), "{gone}");
     }
@@ -455,7 +455,7 @@ async fn hear(client: &Client) {
 pub async fn until(what: &str, holds: impl Fn() -> bool) {
     let begin = Instant::now();
     while !holds() {
-        assert!(begin.elapsed() < PATIENCE, "waited in vain until {what}");
+        assert!(begin.elapsed() < PATIENCE, "timed out waiting until {what}");
         sleep(Duration::from_micros(200)).await;
     }
 }

@@ -1,11 +1,11 @@
-//! Brute force: who should see whom, straight from the rules and from nothing else.
+//! Brute force: which players must see each other, computed from the rules and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use purview::scene::effects::Bond;
 use purview::scene::{EntityId, Kind, Plane, Pos, RangeSet, Scene, SceneId, Visibility};
 
-/// An entity as it truly is.
+/// The true state of an entity.
 #[derive(Debug, Clone)]
 pub struct Truth {
     pub kind: Kind,
@@ -14,9 +14,9 @@ pub struct Truth {
     pub pos: Pos,
     pub range: RangeSet,
     pub bonds: Vec<Bond>,
-    /// Whom it fights with at the moment.
+    /// The players that it fights with at the moment.
     pub fights: BTreeSet<EntityId>,
-    /// Class and distance of the last companion who counts, as of the last tick.
+    /// Class and distance of the last companion that counts, as of the last tick.
     pub reach: Option<(u8, u32)>,
 }
 
@@ -28,7 +28,7 @@ impl Truth {
     }
 }
 
-/// The class of fights by default: after couples and parties.
+/// The default class of fights: after couples and parties.
 const FIGHT: u8 = 2;
 
 /// The strongest bond of two players, whether it counts or not.
@@ -42,14 +42,14 @@ fn dist(a: &Truth, b: &Truth) -> u32 {
     (a.pos.dist2(b.pos) as f64).sqrt() as u32
 }
 
-/// The bond of two players that counts: for both of them it is among the strongest and nearest.
+/// The bond of two players if it counts: for both it is among the strongest and nearest.
 fn class(a: (&EntityId, &Truth), b: (&EntityId, &Truth)) -> u8 {
     let class = any_class(a, b);
     let counts = |t: &Truth| t.reach.is_none_or(|reach| (class, dist(a.1, b.1)) <= reach);
     if counts(a.1) && counts(b.1) { class } else { 255 }
 }
 
-/// Whether two players are in range, as companions too.
+/// Whether two players are in range, bonds included.
 fn players_in_range(
     scene: &Scene,
     a: (&EntityId, &Truth),
@@ -63,7 +63,7 @@ fn players_in_range(
     in_range(scene, a.1, b.1, known) || (exempt && together)
 }
 
-/// How far bonds reach from the next tick on.
+/// Computes how far bonds reach from the next tick on.
 pub fn set_reaches(scene: &Scene, all: &mut Truths) {
     let reach = |a: (&EntityId, &Truth)| {
         let near = |b: &(&EntityId, &Truth)| {
@@ -87,7 +87,7 @@ pub fn pair(a: EntityId, b: EntityId) -> Pair {
     (a.min(b), a.max(b))
 }
 
-/// Whether `b` is in range for `a`; in a circle `known` ones stay until the leave radius.
+/// Whether `b` is in range of `a`; with circles, a `known` pair stays until the leave radius.
 pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
     if (a.scene, a.plane) != (b.scene, b.plane) {
         return false;
@@ -110,14 +110,14 @@ pub fn in_range(scene: &Scene, a: &Truth, b: &Truth, known: bool) -> bool {
     }
 }
 
-/// The key by which pairs are preferred: bond class, distance, ids.
+/// The key by which pairs are ranked: bond class, distance, ids.
 pub fn key(a: (&EntityId, &Truth), b: (&EntityId, &Truth)) -> (u8, u32, EntityId, EntityId) {
     let (lo, hi) = pair(*a.0, *b.0);
     (class(a, b), dist(a.1, b.1), lo, hi)
 }
 
-/// All pairs of players in range, best first. Of `linked` pairs the leave range counts, and they are
-/// nearer than they are by the margin.
+/// All pairs of players in range, best first. For `linked` pairs the leave range applies, and the
+/// margin is subtracted from their distance.
 pub fn pairs_in_range(scene: &Scene, all: &Truths, linked: &BTreeSet<Pair>) -> Vec<Pair> {
     let players: Vec<_> = all.iter().filter(|(_, t)| t.kind == Kind::PLAYER).collect();
     let mut pairs = Vec::new();
@@ -136,8 +136,8 @@ pub fn pairs_in_range(scene: &Scene, all: &Truths, linked: &BTreeSet<Pair>) -> V
     pairs.into_iter().map(|(_, p)| p).collect()
 }
 
-/// The greedy rule: sort all pairs in range by bond, distance (less the margin for those `linked` when
-/// the tick began) and ids; match while both have room.
+/// The greedy rule: sort all pairs in range by bond, distance (less the margin for those `linked`
+/// when the tick began) and ids; match while both have room.
 pub fn greedy(scene: &Scene, all: &Truths, linked: &BTreeSet<Pair>) -> BTreeSet<Pair> {
     let mut seen: BTreeMap<EntityId, usize> = BTreeMap::new();
     let mut links = BTreeSet::new();
@@ -152,8 +152,8 @@ pub fn greedy(scene: &Scene, all: &Truths, linked: &BTreeSet<Pair>) -> BTreeSet<
     links
 }
 
-/// Pairs in range (enter range where there are two) that are not linked although each of the two has
-/// room or sees somebody who is worse by more than the margin.
+/// Blocking pairs: in range (enter range with circles), not linked, though each of the two has room
+/// or a link that is worse by more than the margin.
 pub fn blocking(scene: &Scene, all: &Truths, links: &BTreeSet<Pair>) -> Vec<Pair> {
     let wanted =
         |(class, cm, lo, hi), margin: i32| (class, i64::from(cm) - i64::from(margin), lo, hi);
@@ -177,7 +177,7 @@ pub fn blocking(scene: &Scene, all: &Truths, links: &BTreeSet<Pair>) -> Vec<Pair
         .collect()
 }
 
-/// How many ticks each pair has been in a state, and the longest of all.
+/// How many ticks each pair has been in a state, and the longest time of all.
 #[derive(Default)]
 pub struct Spells {
     now: BTreeMap<Pair, u32>,
@@ -187,7 +187,7 @@ pub struct Spells {
 }
 
 impl Spells {
-    /// These pairs, and no others, are in the state now.
+    /// Records that exactly these pairs are in the state now.
     pub fn see(&mut self, pairs: BTreeSet<Pair>) {
         self.now.retain(|p, _| pairs.contains(p));
         for p in pairs {

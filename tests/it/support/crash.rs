@@ -1,4 +1,4 @@
-//! Regions whose actors end without a word, with all that lives there.
+//! Regions whose actors end without notice, with all that they own.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use purview::scene::{EntityId, Epoch, Region, RegionId, Tick};
 use super::brute::pair;
 use super::world::World;
 
-/// What becomes of a region's place after a crash, and of what it had sent.
+/// What happens to a region's place after a crash, and to the messages it had sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crash {
-    /// Ticks until another takes its place, empty and with a higher epoch; `None` = never.
+    /// Ticks until an empty region with a higher epoch takes its place; `None`: never.
     pub back_in: Option<u64>,
-    /// What it had sent and has not arrived is lost, too.
+    /// Whether messages from it that have not arrived are lost, too.
     pub loses_sent: bool,
 }
 
 impl World {
-    /// A region's actor ends. What it knew and what was on its way to it is lost.
+    /// Ends a region's actor. Its state and the messages to it are lost.
     pub fn crash(&mut self, id: RegionId, crash: Crash) {
         let at = id.0 as usize;
         let cut: Vec<_> = self.queues.keys().copied().collect();
@@ -37,13 +37,14 @@ impl World {
         self.due.remove(&id);
         let dead = std::mem::replace(&mut self.regions[at], empty);
         if let Some(safety) = &mut self.safety {
-            // What was waiting there to be sent on is lost, too.
+            // View messages that waited there to be forwarded are lost, too.
             let mail = dead.inspect_mail();
             safety.crashed(id, self.tick, mail.iter().map(|m| pair(m.from, m.to)));
         }
         let mut gone: Vec<EntityId> =
             dead.inspect_registers().into_iter().map(|(id, _)| id).collect();
-        // Whoever was told to live there, and has not been told that it does, waited in its inbox.
+        // A player that was told to live there, without confirmation yet, was in the region's
+        // inbox.
         let waiting = self.clients.values().filter(|c| c.region == id && c.epoch == Epoch(0));
         gone.extend(waiting.map(|c| c.entity));
         gone.into_iter().for_each(|id| self.forget(id));
@@ -51,7 +52,7 @@ impl World {
         lost.into_iter().for_each(|input| self.lose(input));
     }
 
-    /// What was for a region that is no more is lost; a player that was on its way there is gone.
+    /// Drops a message to a region that no longer exists; a player on its way there is gone.
     pub fn lose(&mut self, input: Input) {
         let msgs = match input {
             Input::Handoff(handoff) if !self.sessions => return self.forget(handoff.state.id),

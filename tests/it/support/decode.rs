@@ -1,4 +1,4 @@
-//! What clients read in the bytes of their frames.
+//! Decodes the bytes of frames as clients do.
 
 use purview::scene::Kind;
 use purview::scene::frames::FrameBatch;
@@ -7,8 +7,8 @@ use purview::wire::{EncodedBatch, ServerMsg};
 use super::world::World;
 
 impl World {
-    /// Encodes every frame of a batch and has its client read it: leaves first, then enters, and at
-    /// no moment more players than a view list holds.
+    /// Encodes every frame of a batch and has its client decode it: leaves first, then enters, and
+    /// never more players in view than the cap.
     pub fn decode(&mut self, batch: &FrameBatch) {
         let encoded = EncodedBatch::new(batch.clone());
         let cap = self.scene.spec.view_cap;
@@ -17,7 +17,7 @@ impl World {
             let mut bytes = Vec::new();
             encoded.write_frame(i, &mut bytes);
             let Ok(ServerMsg::Frame(frame)) = ServerMsg::decode(&bytes) else {
-                panic!("{}: these bytes are no frame: {bytes:?}", client.entity);
+                panic!("{}: these bytes are not a frame: {bytes:?}", client.entity);
             };
             if frame.resync {
                 client.decoded.clear();

@@ -1,5 +1,5 @@
-//! Regions that die without a word and go on elsewhere from a checkpoint that is some ticks old; and owners
-//! that were only paused, and go on talking.
+//! Regions that die without notice and are restored elsewhere from a checkpoint that is some ticks
+//! old; and owners that were only paused, and go on sending.
 
 use std::collections::BTreeMap;
 
@@ -9,35 +9,35 @@ use purview::scene::{Epoch, Region, RegionId, SceneId, Tick};
 
 use super::world::World;
 
-/// For how long players of a checkpoint are waited for, ticks.
+/// Grace period of restored players, ticks.
 pub const GRACE: u64 = 40;
 
-/// What dies, and what is left of it.
+/// Configuration and record of deaths.
 #[derive(Default)]
 pub struct Kills {
-    /// Ticks between two checkpoints of a region; 0: none are kept.
+    /// Ticks between two checkpoints of a region; 0: no checkpoints.
     pub checkpoint_every: u64,
-    /// Percent of steps before which a region dies; any moment will do.
+    /// Percentage of steps before which a region dies; any step can be hit.
     pub deadly: u64,
-    /// Percent of deaths that are none: the owner stands still for so long that another takes its place.
+    /// Percentage of deaths that are only pauses, long enough for another owner to take over.
     pub paused: u64,
     /// The newest checkpoint of each region.
     pub kept: BTreeMap<RegionId, (Tick, Vec<u8>)>,
     /// The newest epoch that any region was given.
     pub epoch: Epoch,
-    /// Owners that go on in this tick though others have taken their places, and what they have not heard.
+    /// Former owners that go on in this tick, and the messages that they have not received.
     pub zombies: Vec<(Tick, Region, Vec<Input>)>,
-    /// Of each death: the region, the tick of the checkpoint that was left, and that of the death.
+    /// Each death: the region, the tick of its last checkpoint, and the tick of the death.
     pub deaths: Vec<(RegionId, Tick, Tick)>,
-    /// Things that were said by owners which were none any more.
+    /// Number of messages sent by former owners.
     pub late: u64,
     pub recovered: u64,
-    /// Messages that regions have recognised as late.
+    /// Messages that regions recognised as stale.
     pub fenced: u64,
 }
 
 impl World {
-    /// Every region writes down what it has, each in a tick of its own.
+    /// Every region stores a checkpoint, each in a tick of its own.
     pub fn keep_checkpoints(&mut self) {
         let every = self.kills.checkpoint_every;
         for region in self.regions.iter().filter(|r| !self.down.contains_key(&r.id())) {
@@ -52,7 +52,7 @@ impl World {
         }
     }
 
-    /// A region dies, and another takes its place in so many ticks.
+    /// Kills a region; another takes its place after `back_in` ticks.
     pub fn kill(&mut self, id: RegionId, back_in: u64) {
         if self.down.contains_key(&id) || self.mapping.gone.contains(&id) {
             return;
@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// Whoever's time has come goes on from its checkpoint; whoever was paused goes on, too.
+    /// Restores the regions whose time has come, and resumes paused owners.
     pub fn bring_back(&mut self) {
         if !self.sessions {
             return;
@@ -99,14 +99,14 @@ impl World {
         self.kills.zombies = asleep;
         for (wakes, mut region, unheard) in awake {
             self.go_on_talking(&mut region, unheard);
-            // For a while.
+            // A former owner goes on for a while.
             if self.rng.chance(80) {
                 self.kills.zombies.push((wakes, region, Vec::new()));
             }
         }
     }
 
-    /// Region epochs are drawn from one counter.
+    /// Region epochs come from one counter.
     pub fn next_epoch(&mut self) -> Epoch {
         self.kills.epoch = Epoch(self.kills.epoch.0.max(1) + 1);
         self.kills.epoch
@@ -135,7 +135,7 @@ impl World {
         self.tell_sessions_of_owner(id, epoch);
     }
 
-    /// An owner that is none any more hears what was for it and ticks, and all that it says is delivered.
+    /// A former owner receives what was for it and ticks; all its messages are delivered.
     fn go_on_talking(&mut self, region: &mut Region, unheard: Vec<Input>) {
         let mut fx = Vec::new();
         unheard.into_iter().for_each(|input| region.handle(input, &mut fx));

@@ -1,4 +1,4 @@
-//! Changes of the region map, proposed to all regions and decided for each at a time drawn by the seed.
+//! Layout changes, proposed to all regions and decided for each at a time drawn from the seed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,38 +12,39 @@ use super::world::{Call, World};
 
 #[derive(Default)]
 pub struct Mapping {
-    /// Changes that came to pass, those that were called off, and regions that were given up.
+    /// Number of completed changes, of cancelled changes, and of regions given up.
     pub done: u64,
     pub called_off: u64,
     pub buried: u64,
     /// Regions that were given up and are gone.
     pub gone: Vec<RegionId>,
-    /// By which version of the map regions that are new get ground.
+    /// The layout version in which each new region gets ground.
     born: BTreeMap<RegionId, u64>,
-    /// Decisions on their way: before which step each is heard, by whom, and what it is.
+    /// Decisions in flight: the step at which each arrives, the receiving region, the layout
+    /// version, and the decision.
     decisions: Vec<(u64, RegionId, u64, Option<Arc<Scene>>)>,
 }
 
 impl Mapping {
-    /// Whether a message is for a region that is no more: only a player's farewell to somebody of whom it
-    /// has heard nothing for a hundred ticks may be, and what a region that goes on from a checkpoint says to
-    /// all who may have had its entities: one that is no more has none.
+    /// Whether a message is for a region that no longer exists. Only two kinds may be: a player's
+    /// NO to a player of which it has heard nothing for a hundred ticks, and the reports of a
+    /// restored region to all regions that may have had its entities.
     pub fn is_lost(&self, from: RegionId, to: RegionId, input: &Input) -> bool {
         let lost = self.gone.contains(&to);
         let may_be =
             matches!(input, Input::View(ViewMsg { say: Say::No { .. }, .. }) | Input::Claims(_));
-        assert!(!lost || may_be, "{from} says to {to}, which is no more: {input:?}");
+        assert!(!lost || may_be, "{from} says to {to}, which no longer exists: {input:?}");
         lost
     }
 }
 
 impl World {
-    /// Whether no region changes over.
+    /// Whether no region is changing its layout.
     pub fn map_is_still(&self) -> bool {
         self.regions.iter().all(|r| !r.is_remapping())
     }
 
-    /// Some legal change of the first scene's map.
+    /// A random legal change of the first scene's layout.
     pub fn some_layout(&mut self) -> Option<Layout> {
         let now = self.scene.map.layout();
         let (one, other) = (self.rng.below(now.plots.len()), self.rng.below(now.plots.len()));
@@ -57,8 +58,8 @@ impl World {
         layout.ok().filter(|layout| self.scene.with_layout(layout).is_ok())
     }
 
-    /// Begins a change: everybody promises at once, to go no further than some ticks from now; then the
-    /// decision reaches each at another time. False when somebody cannot promise.
+    /// Starts a change: all regions promise at once to go no further than some ticks from now; then
+    /// the decision reaches each at a different time. False if a region cannot promise.
     pub fn remap(&mut self, layout: &Layout, comes: bool) -> bool {
         if !self.map_is_still() {
             return false;
@@ -88,7 +89,7 @@ impl World {
         }
         if !comes {
             self.mapping.called_off += 1;
-            // No name is given twice.
+            // No id is given twice.
             let same = Layout { next: layout.next, ..old.map.layout() };
             self.take_scene(Arc::new(old.with_layout(&same).expect("the same map")));
             for id in before..self.regions.len() {
@@ -99,8 +100,8 @@ impl World {
         true
     }
 
-    /// Tells regions what was decided, if it is time for it, or all of them when nothing goes on without.
-    /// Says whether there was anything.
+    /// Tells regions the decision if its time has come, or all regions if nothing goes on without
+    /// it. Returns whether there was one.
     pub fn tell_decisions(&mut self, all: bool) -> bool {
         let steps = self.steps;
         let due = |d: &(u64, RegionId, u64, Option<Arc<Scene>>)| all || d.0 <= steps;
@@ -110,14 +111,14 @@ impl World {
         if let Some(new) = new.clone().filter(|_| self.scene.map.version < version) {
             self.take_scene(new);
         }
-        // Whoever comes back later comes back by the map that counts then.
+        // A region that is down is restored later with the layout of that time.
         if !self.down.contains_key(&id) {
             let region = &mut self.regions[id.0 as usize];
             if let Some(new) = new
                 && !region.is_remapping()
                 && region.map_version() < version
             {
-                // As the region's shell does: it was not there when the others promised.
+                // As the region's actor does: it was down when the others promised.
                 let now = region.current_tick();
                 region.propose(new, now).expect("the next map");
             }
@@ -126,7 +127,7 @@ impl World {
         true
     }
 
-    /// Whether a region owns nothing yet.
+    /// Whether a region owns no ground yet.
     pub fn is_unborn(&self, id: RegionId) -> bool {
         let first = self.mapping.born.get(&id);
         first.is_some_and(|version| self.scene.map.version < *version)
@@ -137,7 +138,7 @@ impl World {
         self.scene = new;
     }
 
-    /// Regions that were given up and have nothing to do any more are no more.
+    /// Removes regions that were given up and have nothing left to do.
     pub fn bury(&mut self) {
         for region in self.regions.iter().filter(|r| r.is_over()) {
             if !self.mapping.gone.contains(&region.id()) {

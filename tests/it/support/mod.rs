@@ -1,5 +1,5 @@
-//! A scene of many regions in one thread, with seeded deliveries, model clients, and the brute force
-//! against which everything is held.
+//! Many regions of a scene in one thread, with seeded deliveries, model clients, and the brute
+//! force that everything is checked against.
 
 pub mod brute;
 pub mod crash;
@@ -13,7 +13,7 @@ pub mod session;
 pub mod trial;
 pub mod world;
 
-/// A small seeded generator (SplitMix64): the same seed, the same history, on every machine.
+/// A small seeded generator (SplitMix64): equal seeds give equal histories on every machine.
 #[derive(Debug, Clone)]
 pub struct Rng(pub u64);
 
@@ -40,14 +40,14 @@ impl Rng {
     }
 }
 
-/// `PURVIEW_SEEDS=FROM..TO` runs other seeds than the few that every run has.
+/// The seeds of a run; `PURVIEW_SEEDS=FROM..TO` replaces the default ones.
 pub fn seeds(most: u64) -> std::ops::Range<u64> {
     let Ok(text) = std::env::var("PURVIEW_SEEDS") else { return 0..most };
     let (from, to) = text.split_once("..").expect("PURVIEW_SEEDS=FROM..TO");
     from.parse().expect("a number")..to.parse().expect("a number")
 }
 
-/// Says how to see the failure of a seed again.
+/// Prints the command that replays a seed's failure.
 pub fn say_how_to_replay(file: &str, seed: u64) {
     let thread = std::thread::current();
     let all = format!("{file}::");
@@ -55,7 +55,7 @@ pub fn say_how_to_replay(file: &str, seed: u64) {
     eprintln!("PURVIEW_SEEDS={seed}..{} cargo test -p purview --test it {test}", seed + 1);
 }
 
-/// Whether other seeds than the few of every run were asked for.
+/// Whether `PURVIEW_SEEDS` is set.
 pub fn seeds_are_given() -> bool {
     std::env::var_os("PURVIEW_SEEDS").is_some()
 }

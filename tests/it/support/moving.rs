@@ -1,4 +1,4 @@
-//! Regions that are frozen, travel as bytes, and go on under a higher epoch.
+//! Regions that are frozen, encoded, and restored under a higher epoch.
 
 use purview::scene::region::RegionSnapshot;
 use purview::scene::{Region, RegionId};
@@ -6,8 +6,8 @@ use purview::scene::{Region, RegionId};
 use super::world::World;
 
 impl World {
-    /// The region is frozen, travels as bytes and goes on under a higher epoch, from the same place in
-    /// its queues. False in an open tick.
+    /// Freezes a region, encodes it, and restores it under a higher epoch, at the same place in its
+    /// queues. False in an open tick.
     pub fn relocate(&mut self, id: RegionId) -> bool {
         let at = id.0 as usize;
         if !self.regions[at].is_closed() || self.down.contains_key(&id) {
@@ -17,11 +17,11 @@ impl World {
         let empty = Region::new(scene.clone(), id).unwrap();
         let old = std::mem::replace(&mut self.regions[at], empty);
         let snapshot = travel(old.freeze().expect("a closed tick"));
-        // Twice: what the next owner would send on is what this one has received.
+        // Twice: what the next owner would pass on is what this one received.
         let (epoch, before) = (self.next_epoch(), without_epochs(&snapshot));
         let way = Region::restore(scene.clone(), id, epoch, snapshot, &mut Vec::new());
         let snapshot = travel(way.expect("it fits").freeze().expect("a closed tick"));
-        assert_eq!(without_epochs(&snapshot), before, "something has changed on the way");
+        assert_eq!(without_epochs(&snapshot), before, "the snapshot changed in a restore");
         let epoch = self.next_epoch();
         let mut fx = std::mem::take(&mut self.fx);
         let new = Region::restore(scene, id, epoch, snapshot, &mut fx).expect("it fits");
@@ -38,7 +38,7 @@ impl World {
     }
 }
 
-/// The same, read from its bytes.
+/// The snapshot, encoded and decoded.
 fn travel(snapshot: RegionSnapshot) -> RegionSnapshot {
     let bytes = snapshot.encode().expect("not too big");
     let read = RegionSnapshot::decode(&bytes).expect("the same bytes");
@@ -46,7 +46,7 @@ fn travel(snapshot: RegionSnapshot) -> RegionSnapshot {
     read
 }
 
-/// Everything in it but epochs, which grow.
+/// The snapshot as text without epochs, which grow.
 pub fn without_epochs(snapshot: &RegionSnapshot) -> String {
     let text = format!("{snapshot:?}");
     let mut parts = text.split("Epoch(");

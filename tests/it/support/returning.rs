@@ -1,4 +1,4 @@
-//! Clients whose connections break, and who come back by other sessions.
+//! Clients whose connections break and that resume with other sessions.
 
 use purview::scene::effects::Input;
 use purview::scene::player::{Comeback, Player, PlayerInput, Problem, Said};
@@ -10,11 +10,11 @@ use super::world::{Client, World};
 /// How a connection breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Break {
-    /// Its session hears of it.
+    /// The session is told.
     Heard,
-    /// Its session dies with it, as with a gateway, which regions find out some time.
+    /// The session dies, as with its gateway; regions find out later.
     Lost,
-    /// Nobody notices: the session goes on.
+    /// No one notices: the session goes on.
     Unnoticed,
 }
 
@@ -22,7 +22,7 @@ pub enum Break {
 pub struct Away {
     pub client: Client,
     pub session: SessionId,
-    /// Its region has not been told.
+    /// Whether its region has not been told.
     unheard: bool,
 }
 
@@ -41,14 +41,14 @@ impl World {
         self.away.push(Away { client, session, unheard: how == Break::Lost });
     }
 
-    /// Where the entity lives.
+    /// The region that owns the entity.
     pub fn home_of(&self, id: EntityId) -> Option<RegionId> {
         let lives = |r: &&Region| r.find(id).is_some_and(|e| !e.ghost);
         self.regions.iter().find(lives).map(Region::id)
     }
 
-    /// Regions look for sessions that are gone, now and then.
-    pub fn notice_who_is_gone(&mut self) {
+    /// Regions check for sessions that are gone, now and then.
+    pub fn notice_dead_sessions(&mut self) {
         for which in 0..self.away.len() {
             let Away { client, session, unheard } = &self.away[which];
             let (id, session) = (client.entity, *session);
@@ -62,8 +62,8 @@ impl World {
         }
     }
 
-    /// The client comes back by another session.
-    pub fn come_back(&mut self, which: usize) -> SessionId {
+    /// The client resumes with another session.
+    pub fn resume(&mut self, which: usize) -> SessionId {
         let Away { mut client, .. } = self.away.swap_remove(which);
         let (session, new) = (SessionId(self.next_id().0 + 2_000_000), self.next_id());
         let player = Player::new(self.now_ms(), session, new, limits());
@@ -78,11 +78,11 @@ impl World {
         session
     }
 
-    /// The client is in its scene again: it says again what was not applied.
+    /// The client is in its scene again: it repeats inputs that were not applied.
     pub fn has_returned(&mut self, session: SessionId, ack: Seq) {
         let Some(client) = self.clients.get_mut(&session).filter(|c| c.returning) else { return };
         client.returning = false;
-        assert!(ack >= client.ack, "{}: goes on at {ack} after {}", client.entity, client.ack);
+        assert!(ack >= client.ack, "{}: resumes at {ack} after {}", client.entity, client.ack);
         client.unacked.retain(|(seq, _)| *seq > ack);
         (client.seq, client.ack) = (client.seq.max(ack), ack);
         for (seq, order) in client.unacked.clone() {
@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// Whether an answer of this kind is what one who comes back may get.
+    /// Whether a resuming client may get such a refusal.
     pub fn may_be_refused(
         &mut self,
         session: SessionId,
@@ -100,7 +100,7 @@ impl World {
         let Some(client) = self.clients.get_mut(&session) else { return false };
         match problem {
             Problem::Gone => client.forgotten = true,
-            // Applied by way of the session before.
+            // The input was applied through the old session.
             Problem::OutOfOrder { expected } => {
                 return client.returns > 0 && seq.is_some_and(|seq| seq < *expected);
             }
@@ -109,14 +109,14 @@ impl World {
         client.returns > 0
     }
 
-    /// Those are no more who were younger than the checkpoint of a region that died, or had not come back
-    /// when its patience was over.
+    /// Removes clients whose players were younger than the checkpoint of a region that died, or
+    /// that did not resume within their grace period.
     pub fn forget_the_young(&mut self) {
         let forgotten: Vec<_> =
             self.clients.iter().filter(|(_, c)| c.forgotten).map(|(s, c)| (*s, c.entity)).collect();
         for (session, id) in forgotten {
-            assert!(!self.kills.deaths.is_empty(), "{id} is no more though nobody died");
-            assert_eq!(self.home_of(id), None, "{id} is said to be no more");
+            assert!(!self.kills.deaths.is_empty(), "{id} is gone although no region died");
+            assert_eq!(self.home_of(id), None, "{id} is reported gone");
             self.clients.remove(&session);
             self.truth.remove(&id);
         }

@@ -1,14 +1,14 @@
-//! What must hold of views after every single step, whatever happens (DESIGN, "VIEWS"):
+//! Invariants of views after every single step, whatever happens (DESIGN, "VIEWS"):
 //!
 //! - **V1** the two sides disagree on a link only while a message between them is in flight;
-//! - **V2** never more links than the cap, on either side, at any moment;
-//! - **V3** a NO cancels only the YES that it names: no other YES falls, unless its own speaker takes
-//!   it back and says so;
-//! - **V4** a disagreement lasts at most until the messages that were in flight when it began have
-//!   been heard, and those that were said in answer.
+//! - **V2** no player ever has more links than the cap;
+//! - **V3** a NO cancels only the YES that it names: no other YES is dropped, unless its own sender
+//!   withdraws it with a message;
+//! - **V4** a disagreement lasts at most until the messages that were in flight when it began, and
+//!   their answers, have arrived.
 //!
-//! And there is exactly one real of every player. Where a region has crashed, and messages with it,
-//! the news of that counts as in flight for [`NEWS_TICKS`].
+//! In addition every player has exactly one real. Where a region has crashed, and messages with it,
+//! the news of the crash counts as in flight for [`NEWS_TICKS`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,8 +19,8 @@ use purview::scene::{EntityId, RegionId, Tick};
 use super::brute::{Pair, pair};
 use super::world::World;
 
-/// Until a neighbour of a crashed region must have noticed: its patience, the expiry of ghosts and
-/// the search for those without an owner.
+/// Time within which a neighbour of a crashed region must notice: its patience, the expiry of
+/// ghosts, and the search for ghosts without an owner.
 pub const NEWS_TICKS: u64 = 60;
 
 type Msg = (EntityId, EntityId, Say);
@@ -29,7 +29,7 @@ type Msg = (EntityId, EntityId, Say);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Home {
     Region(RegionId),
-    /// In a handoff that has not arrived, which this region sent.
+    /// In a handoff in flight, sent by this region.
     OnItsWay(RegionId),
 }
 
@@ -54,14 +54,14 @@ impl Held {
     }
 }
 
-/// A disagreement, and the messages of which one must end it.
+/// A disagreement, and the messages that must end it.
 #[derive(Debug)]
 struct Odd {
     since: u64,
-    /// Who has a link, and the numbers of the two YESes that it has.
+    /// The player that has the link, and the numbers of its two YESes.
     link: (EntityId, u32, u32),
     waits_for: Vec<Msg>,
-    /// How often all of these were heard and it went on.
+    /// How often all these messages had arrived and the disagreement went on.
     heard: u32,
 }
 
@@ -71,30 +71,30 @@ pub struct Safety {
     known: BTreeMap<EntityId, Held>,
     flight: Vec<Msg>,
     odd: BTreeMap<Pair, Odd>,
-    /// Pairs one of whose messages was lost with a region, until when.
+    /// Pairs that lost a message with a region, and until when they are excused.
     excused: BTreeMap<Pair, Tick>,
-    /// Steps in which two disagreed: to see that something was tried.
+    /// Steps with a disagreement: to see that something was tested.
     pub odd_steps: u64,
 }
 
 impl Safety {
-    /// The region's actor ended, and messages of these pairs with it.
+    /// Records that the region's actor ended, and messages of these pairs with it.
     pub fn crashed(&mut self, region: RegionId, tick: Tick, pairs: impl Iterator<Item = Pair>) {
         self.known.retain(|_, held| held.home != Home::Region(region));
         self.lost(tick, pairs);
     }
 
-    /// A player was lost on its way to a region.
+    /// Records that a player was lost on its way to a region.
     pub fn forget(&mut self, id: EntityId) {
         self.known.remove(&id);
     }
 
-    /// Messages of these pairs were lost with a region.
+    /// Records that messages of these pairs were lost with a region.
     pub fn lost(&mut self, tick: Tick, pairs: impl Iterator<Item = Pair>) {
         self.excused.extend(pairs.map(|p| (p, Tick(tick.0 + NEWS_TICKS))));
     }
 
-    /// Judges what the last step, of the region `at`, has made of everything.
+    /// Checks the state after the last step, which was a step of region `at`.
     pub fn look(&mut self, w: &World, at: RegionId) {
         self.excused.retain(|_, until| *until >= w.tick);
         let mut on_their_way = Vec::new();
@@ -131,7 +131,7 @@ impl Safety {
         self.disagreements(w, at, &old);
     }
 
-    /// Notes where a player's registers are now; what they were elsewhere.
+    /// Records where a player's registers are now; returns what they were elsewhere.
     fn hold(&mut self, w: &World, id: EntityId, home: Home, peers: Vec<PeerState>) -> Option<Held> {
         let links = peers.iter().filter(|p| p.mine != 0 && p.his != 0).count();
         let cap = w.scene.spec.view_cap;
@@ -147,7 +147,7 @@ impl Safety {
         for peer in was.peers.iter().filter(|p| p.mine != 0) {
             let still = now.of(peer.id).is_some_and(|p| p.mine == peer.mine);
             let other = self.known.get(&peer.id);
-            // Within a region all is said and heard within a step.
+            // Within a region a message is sent and received within one step.
             let apart = other.is_some_and(|o| of(o.home) != of(now.home));
             if still || !apart || self.is_excused(w, pair(id, peer.id)) {
                 continue;
@@ -163,7 +163,7 @@ impl Safety {
                 self.flight.iter().filter(no).count() > before.iter().filter(no).count();
             assert!(
                 cancelled || taken_back,
-                "V3: the YES {} of {id} to {} fell, and no NO named it",
+                "V3: the YES {} of {id} to {} was dropped, and no NO named it",
                 peer.mine,
                 peer.id
             );
@@ -199,7 +199,7 @@ impl Safety {
             let excused = self.is_excused(w, (a, b));
             assert!(
                 excused || !now.is_empty(),
-                "V1: {a} and {b} disagree and nothing is under way"
+                "V1: {a} and {b} disagree and no message is in flight"
             );
             let begun = Odd { since: w.steps, link, waits_for: now.clone(), heard: 0 };
             let odd = self.odd.entry((a, b)).or_insert(begun);
@@ -216,19 +216,21 @@ impl Safety {
         self.excused.get(&pair).is_some_and(|until| *until >= w.tick)
     }
 
-    /// Nobody moves or speaks any more: nothing is left behind, of anybody, anywhere.
+    /// At rest: nothing is left behind, of any player, in any region.
     pub fn nothing_is_left(&self, w: &World) {
         let alive: BTreeSet<EntityId> = w.truth.keys().copied().collect();
-        // Regions keep what is said to nobody for a while.
+        // Regions keep messages for unknown players for a while.
         let speaking: Vec<&Msg> = self.flight.iter().filter(|m| alive.contains(&m.1)).collect();
-        assert!(speaking.is_empty(), "somebody is still speaking: {speaking:?}");
+        assert!(speaking.is_empty(), "messages are still in flight: {speaking:?}");
         let home: BTreeMap<EntityId, RegionId> =
             self.known.iter().map(|(id, held)| (*id, of(held.home))).collect();
-        assert_eq!(home.keys().copied().collect::<BTreeSet<_>>(), alive, "who lives somewhere");
+        assert_eq!(home.keys().copied().collect::<BTreeSet<_>>(), alive, "the owned players");
         for (id, held) in &self.known {
             for p in &held.peers {
                 let what = format!("{id} has {p:?}");
-                let Some(other) = self.known.get(&p.id) else { panic!("a ghost: {what}") };
+                let Some(other) = self.known.get(&p.id) else {
+                    panic!("an entry for an unknown player: {what}")
+                };
                 assert_eq!(p.mine != 0, p.his != 0, "half a link: {what}");
                 let back = other.of(*id);
                 assert_eq!(
@@ -244,9 +246,13 @@ impl Safety {
             assert!(region.is_closed(), "region {} still waits for a neighbour", region.id());
             for e in region.inspect(None).entities {
                 let what = format!("region {} has {e:?}", region.id());
-                assert_eq!(home.get(&e.id), Some(&e.owner), "a ghost of nobody: {what}");
+                assert_eq!(home.get(&e.id), Some(&e.owner), "a ghost without a real: {what}");
                 let t = &w.truth[&e.id];
-                assert_eq!((e.pos, e.plane), (t.pos, t.plane), "elsewhere: {what}");
+                assert_eq!(
+                    (e.pos, e.plane),
+                    (t.pos, t.plane),
+                    "a ghost at a wrong position: {what}"
+                );
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Clients with real sessions: what a client says goes to its session's state machine, and what that one
-//! wants told goes to the regions.
+//! Clients with real sessions: a client's messages go to its session's state machine, whose effects
+//! go to the regions.
 
 use bytes::Bytes;
 use purview::scene::effects::{Destination, Order};
@@ -12,7 +12,7 @@ use purview::scene::{Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, 
 use super::brute::Truth;
 use super::world::{Client, World};
 
-/// For how long players stay whose clients are away.
+/// Grace period of players whose clients are disconnected.
 pub const LINGER_MS: u32 = 10_000;
 
 impl World {
@@ -41,7 +41,7 @@ impl World {
         session
     }
 
-    /// The client orders something.
+    /// The client sends an order.
     pub fn say(&mut self, session: SessionId, seq: Seq, order: Order) {
         let said = match order {
             Order::Jump(to) => Said::Jump(seq, Ok(Leap { to, takes_place: false })),
@@ -50,7 +50,7 @@ impl World {
         self.hear(session, PlayerInput::Said(said));
     }
 
-    /// Something happens to a session, and what it wants done is done.
+    /// A session handles an input, and its effects are delivered.
     pub fn hear(&mut self, session: SessionId, input: PlayerInput<'_>) {
         let effects = self.handle(session, input);
         self.obey(session, effects);
@@ -99,27 +99,27 @@ impl World {
         forward && self.clients.contains_key(&session)
     }
 
-    /// Sessions look at the clock.
+    /// Sessions check the clock.
     pub fn pass_time(&mut self) {
         for session in self.clients.keys().copied().collect::<Vec<_>>() {
             self.hear(session, PlayerInput::Timer { queued: 0 });
         }
     }
 
-    /// Sessions hear that a region has another owner.
+    /// Sessions learn that a region has another owner.
     pub fn tell_sessions_of_owner(&mut self, region: RegionId, epoch: Epoch) {
         for session in self.clients.keys().copied().collect::<Vec<_>>() {
             self.hear(session, PlayerInput::Owner(region, epoch));
         }
     }
 
-    /// Sessions that are in the world.
+    /// Clients whose sessions are in the world.
     pub fn in_world(&self) -> impl Iterator<Item = &Client> {
         self.clients.values().filter(|c| !c.leaving && in_world(c))
     }
 }
 
-/// Limits that nobody runs into.
+/// Limits that no client reaches.
 pub fn limits() -> PlayerConfig {
     PlayerConfig {
         rate_limit: 10_000,
@@ -133,7 +133,7 @@ pub fn limits() -> PlayerConfig {
     }
 }
 
-/// Whether what the client orders is taken.
+/// Whether the client's orders are accepted.
 pub fn in_world(client: &Client) -> bool {
     !client.deaf && client.player.as_ref().is_none_or(|p| p.state() == State::InWorld)
 }

@@ -1,4 +1,5 @@
-//! A crowd around the borders of nine regions, with a history drawn by a seed, held against brute force.
+//! A crowd around the borders of nine regions, with a history drawn from a seed, checked against
+//! brute force.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,7 @@ use super::returning::Break;
 use super::session::in_world;
 use super::world::{Client, Weather, World};
 
-/// Ticks between two times that links across a border are said.
+/// Ticks between two repetitions of links across a border.
 const LINKS_AGAIN: u64 = 200;
 
 pub const WIDTH: i32 = 9_600;
@@ -52,7 +53,7 @@ pub fn scene(visibility: Visibility, cap: usize) -> SceneSpec {
 pub struct Watch(BTreeMap<Pair, u32>);
 
 impl Watch {
-    /// The pairs that are in the state now; fails when one has been for more than `ticks` ticks.
+    /// Records the pairs in the state; fails if one has been in it for more than `ticks` ticks.
     pub fn see(&mut self, now: &BTreeSet<Pair>, ticks: u32, what: &str) {
         self.0.retain(|p, _| now.contains(p));
         for p in now {
@@ -67,16 +68,16 @@ pub struct Trial {
     pub w: World,
     pub rng: Rng,
     pub npcs: Vec<EntityId>,
-    /// When each of these was added.
+    /// The tick in which each was added.
     added: BTreeMap<EntityId, Tick>,
-    /// Those which a region had forgotten, since they were younger than its checkpoint.
+    /// Entities that a region had forgotten because they were younger than its checkpoint.
     pub forgotten: u64,
     pub blocking: Watch,
     pub odd: Watch,
     pub out: Watch,
     pub missed: Watch,
     pub crowd: Pos,
-    /// Percent of ticks before which the map changes, in [`Trial::deaths`].
+    /// Percentage of ticks before which the layout changes, in [`Trial::deaths`].
     pub remaps: u64,
 }
 
@@ -158,7 +159,8 @@ impl Trial {
         self.w.tell(region, Input::Bonds { id, bonds });
     }
 
-    /// Regions miss ticks, batches are lost, messages are late. Then the weather clears.
+    /// A fault phase: regions miss ticks, batches are lost, messages are late. Afterwards the
+    /// faults stop.
     pub fn storm(&mut self, ticks: usize) {
         self.w.weather = Weather { skip: 15, lose: 10, delay: 20, mute: 0 };
         for _ in 0..ticks {
@@ -167,9 +169,9 @@ impl Trial {
             self.w.links_and_odd();
         }
         self.w.weather = Weather::default();
-        // Regions that wait for what was lost give up after their patience, one after the other.
+        // Regions that wait for lost messages give up after their patience, one after the other.
         (0..3 * PATIENCE).for_each(|_| self.w.step());
-        // Orders and bonds that took different ways may have come in another order than they went.
+        // Orders and bonds that took different ways may have arrived in another order.
         for s in self.w.clients.keys().copied().collect::<Vec<_>>() {
             self.tell_bonds(s);
         }
@@ -182,8 +184,9 @@ impl Trial {
         self.rest();
     }
 
-    /// Regions die and are paused, and go on from checkpoints that are some ticks old, while everybody
-    /// walks about. `neatly`: between two ticks, so that each of them was told of wholly or not at all.
+    /// Regions die or are paused, and are restored from checkpoints that are some ticks old, while
+    /// all players walk. `neatly`: only between two ticks, so that each tick is known completely or
+    /// not at all.
     pub fn deaths(&mut self, ticks: usize, neatly: bool) {
         self.w.sessions = true;
         self.w.kills.checkpoint_every = 1 + self.rng.next() % 12;
@@ -197,7 +200,7 @@ impl Trial {
             }
             self.w.kills.deadly = u64::from(!neatly && self.rng.chance(25));
             if self.rng.chance(self.remaps) && self.w.map_is_still() {
-                // Whoever is down cannot promise: nothing is proposed then.
+                // A region that is down cannot promise: propose no change then.
                 let layout = self.w.some_layout().filter(|_| self.w.down.is_empty());
                 let comes = !self.rng.chance(20);
                 if let Some(layout) = layout {
@@ -214,16 +217,16 @@ impl Trial {
         (0..3 * PATIENCE).for_each(|_| self.w.step());
         self.say_again();
         if self.remaps > 0 {
-            // Until all links were said again.
+            // Until all links have been repeated.
             (0..LINKS_AGAIN).for_each(|_| self.w.step());
         }
         (0..3).for_each(|_| self.w.step());
-        self.nobody_is_lost();
+        self.no_entity_is_lost();
         self.rest();
     }
 
-    /// Connections break and clients come back by others, while everybody walks about, and regions die if
-    /// they are `deadly`.
+    /// Connections break and clients resume on others, while all players walk; regions die, too, if
+    /// `deadly`.
     pub fn breaks(&mut self, ticks: usize, deadly: bool) {
         self.w.sessions = true;
         self.w.kills.checkpoint_every = if deadly { 1 + self.rng.next() % 5 } else { 0 };
@@ -238,7 +241,7 @@ impl Trial {
             }
             if !self.w.away.is_empty() && self.rng.chance(50) {
                 let which = self.rng.below(self.w.away.len());
-                self.w.come_back(which);
+                self.w.resume(which);
             }
             if deadly && self.rng.chance(8) {
                 let id = RegionId(self.rng.below(self.w.regions.len()) as u32);
@@ -250,12 +253,12 @@ impl Trial {
         }
         self.w.kills.checkpoint_every = 0;
         while !self.w.away.is_empty() {
-            self.w.come_back(0);
+            self.w.resume(0);
         }
         (0..45 + 3 * PATIENCE + GRACE).for_each(|_| self.w.step());
         if deadly {
             self.w.forget_the_young();
-            // What a checkpoint did not know of places that were acknowledged is said again.
+            // Positions that were acknowledged and are missing in a checkpoint are sent again.
             for s in self.w.clients.keys().copied().collect::<Vec<_>>() {
                 if !self.w.clients[&s].leaving {
                     self.say_where(s);
@@ -264,11 +267,11 @@ impl Trial {
         }
         self.say_again();
         (0..3).for_each(|_| self.w.step());
-        self.nobody_is_lost();
+        self.no_entity_is_lost();
         self.rest();
     }
 
-    /// The client says where it is, by a jump if that is another plane.
+    /// The client sends its position, by a jump if its plane differs.
     fn say_where(&mut self, s: SessionId) {
         let id = self.w.clients[&s].entity;
         let truth = &self.w.truth[&id];
@@ -279,7 +282,7 @@ impl Trial {
         }
     }
 
-    /// Somebody waves, and says for which time.
+    /// A random player acts; the payload is numbered.
     fn act(&mut self) {
         let sessions: Vec<_> = self.w.in_world().filter_map(|c| c.player.as_ref()).collect();
         if let Some(player) = sessions.get(self.rng.below(sessions.len().max(1))) {
@@ -289,8 +292,8 @@ impl Trial {
         }
     }
 
-    /// The server's logic says again what may have been lost with a region; also what it has added since
-    /// the checkpoint.
+    /// The logic repeats what may have been lost with a region, also what it has added since the
+    /// checkpoint.
     fn say_again(&mut self) {
         for s in self.w.clients.keys().copied().collect::<Vec<_>>() {
             if !self.w.clients[&s].leaving {
@@ -320,10 +323,10 @@ impl Trial {
         }
     }
 
-    /// Everybody lives in one region, and nobody was disconnected. That no input is applied twice follows from
-    /// what clients hold against each frame, that no acknowledgement is below the one before: a region
-    /// applies the last one plus one and nothing else.
-    fn nobody_is_lost(&mut self) {
+    /// Every entity lives in exactly one region, and no player was disconnected. That no input is
+    /// applied twice follows from the clients' check that acknowledgements never decrease: a region
+    /// applies only the last number plus one.
+    fn no_entity_is_lost(&mut self) {
         let w = &self.w;
         for (id, t) in &w.truth {
             let is_home = |r: &&Region| r.find(*id).is_some_and(|e| !e.ghost);
@@ -333,17 +336,12 @@ impl Trial {
         let players = w.truth.values().filter(|t| t.kind == Kind::PLAYER).count();
         let out = w.clients.values().filter(|c| !in_world(c));
         let out: Vec<_> = out.map(|c| (c.entity, c.player.as_ref().map(Player::state))).collect();
-        assert_eq!(w.in_world().count(), players, "somebody was disconnected: {out:?}");
-        assert_eq!(w.clients.len(), players, "somebody has not been told that it left");
-        assert!(w.regions.iter().all(|r| r.counts().dormant == 0), "somebody still sleeps");
+        assert_eq!(w.in_world().count(), players, "a player was disconnected: {out:?}");
+        assert_eq!(w.clients.len(), players, "a client was not told that it left");
+        assert!(w.regions.iter().all(|r| r.counts().dormant == 0), "a player is still unclaimed");
         let deaths = w.kills.deaths.len() as u64;
         for c in w.clients.values() {
-            assert!(
-                c.resyncs <= deaths + c.returns,
-                "{} was told everything {} times",
-                c.entity,
-                c.resyncs
-            );
+            assert!(c.resyncs <= deaths + c.returns, "{} got {} resyncs", c.entity, c.resyncs);
         }
     }
 
@@ -359,10 +357,10 @@ impl Trial {
         self.w.step();
         let w = &self.w;
         let (links, odd) = w.links_and_odd();
-        // A tick for what is said to one who is handed off meanwhile, and one when it is handed on.
-        self.odd.see(&odd, 2, "only one of two sees the other");
+        // One tick for messages to a player that is handed off meanwhile, and one to forward them.
+        self.odd.see(&odd, 2, "a one-sided pair");
         let blocking = brute::blocking(&w.scene, &w.truth, &links).into_iter().collect();
-        self.blocking.see(&blocking, 2, "two would rather see each other");
+        self.blocking.see(&blocking, 2, "a blocking pair");
         let legal: BTreeSet<Pair> =
             brute::pairs_in_range(&w.scene, &w.truth, &links).into_iter().collect();
         let out = links.difference(&legal).copied().collect();
@@ -380,7 +378,7 @@ impl Trial {
         self.missed.see(&missed, 2, "a client shows an npc out of range or not one in range");
     }
 
-    /// Nobody moves any more: after a few ticks all is as brute force says.
+    /// No player moves any more: after a few ticks the state must be as brute force says.
     pub fn rest(&mut self) {
         (0..8).for_each(|_| self.w.step());
         let w = &self.w;
@@ -409,7 +407,7 @@ impl Trial {
         assert_eq!(shown, want);
         let before = w.view_messages;
         (0..4).for_each(|_| self.w.step());
-        assert_eq!(self.w.view_messages, before, "negotiation goes on though nobody moves");
+        assert_eq!(self.w.view_messages, before, "negotiation goes on although no player moves");
     }
 
     pub fn run(&mut self, ticks: usize) {

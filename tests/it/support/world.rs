@@ -1,5 +1,5 @@
-//! Regions joined by queues whose order between pairs is drawn by a seed, and clients that believe
-//! what they are told.
+//! Regions joined by queues whose delivery order between pairs is drawn from a seed, and clients
+//! that apply their frames.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::mapping::Mapping;
 use super::returning::Away;
 use super::safety::Safety;
 
-/// What a client was told.
+/// The state of a client, as told by its frames.
 #[derive(Debug, Default)]
 pub struct Client {
     pub entity: EntityId,
@@ -32,92 +32,92 @@ pub struct Client {
     pub seq: Seq,
     pub ack: Seq,
     pub unacked: VecDeque<(Seq, Order)>,
-    /// Whom it shows, where, and as of which tick.
+    /// The entities in view: position, and the tick of the last update.
     pub shown: BTreeMap<EntityId, (Pos, Tick)>,
-    /// The players that it shows, as read from the bytes of its frames, when these are encoded.
+    /// The players in view, as decoded from the bytes of its frames, if frames are encoded.
     pub decoded: BTreeSet<EntityId>,
-    /// The same, as of each tick, when that is to be kept.
+    /// The same as of each tick, if it is recorded.
     pub history: BTreeMap<Tick, BTreeSet<EntityId>>,
     pub frames: Vec<Tick>,
     pub acts: Vec<(Tick, EntityId, Bytes)>,
-    /// What those do whom it shows, as they were told; nothing of those who were said to be somewhere.
+    /// The trajectories of entities in view; none for an entity whose last update was a position.
     pub courses: BTreeMap<EntityId, Course>,
-    /// Its own movement, as it was told last.
+    /// Its own movement, as told last.
     pub own: Option<Own>,
-    /// Codes of its refused inputs.
+    /// Its refused inputs.
     pub refusals: Vec<InputRefused>,
-    /// Courses that it was told of those who were shown already.
+    /// Number of trajectories of entities that were in view already.
     pub turns: u64,
     pub entered: Vec<(Tick, EntityId)>,
     pub left: Vec<(Tick, EntityId)>,
     pub refused: usize,
-    /// Its session, where there is one and not only what a client would do.
+    /// Its session, in worlds with sessions.
     pub player: Option<Player>,
-    /// How often it was told everything anew.
+    /// Number of resyncs.
     pub resyncs: u64,
-    /// How often it has come back by another session; and whether it is about to.
+    /// Number of resumes; the next field: whether it is about to resume.
     pub returns: u64,
     pub returning: bool,
     /// Its connection is broken, which its session does not know yet.
     pub deaf: bool,
-    /// It was told that its player is no more.
+    /// It was told that its player is gone.
     pub forgotten: bool,
-    /// It wants to leave, and says so until it is told that it has.
+    /// It wants to leave, and repeats so until it is told that it has left.
     pub leaving: bool,
     pub gone: bool,
 }
 
-/// What goes wrong, in percent; nothing by default.
+/// Fault rates in percent; none by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Weather {
     /// A region misses a tick.
     pub skip: u64,
-    /// A border batch is lost, which its sender is told.
+    /// A border batch is lost; its sender is told.
     pub lose: u64,
-    /// What one region says to another waits for another tick; still first in, first out.
+    /// Messages from one region to another wait for another tick; their order is kept.
     pub delay: u64,
-    /// A word of one player to another is lost, which nobody is told.
+    /// A view message between players is lost without notice.
     pub mute: u64,
 }
 
-/// What a region is called for.
+/// The reason for which a region is called.
 pub(super) enum Call {
     Tick(Tick),
     Take(Input),
     Decide(u64, bool),
 }
 
-/// Something that is done to the world at a certain step.
+/// An intervention at a certain step.
 pub type Strike = Box<dyn FnOnce(&mut World)>;
 
 pub struct World {
     pub weather: Weather,
-    /// Calls of regions so far: ticks begun, inputs and messages taken, one by one.
+    /// Number of calls of regions so far: each tick, input and message counts.
     pub steps: u64,
     pub depth: u32,
-    /// What is to happen before the first call after so many.
+    /// Interventions by the step before which they happen.
     pub strikes: BTreeMap<u64, Vec<Strike>>,
-    /// Looks at everything after every step.
+    /// Checks of the invariants after every step.
     pub safety: Option<Box<Safety>>,
-    /// Encodes every frame and has clients decode it again.
+    /// Whether every frame is encoded and decoded again.
     pub encode: bool,
-    /// Keeps whom each client showed in each tick.
+    /// Whether the view of each client is recorded for each tick.
     pub remember: bool,
     /// Regions whose actors have ended, and the tick in which others take their places.
     pub down: BTreeMap<RegionId, Tick>,
     /// The newest tick that each region was told to begin.
     pub due: BTreeMap<RegionId, Tick>,
-    /// This region stands still.
+    /// A region that does not tick.
     pub stopped: Option<RegionId>,
-    /// Percent of calls before which some region is relocated.
+    /// Percentage of calls before which some region is relocated.
     pub restless: u64,
-    /// Changes of the map: the last one, and how many there were.
+    /// Changes of the layout: the last one, and their number.
     pub mapping: Mapping,
     blocked: BTreeSet<(RegionId, RegionId)>,
-    /// Everything that regions wanted done, as text, when it is to be kept.
+    /// All effects of regions as text, if they are recorded.
     pub log: Option<Vec<String>>,
     pub scene: Arc<Scene>,
-    /// All of them, by their ids.
+    /// All scenes by id.
     pub scenes: Vec<Arc<Scene>>,
     pub regions: Vec<Region>,
     pub queues: BTreeMap<(RegionId, RegionId), VecDeque<Input>>,
@@ -129,14 +129,14 @@ pub struct World {
     pub fx: Vec<Effect>,
     pub handoffs: u64,
     pub relocations: u64,
-    /// Clients have sessions.
+    /// Whether clients have sessions.
     pub sessions: bool,
     pub kills: Kills,
-    /// Clients whose connections are broken, and their last sessions.
+    /// Clients whose connections are broken, with their last sessions.
     pub away: Vec<Away>,
-    /// Clients that were told everything anew.
+    /// Number of resyncs of all clients.
     pub resyncs: u64,
-    /// What players said to each other across borders, beside what they had said before.
+    /// View messages across borders, without repetitions.
     pub view_messages: u64,
 }
 
@@ -150,7 +150,7 @@ impl World {
         World::of(Scene::new(SceneId(0), spec, 100, RegionId(0)).expect("a legal scene"), seed)
     }
 
-    /// The world of a scene that is the first one.
+    /// The world of a scene, which becomes the first one.
     pub fn of(scene: Scene, seed: u64) -> World {
         let mut layout = scene.map.layout();
         // Regions are found by their numbers.
@@ -191,7 +191,7 @@ impl World {
         }
     }
 
-    /// Adds a scene beside the first one, to which players may jump.
+    /// Adds another scene, to which players may jump.
     pub fn add_scene(&mut self, spec: SceneSpec) -> SceneId {
         let id = SceneId(self.scenes.len() as u16);
         let first = RegionId(self.regions.len() as u32);
@@ -205,7 +205,7 @@ impl World {
         self.scenes[usize::from(scene.0)].map.at(plane, pos).expect("a place on the map").id
     }
 
-    /// Adds a player with a client, and with a session if the world has these.
+    /// Adds a player with a client, and with a session in worlds with sessions.
     pub fn join(&mut self, plane: Plane, pos: Pos, range: RangeSet) -> SessionId {
         let session = SessionId(self.next + 1_000_000);
         if self.sessions {
@@ -242,15 +242,15 @@ impl World {
         EntityId(self.next - 1)
     }
 
-    /// Hands a region an input; one whose actor has ended does not hear it.
+    /// Gives a region an input; it is lost if the region's actor has ended.
     pub fn tell(&mut self, region: RegionId, input: Input) {
-        assert!(!self.mapping.gone.contains(&region), "{region} is no more: {input:?}");
+        assert!(!self.mapping.gone.contains(&region), "{region} no longer exists: {input:?}");
         if !self.down.contains_key(&region) {
             self.call(region, Call::Take(input));
         }
     }
 
-    /// A step: one call of one region, and what comes of it.
+    /// One step: one call of one region, and the delivery of its effects.
     pub(super) fn call(&mut self, region: RegionId, what: Call) {
         self.steps += 1;
         self.depth += 1;
@@ -263,7 +263,7 @@ impl World {
         }
         self.fx = fx;
         self.carry_effects(region);
-        // What a client says in answer to a notice is part of the step.
+        // A client's answer to a notice is part of the step.
         self.depth -= 1;
         if let Some(mut safety) = self.safety.take_if(|_| self.depth == 0) {
             safety.look(self, region);
@@ -272,12 +272,13 @@ impl World {
         let now = self.regions[region.0 as usize].current_tick();
         let due = self.due.get(&region).copied().filter(|due| *due > now);
         if let Some(due) = due.filter(|_| self.regions[region.0 as usize].is_closed()) {
-            // As the region's shell does: a tick that waited for a neighbour is made up for at once.
+            // As the region's actor does: a tick that waited for a neighbour is made up for at
+            // once.
             self.call(region, Call::Tick(due));
         }
     }
 
-    /// Does what is to be done before the next step.
+    /// Runs the interventions that are due before the next step.
     fn strike(&mut self) {
         if self.kills.deadly > 0 && self.rng.chance(self.kills.deadly) {
             let id = RegionId(self.rng.below(self.regions.len()) as u32);
@@ -294,7 +295,7 @@ impl World {
         }
     }
 
-    /// The client orders something; it is sent to where it believes that it lives.
+    /// The client sends an order to the region that it believes to own its player.
     pub fn order(&mut self, session: SessionId, order: Order) {
         let client = self.clients.get_mut(&session).unwrap();
         client.seq = client.seq.next();
@@ -336,15 +337,15 @@ impl World {
         self.tell(region, Input::Leave(id));
     }
 
-    /// One tick: every region opens it, in an order drawn by the seed, while messages arrive in
-    /// between; then everything that is under way arrives.
+    /// One tick: every region opens it, in an order drawn from the seed, with messages arriving in
+    /// between; then all messages in flight arrive.
     pub fn step(&mut self) {
         self.tick = self.tick.next();
         self.bury();
         self.bring_back();
         self.down.retain(|_, back| *back > self.tick);
         self.pass_time();
-        self.notice_who_is_gone();
+        self.notice_dead_sessions();
         let leaving = self.clients.values().filter(|c| c.leaving && c.player.is_none());
         for (id, region) in leaving.map(|c| (c.entity, c.region)).collect::<Vec<_>>() {
             self.tell(region, Input::Leave(id));
@@ -379,13 +380,13 @@ impl World {
         let held = |r: &Region| r.is_remapping() && !r.is_closed();
         let calls = self.steps;
         while self.deliver_one() || (self.regions.iter().any(held) && self.tell_decisions(true)) {
-            assert!(self.steps < calls + 200_000, "what is said has no end");
+            assert!(self.steps < calls + 200_000, "messages never end");
         }
         self.clients.retain(|_, c| !c.gone);
         self.keep_checkpoints();
     }
 
-    /// A tick of one region alone, whose messages to others are lost.
+    /// Ticks one region alone; its messages to others are lost.
     pub fn step_alone(&mut self, region: RegionId) {
         self.tick = self.tick.next();
         let mut fx = Vec::new();
@@ -468,7 +469,7 @@ impl World {
         if self.clients.get(&session).is_some_and(|c| c.player.is_some()) {
             self.hear(session, PlayerInput::Notice(notice.clone()));
             if matches!(notice, Notice::Left { .. }) {
-                // Whether it is believed is its session's to say.
+                // Whether the notice is accepted is for the session to decide.
                 return;
             }
         }
@@ -495,13 +496,13 @@ impl World {
                     (client.region, client.epoch) = (found.region, found.epoch);
                 }
             }
-            // What follows of it is its session's to say.
+            // The session decides what follows.
             Notice::Nowhere { .. } | Notice::Replaced => {}
             Notice::Refused(why) => panic!("session {session} was refused: {why:?}"),
         }
     }
 
-    /// Clients believe their frames, and complain of what cannot be.
+    /// Clients apply their frames and fail on contradictions.
     fn frames(&mut self, batch: &FrameBatch) {
         if self.encode {
             self.decode(batch);
@@ -570,26 +571,26 @@ impl World {
         }
     }
 
-    /// What the owner of each player says of it.
+    /// The snapshot of each player by its owner.
     pub fn players(&self) -> BTreeMap<EntityId, PlayerSnapshot> {
         let mut all = BTreeMap::new();
         for id in self.truth.iter().filter(|(_, t)| t.kind == Kind::PLAYER).map(|(id, _)| *id) {
             let owners: Vec<_> = self.regions.iter().filter_map(|r| r.inspect_player(id)).collect();
-            assert!(owners.len() <= 1, "{id} lives in {} regions", owners.len());
+            assert!(owners.len() <= 1, "{id} is owned by {} regions", owners.len());
             all.extend(owners.into_iter().map(|p| (id, p)));
         }
         all
     }
 
-    /// Every pair in whose lists either has the other, after checking that both have it.
+    /// All pairs in whose lists either has the other, after checking that both do.
     pub fn links(&self) -> BTreeSet<Pair> {
         let (links, odd) = self.links_and_odd();
         let about: Vec<_> = odd.iter().map(|pair| self.about(*pair)).collect();
-        assert!(odd.is_empty(), "tick {}: only one of two sees the other: {about:#?}", self.tick);
+        assert!(odd.is_empty(), "tick {}: a one-sided pair: {about:#?}", self.tick);
         links
     }
 
-    /// What two players have said to each other, and who knows them, for messages.
+    /// The registers of two players, and the regions that know them, for messages.
     fn about(&self, (a, b): Pair) -> Vec<String> {
         let of = |region: &Region, me: EntityId, other: EntityId| {
             let at = region.inspect(None).entities.into_iter().find(|e| e.id == me)?;
@@ -607,7 +608,7 @@ impl World {
         self.regions.iter().flat_map(both).flatten().collect()
     }
 
-    /// Links that both have, and those that only one has.
+    /// Links that both sides have, and those that only one side has.
     pub fn links_and_odd(&self) -> (BTreeSet<Pair>, BTreeSet<Pair>) {
         let players = self.players();
         let mut both = BTreeSet::new();
@@ -626,7 +627,7 @@ impl World {
         (both, odd)
     }
 
-    /// What the clients are shown, as pairs of players and (player, other) pairs.
+    /// What the clients show, as (player, entity) pairs.
     pub fn shown(&self) -> BTreeSet<(EntityId, EntityId)> {
         let shown = |c: &Client| c.shown.keys().map(|o| (c.entity, *o)).collect::<Vec<_>>();
         self.clients.values().flat_map(shown).collect()

@@ -1,4 +1,4 @@
-//! Messages for tests of the wire: random ones of every type.
+//! Random messages of every type, for tests of the wire.
 
 use proptest::prelude::*;
 use purview::scene::movement::{ClientMs, Flags, GrantId, Step, Steps, Vector};
@@ -57,13 +57,13 @@ fn error_code() -> impl Strategy<Value = ErrorCode> {
     prop::sample::select(ErrorCode::ALL)
 }
 
-/// Any string of steps.
+/// Arbitrary steps.
 pub fn any_steps() -> impl Strategy<Value = Steps> {
     let step = (0u8..8).prop_filter_map("a number", Step::from_number);
     prop::collection::vec(step, 0..=Steps::MAX).prop_map(|steps| steps.into_iter().collect())
 }
 
-/// Any move.
+/// An arbitrary move.
 pub fn any_form() -> impl Strategy<Value = Form> {
     let path = (any_pos(), any_steps(), any_u64()).prop_map(|(start, steps, speed)| Form::Path {
         start,
@@ -106,7 +106,7 @@ fn move_rules() -> impl Strategy<Value = MoveRules> {
     })
 }
 
-/// Any message that a client may send.
+/// An arbitrary message of a client.
 pub fn any_client_msg() -> impl Strategy<Value = ClientMsg> {
     use prop::option::of;
     let hello = ("[a-zA-Z0-9._-]{0,300}", any::<u16>())
@@ -206,7 +206,7 @@ fn frame() -> impl Strategy<Value = Frame> {
         )
 }
 
-/// Any message that a server may send.
+/// An arbitrary message of a server.
 pub fn any_server_msg() -> impl Strategy<Value = ServerMsg> {
     let welcome = (any_u64(), any::<[u32; 4]>(), any_u64()).prop_map(|(session, n, server_ms)| {
         let session = SessionId(session);

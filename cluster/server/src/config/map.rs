@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(
             build("door = [{ name = \"gate\", tiles = [15, 15, 3, 3] }]"),
             "scene.0.spawn = [1024 m, 1024 m]: lies on tile (16, 16), which is blocked; the nearest \
-             free one has its middle at [1056 m, 928 m]"
+             free tile has its middle at [1056 m, 928 m]"
         );
     }
 }

@@ -235,7 +235,7 @@ fn scene_rules_are_told_at_the_key_of_the_file() {
     assert_eq!(
         wrong("[[scene]]\nband = \"50m\""),
         "config:2: scene.0.band = 50 m: must lie between leave range 96 m + handoff margin 2 m + \
-         one tick and a late word at top speed 41 m = 139 m and the smallest region side, 1024 m"
+         one tick and a late command at top speed 41 m = 139 m and the smallest region side, 1024 m"
     );
     assert_eq!(
         wrong("[[scene]]\nband = \"50m\"\nmoves = \"trusted\""),
@@ -245,7 +245,7 @@ fn scene_rules_are_told_at_the_key_of_the_file() {
     assert_eq!(
         wrong("[[scene]]\nvisibility = \"circle\"\nenter = \"80m\"\nleave = \"2km\""),
         "config:1: scene.0.region = 1024 m: the smallest region must be at least as wide as leave \
-         range 2000 m + handoff margin 2 m + one tick and a late word at top speed 41 m = 2043 m"
+         range 2000 m + handoff margin 2 m + one tick and a late command at top speed 41 m = 2043 m"
     );
     let message = wrong("[[scene]]\nvisibility = \"circle\"\nenter = \"80m\"\nleave = \"80m\"");
     let rule = "config:4: scene.0.leave = 80 m: must be greater than the enter radius of 80 m";
@@ -301,8 +301,8 @@ fn figures_of_movement_that_do_not_fit_are_told() {
     let judged = |keys: &str| wrong(&format!("[[scene]]\nmoves = \"judged\"\n{keys}"));
     assert_eq!(
         judged("movement = { leash = \"400ms\" }"),
-        "config:3: scene.0.movement.leash = 400 ms: must lie between 500 ms, as often as a word is \
-         said, and 30000 ms"
+        "config:3: scene.0.movement.leash = 400 ms: must lie between 500 ms, the interval of \
+         commands, and 30000 ms"
     );
     assert_eq!(
         judged("movement = { climb_down = \"1m\" }"),

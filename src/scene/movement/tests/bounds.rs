@@ -1,33 +1,33 @@
-//! What no sequence of orders can do, whatever a client claims.
+//! Properties that hold for every sequence of commands, whatever a client claims.
 
 use proptest::prelude::*;
 
 use super::super::walk::Walk;
 use super::*;
 
-/// A thing that a cheater tries. It knows all rules and its own account is the server's.
+/// One attempt of a cheater. The cheater knows all rules; its account is the server's.
 #[derive(Debug, Clone)]
 struct Attempt {
-    /// Server's time until it, milliseconds.
+    /// Server time before the attempt, milliseconds.
     wait: u64,
-    /// By how much its clock goes on, milliseconds.
+    /// How far the client's clock advances, milliseconds.
     clock: u64,
     what: What,
-    /// How far ahead of where it is it claims to begin, centimetres along x and z.
+    /// How far from its position the cheater claims to start, centimetres along x and z.
     ahead: (i32, i32),
 }
 
 #[derive(Debug, Clone)]
 enum What {
     On,
-    /// In this direction, centimetres per second.
+    /// Walk in this direction, centimetres per second.
     Straight(i32, i32),
     Steps(String),
     Stand,
-    /// Something that is refused.
+    /// A command that is refused.
     Wrong,
-    /// As if it had not heard of the last ruling.
-    Deaf,
+    /// A command as if the last correction had not arrived.
+    Outdated,
 }
 
 fn attempts(what: impl Strategy<Value = What> + 'static) -> impl Strategy<Value = Vec<Attempt>> {
@@ -79,7 +79,9 @@ impl Cheat {
             }
             What::Stand => (Go::Walk(Move::stand(start)), ruling),
             What::Wrong => (Go::Walk(straight(start.x, start.z, 501, 0).into()), ruling),
-            What::Deaf => (Go::Walk(straight(start.x, start.z, 500, 0).into()), ruling.max(1) - 1),
+            What::Outdated => {
+                (Go::Walk(straight(start.x, start.z, 500, 0).into()), ruling.max(1) - 1)
+            }
         };
         let told = self.scene.say_by(self.now, self.clock, go, ruling);
         let on = self.scene.on();
@@ -90,7 +92,7 @@ impl Cheat {
             (Ok(_), Go::Walk(course)) => self.mine = Walk::begin(course, at, &on).unwrap(),
             (Err(refused), _) => {
                 self.mine = Walk::stand(refused.ruling.course.start());
-                // What was refused for its clock was not heard.
+                // A command refused for its clock was not recorded.
                 self.clock -= a.clock;
             }
         }
@@ -105,7 +107,7 @@ fn onwards() -> impl Strategy<Value = What> {
         2 => Just(What::Steps("7777".into())),
         1 => Just(What::Stand),
         2 => Just(What::Wrong),
-        1 => Just(What::Deaf),
+        1 => Just(What::Outdated),
     ]
 }
 
@@ -116,11 +118,11 @@ fn anywhere() -> impl Strategy<Value = What> {
         4 => "[0-7]{1,4}".prop_map(What::Steps),
         1 => Just(What::Stand),
         1 => Just(What::Wrong),
-        1 => Just(What::Deaf),
+        1 => Just(What::Outdated),
     ]
 }
 
-/// A room of 4 x 4 tiles from (10, 10) whose corners are open, but only to who squeezes.
+/// A room of 4 x 4 tiles from (10, 10). Its corners are open, but only to a diagonal squeeze.
 fn room() -> Vec<(i32, i32)> {
     (10..14).flat_map(|i| [(i, 9), (i, 14), (9, i), (14, i)]).collect()
 }
@@ -133,12 +135,12 @@ proptest! {
     #![proptest_config(cases(800))]
 
     #[test]
-    fn nobody_gets_ahead_of_time_by_more_than_the_allowance(attempts in attempts(onwards())) {
+    fn no_client_gets_ahead_of_time_by_more_than_the_allowance(attempts in attempts(onwards())) {
         let mut cheat = Cheat::new(at(0, 150), &[]);
         cheat.scene.rules.bounds = Rect { x1: 10_000_000, ..BOUNDS };
         let speed = f64::from(SPEED);
-        // Clocks that are equal by one part in 1,000, starts that are off their places by one in 400
-        // and 100 ms, and roundings.
+        // Clocks differ by one part in 1,000, starts may be off by one part in 400 and 100 ms, plus
+        // rounding.
         let most = |ms: u64, allowance: f64| {
             speed * (ms as f64 / 1_000.0 * (1.0 + 0.001 + 0.002_5) + allowance + 0.1) + 3.0
         };
@@ -147,7 +149,8 @@ proptest! {
             cheat.attempt(a);
             let (x, _) = cheat.scene.pos(cheat.now);
             prop_assert!(f64::from(x) <= most(cheat.now, 1.1), "at {x} cm by {} ms", cheat.now);
-            // From any moment on: what was shown then may have stopped for want of a word.
+            // Between any two moments, too: what was shown at the first may have stopped for lack
+            // of a command.
             for (ms, from) in &seen {
                 let way = f64::from(x - from);
                 let passed = cheat.now - ms;
@@ -158,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_is_where_it_cannot_be(
+    fn no_entity_enters_a_blocked_tile_or_leaves_the_bounds(
         attempts in attempts(anywhere()),
         blocked in prop::collection::hash_set((0..8, 0..8), 0..25),
         (x, z) in (30..777, 0..800),
@@ -179,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_gets_out_of_a_closed_room(attempts in attempts(anywhere()), x in 1_000..1_400, z in 1_000..1_400) {
+    fn no_entity_leaves_a_closed_room(attempts in attempts(anywhere()), x in 1_000..1_400, z in 1_000..1_400) {
         let mut cheat = Cheat::new(at(x, z), &room());
         let inside = |(x, z): (i32, i32)| (1_000..1_400).contains(&x) && (1_000..1_400).contains(&z);
         for a in &attempts {
@@ -192,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn no_grant_is_used_for_longer_than_it_lasts(
+    fn no_grant_is_used_for_longer_than_granted(
         attempts in attempts(prop_oneof![
             4 => Just(What::Straight(2_000, 0)), 3 => onwards(),
         ]),
@@ -208,14 +211,14 @@ proptest! {
             cheat.attempt(a);
             let (x, _) = cheat.scene.pos(cheat.now);
             let seconds = cheat.now as f64 / 1_000.0 * 1.003_5 + 1.1;
-            // Starts may be off by 100 ms of the top speed of the moment.
+            // Starts may be off by 100 ms of the current top speed.
             let most = 500.0 * seconds + 1_500.0 * granted + 200.0 + 5.0 * seconds + 3.0;
             prop_assert!(f64::from(x) <= most, "{x} of {most} cm by {} ms", cheat.now);
         }
     }
 }
 
-/// A vector's clear way against a look at every millisecond of it.
+/// A vector's clear way by a check of every millisecond.
 fn brute(v: &Vector, ms: u32, on: &Footing<'_, Map>) -> u32 {
     let tile = |ms| Tile::of(v.position(ms), 100);
     let free = |x, z| on.tiles.is_free(PLANE, Tile { x, z });
@@ -234,7 +237,7 @@ proptest! {
     #![proptest_config(cases(800))]
 
     #[test]
-    fn a_vector_is_stopped_in_the_very_millisecond(
+    fn a_vector_stops_in_the_exact_millisecond(
         blocked in prop::collection::hash_set((-1..8, -1..8), 0..40),
         (x, z) in (0..800, 0..800),
         (vx, vz) in (-9_000..9_000, -9_000..9_000),
@@ -250,10 +253,10 @@ proptest! {
         let clear = brute(&v, 800, &on);
         let walked = if course.is_standing() { 0 } else { clear };
         prop_assert_eq!(walk.walked(800), walked);
-        // Looked at again from on the way it is the same.
+        // A second check from a point on the way gives the same result.
         walk.look(from, &on);
         prop_assert_eq!(walk.walked(800), walked);
-        // And whatever is said in between.
+        // So do checks at commands in between.
         let mut walk = Walk::begin(course, ClientMs(0), &on).unwrap();
         for at in [300, 800, 1_600] {
             walk.go_on(ClientMs(at), &on);

@@ -1,4 +1,4 @@
-//! The rules one by one, and what no sequence of orders can do.
+//! Tests of the movement rules one by one, and of what no sequence of commands can do.
 
 mod bounds;
 mod rules;
@@ -14,7 +14,7 @@ pub const BOUNDS: Rect = Rect { x0: 0, z0: 0, x1: 4_000, z1: 4_000 };
 /// Top speed, centimetres per second.
 pub const SPEED: u32 = 500;
 
-/// Tiles that are blocked, and heights.
+/// Blocked tiles, and heights.
 #[derive(Debug, Clone, Default)]
 pub struct Map {
     pub blocked: Vec<(i32, i32)>,
@@ -57,7 +57,7 @@ impl Scene {
         Footing { tiles: &self.map, plane: PLANE, rules: &self.rules }
     }
 
-    /// A word said at `at` and heard at `now`.
+    /// A command sent at `at` and received at `now`.
     pub fn say(&mut self, now: u64, at: u64, go: Go) -> Result<Accepted, Refused> {
         self.say_by(now, at, go, self.mover.ruling())
     }
@@ -73,9 +73,9 @@ impl Scene {
         self.say(now, now, Go::Walk(course.into()))
     }
 
-    /// Why a word is refused.
+    /// Why a command is refused.
     pub fn why(&mut self, now: u64, at: u64, go: Go) -> Reason {
-        self.say(now, at, go).expect_err("it is refused").why
+        self.say(now, at, go).expect_err("the command should be refused").why
     }
 
     pub fn pos(&self, now: u64) -> (i32, i32) {

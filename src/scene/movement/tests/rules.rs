@@ -1,4 +1,4 @@
-//! Each rule by itself: what it refuses, with what was found, and what just passes.
+//! Each rule by itself: what it refuses, what the reason says, and what just passes.
 
 use super::*;
 
@@ -20,22 +20,22 @@ fn an_honest_walk_is_followed_to_the_centimetre() {
 }
 
 #[test]
-fn a_word_that_comes_late_counts_from_when_it_was_said() {
+fn a_late_command_counts_from_its_client_time() {
     let mut s = Scene::new(at(150, 150), &[]);
     s.walk(100, straight(150, 150, 500, 0)).unwrap();
-    // At 500 it turned round; the server has shown it walking on until 700.
+    // At 500 the client turned round; the server has shown the entity walking on until 700.
     assert_eq!(s.pos(700), (450, 150));
     let back = straight(350, 150, -500, 0);
     assert_eq!(s.say(700, 500, Go::Walk(back.into())), Ok(Accepted::Changed));
-    // By its clock, save for the 256th part of 600 ms by which the server has forgotten how quickly
-    // its first word came.
+    // By the client's clock, except for the 256th part of 600 ms by which the estimate of the first
+    // command's delay has decayed.
     assert_eq!(s.pos(700), (251, 150));
     let course = s.mover.course();
     assert_eq!((course.start, course.course), (ServerMs(502), back.into()));
 }
 
 #[test]
-fn without_a_word_it_stops_after_half_a_second_and_grace() {
+fn an_entity_stops_after_half_a_second_and_grace_without_a_command() {
     let mut s = Scene::new(at(150, 150), &[]);
     s.walk(100, straight(150, 150, 500, 0)).unwrap();
     let mut halted = Vec::new();
@@ -49,7 +49,7 @@ fn without_a_word_it_stops_after_half_a_second_and_grace() {
     assert_eq!(halted, [(1_000, 550)]);
     let course = s.mover.course();
     assert_eq!((course.lasts_ms, course.position(ServerMs(9_000))), (800, at(550, 150)));
-    // A late word has it walk on where its client is; one from after the end does not.
+    // A late command moves the entity to where its client is; one from after the end does not.
     assert_eq!(s.say(1_900, 600, Go::On), Ok(Accepted::Changed));
     assert_eq!(s.mover.course().lasts_ms, 1_300);
     assert_eq!(s.say(9_000, 9_000, Go::On), Ok(Accepted::Changed));
@@ -57,8 +57,8 @@ fn without_a_word_it_stops_after_half_a_second_and_grace() {
 }
 
 #[test]
-fn what_lay_beyond_the_reach_of_a_word_is_not_caught_up_with() {
-    // 900 ms of way, of which a word is good for 800.
+fn a_walk_that_lapsed_is_not_caught_up() {
+    // 900 ms of way, of which a command covers 800.
     let mut s = Scene::new(at(0, 150), &[]);
     s.walk(0, path(0, 150, "7777")).unwrap();
     assert_eq!(s.say(1_000, 1_000, Go::On), Ok(Accepted::Changed));
@@ -66,7 +66,7 @@ fn what_lay_beyond_the_reach_of_a_word_is_not_caught_up_with() {
 }
 
 #[test]
-fn a_move_begins_where_the_last_one_has_come_to() {
+fn a_move_starts_where_the_last_one_has_come_to() {
     let mut s = Scene::new(at(150, 150), &[]);
     s.walk(100, straight(150, 150, 500, 0)).unwrap();
     // At 600 it was at 400. Up to 25 cm off pass: 50 ms at top speed.
@@ -79,9 +79,10 @@ fn a_move_begins_where_the_last_one_has_come_to() {
 }
 
 #[test]
-fn small_differences_add_up_to_a_debt() {
+fn small_start_differences_add_up_to_a_debt() {
     let mut s = Scene::new(at(1_000, 150), &[]);
-    // 10 cm ten times a second gain nothing beyond 50 cm and what 0.25 % of top speed pays: 1.25 cm/s.
+    // 10 cm ten times a second gain nothing beyond 50 cm and what 0.25 % of top speed pays: 1.25
+    // cm/s.
     let mut x = 1_000;
     let mut refused = None;
     for i in 1..100 {
@@ -92,19 +93,19 @@ fn small_differences_add_up_to_a_debt() {
         }
     }
     assert_eq!(refused, Some((6, Reason::Strayed { found_cm: 60, allowed_cm: 50 })));
-    // It is paid by time: 40 s for 50 cm.
+    // Time pays: 40 s for 50 cm.
     assert!(s.walk(40_000, Vector::stand(at(1_075, 150))).is_ok());
 }
 
 #[test]
-fn the_way_from_place_to_claimed_start_is_no_way_through_a_wall() {
+fn a_claimed_start_behind_a_wall_is_refused() {
     let mut s = Scene::new(at(299, 150), &[(3, 1)]);
     let why = s.why(100, 100, Go::Walk(Vector::stand(at(310, 150)).into()));
     assert_eq!(why, Reason::Blocked { tile: (3, 1) });
 }
 
 #[test]
-fn what_may_not_move_does_not() {
+fn an_entity_with_a_flag_does_not_move() {
     for (flags, named) in
         [(Flags::ROOTED, "rooted"), (Flags::DEAD, "dead"), (Flags::CUTSCENE, "cutscene")]
     {
@@ -113,15 +114,15 @@ fn what_may_not_move_does_not() {
         let on = Footing { tiles: &s.map, plane: PLANE, rules: &s.rules };
         let told = s.mover.set_flags(ServerMs(300), flags, &on);
         assert_eq!(told, Some(ruling(1, 250, 150)));
-        // What its client said before it knew is dropped without another ruling.
+        // A command sent before its client knew is dropped without another correction.
         let go = Go::Walk(straight(300, 150, 0, 500).into());
         assert_eq!(s.say_by(400, 400, go, 0), Ok(Accepted::Dropped));
         assert_eq!(s.pos(1_000), (250, 150));
-        // To say that it stands is no move.
+        // Standing is no move.
         assert!(s.walk(900, Vector::stand(at(250, 150))).is_ok());
         let why = s.why(1_000, 1_000, Go::Walk(straight(250, 150, 0, 500).into()));
         assert_eq!(why, Reason::MayNotMove { flags });
-        assert_eq!(why.to_string(), format!("may not move: {named}"));
+        assert_eq!(why.to_string(), format!("the entity may not move: {named}"));
         let on = Footing { tiles: &s.map, plane: PLANE, rules: &s.rules };
         assert_eq!(s.mover.set_flags(ServerMs(2_000), Flags::NONE, &on), None);
         assert!(s.walk(2_000, straight(250, 150, 0, 500)).is_ok());
@@ -129,7 +130,7 @@ fn what_may_not_move_does_not() {
 }
 
 #[test]
-fn every_tile_of_a_path_is_free() {
+fn a_path_through_a_blocked_tile_is_refused() {
     let mut s = Scene::new(at(150, 150), &[(4, 1)]);
     let why = s.why(100, 100, Go::Walk(path(150, 150, "7774").into()));
     assert_eq!(why, Reason::Blocked { tile: (4, 1) });
@@ -137,11 +138,11 @@ fn every_tile_of_a_path_is_free() {
 }
 
 #[test]
-fn nobody_squeezes_between_two_blocked_tiles() {
+fn no_step_squeezes_between_two_blocked_tiles() {
     let mut s = Scene::new(at(150, 150), &[(2, 1), (1, 2)]);
     let why = s.why(100, 100, Go::Walk(path(150, 150, "0").into()));
     assert_eq!(why, Reason::Squeezed { tile: (2, 2) });
-    // One of the two does not hinder who passes the very corner.
+    // One blocked side does not hinder an entity that passes exactly through the corner.
     let mut s = Scene::new(at(150, 150), &[(2, 1)]);
     assert!(s.walk(100, path(150, 150, "0")).is_ok());
 }
@@ -159,31 +160,31 @@ fn a_diagonal_step_from_off_the_middle_crosses_a_tile_that_must_be_free() {
 }
 
 #[test]
-fn a_vector_ends_at_the_wall_and_beyond_it_nobody_begins() {
+fn a_vector_ends_at_the_wall_and_no_move_starts_beyond_it() {
     let mut s = Scene::new(at(150, 150), &[(4, 1)]);
     s.walk(100, straight(150, 150, 500, 0)).unwrap();
     assert_eq!(s.mover.course().lasts_ms, 499);
     assert_eq!(s.pos(2_000), (399, 150));
     let why = s.why(700, 700, Go::Walk(Vector::stand(at(450, 150)).into()));
     assert_eq!(why, Reason::Blocked { tile: (4, 1) });
-    // A vector that begins in front of the wall and leads into it is none.
+    // A vector that starts in front of the wall and leads into it stands.
     s.walk(1_000, straight(399, 150, 500, 0)).unwrap();
     assert_eq!(s.pos(1_500), (399, 150));
 }
 
 #[test]
-fn a_wall_that_comes_in_sight_later_ends_a_vector_too() {
+fn a_wall_within_reach_only_later_ends_a_vector_too() {
     let mut s = Scene::new(at(150, 150), &[(9, 1)]);
     s.walk(100, straight(150, 150, 500, 0)).unwrap();
     assert_eq!(s.mover.course().lasts_ms, u32::MAX);
     assert_eq!(s.say(600, 600, Go::On), Ok(Accepted::Kept));
-    // 750 cm take 1,500 ms: now within the reach of a word.
+    // 750 cm take 1,500 ms: now within the reach of a command.
     assert_eq!(s.say(1_100, 1_100, Go::On), Ok(Accepted::Changed));
     assert_eq!((s.mover.course().lasts_ms, s.pos(3_000)), (1_499, (899, 150)));
 }
 
 #[test]
-fn a_vector_does_not_squeeze_either() {
+fn a_vector_does_not_squeeze_between_blocked_tiles() {
     let mut s = Scene::new(at(150, 150), &[(2, 1), (1, 2)]);
     s.walk(100, straight(150, 150, 300, 300)).unwrap();
     assert_eq!(s.pos(700), (199, 199));
@@ -192,7 +193,7 @@ fn a_vector_does_not_squeeze_either() {
 }
 
 #[test]
-fn nobody_is_out_of_bounds() {
+fn no_move_leaves_the_bounds() {
     let mut s = Scene::new(at(50, 150), &[]);
     s.walk(100, straight(50, 150, -500, 0)).unwrap();
     assert_eq!(s.pos(2_000), (0, 150));
@@ -209,7 +210,7 @@ fn nobody_is_out_of_bounds() {
 }
 
 #[test]
-fn heights_can_be_too_much_up_or_down() {
+fn a_climb_or_descent_that_is_too_steep_is_refused() {
     // A slope of 40 cm a tile to the east and of 120 cm to the south.
     let mut s = Scene::new(at(150, 150), &[]);
     s.map.heights = Some(|tile| 40 * tile.x + 120 * tile.z);
@@ -229,7 +230,7 @@ fn heights_can_be_too_much_up_or_down() {
 }
 
 #[test]
-fn nobody_is_faster_than_it_may_be() {
+fn a_move_above_the_speed_limit_is_refused() {
     let mut s = Scene::new(at(150, 150), &[]);
     let why = s.why(100, 100, Go::Walk(straight(150, 150, 500, 30).into()));
     assert_eq!(why, Reason::TooFast { found_cm_s: 501, allowed_cm_s: 500 });
@@ -240,7 +241,7 @@ fn nobody_is_faster_than_it_may_be() {
 }
 
 #[test]
-fn a_granted_speed_can_be_used_once_and_for_its_time() {
+fn a_granted_speed_is_usable_once_and_for_its_duration() {
     let mut s = Scene::new(at(150, 150), &[]);
     s.mover.grant(ServerMs(0), 2_000, Some(300)).unwrap();
     let dash = Vector { lasts_ms: Some(300), ..straight(150, 150, 2_000, 0) };
@@ -252,21 +253,21 @@ fn a_granted_speed_can_be_used_once_and_for_its_time() {
 }
 
 #[test]
-fn a_granted_speed_kept_up_for_too_long_is_not_shown_and_not_believed() {
+fn a_granted_speed_used_for_too_long_is_neither_shown_nor_accepted() {
     let mut s = Scene::new(at(150, 150), &[]);
     s.mover.grant(ServerMs(0), 2_000, Some(300)).unwrap();
     s.walk(100, straight(150, 150, 2_000, 0)).unwrap();
     assert_eq!(s.pos(900), (750, 150));
     let why = s.why(500, 500, Go::Walk(straight(950, 150, 500, 0).into()));
     assert_eq!(why, Reason::Overused { found_cm_s: 2_000, over_ms: 100 });
-    // It stands where the grant ended, and the grant is used up.
+    // The entity stands where the grant ended, and the grant is used up.
     assert_eq!(s.pos(9_000), (750, 150));
     let why = s.why(9_000, 9_000, Go::Walk(straight(750, 150, 2_000, 0).into()));
     assert_eq!(why, Reason::TooFast { found_cm_s: 2_000, allowed_cm_s: 500 });
 }
 
 #[test]
-fn a_mount_ends_when_its_rider_has_heard() {
+fn a_revoked_mount_speed_ends_once_its_client_has_heard() {
     let mut s = Scene::new(at(150, 150), &[]);
     let mount = s.mover.grant(ServerMs(0), 900, None).unwrap();
     s.walk(100, straight(150, 150, 900, 0)).unwrap();
@@ -275,20 +276,20 @@ fn a_mount_ends_when_its_rider_has_heard() {
     s.say(1_100, 1_100, Go::On).unwrap();
     s.say(1_600, 1_600, Go::On).unwrap();
     s.say(2_100, 2_100, Go::On).unwrap();
-    // 1.1 s of walking after the first word that came after the end.
+    // 1.1 s of walking after the first command that came after the end.
     let why = s.why(2_600, 2_600, Go::On);
     assert_eq!(why, Reason::Overused { found_cm_s: 900, over_ms: 400 });
 }
 
 #[test]
-fn a_clock_does_not_go_back() {
+fn a_client_clock_that_goes_back_is_refused() {
     let mut s = Scene::new(at(150, 150), &[]);
     s.walk(1_000, straight(150, 150, 500, 0)).unwrap();
     assert_eq!(s.why(1_100, 999, Go::On), Reason::ClockBack { by_ms: 1 });
 }
 
 #[test]
-fn a_clock_that_runs_ahead_is_a_debt() {
+fn a_client_clock_that_runs_ahead_is_a_debt() {
     let mut s = Scene::new(at(150, 150), &[]);
     s.walk(0, straight(150, 150, 100, 0)).unwrap();
     // The client's clock at twice the server's: a second is claimed in half a second.
@@ -304,7 +305,7 @@ fn a_clock_that_runs_ahead_is_a_debt() {
 }
 
 #[test]
-fn time_that_passes_while_it_stands_is_no_walking() {
+fn time_spent_standing_is_not_charged() {
     let mut s = Scene::new(at(150, 150), &[]);
     s.walk(0, Vector::stand(at(150, 150))).unwrap();
     assert!(s.walk(100, straight(150, 150, 100, 0)).is_ok());
@@ -312,7 +313,7 @@ fn time_that_passes_while_it_stands_is_no_walking() {
     // Ten seconds ahead, but it stood.
     assert!(s.say(700, 10_600, Go::Walk(straight(200, 150, 100, 0).into())).is_ok());
     assert_eq!(s.pos(800), (210, 150));
-    // No clock leaps by more than a minute.
+    // No clock advances by more than a minute beyond the server's.
     let why = s.why(800, 80_000, Go::On);
     assert_eq!(why, Reason::ClockAhead { ahead_ms: 69_300, allowed_ms: 60_000 });
     let why = s.why(900, u64::MAX, Go::On);
@@ -320,14 +321,14 @@ fn time_that_passes_while_it_stands_is_no_walking() {
 }
 
 #[test]
-fn a_ruling_that_was_never_made_cannot_be_answered() {
+fn a_command_that_answers_an_unknown_correction_is_refused() {
     let mut s = Scene::new(at(150, 150), &[]);
     let refused = s.say_by(100, 100, Go::On, 1).unwrap_err();
     assert_eq!(refused.why, Reason::UnknownRuling { found: 1, last: 0 });
 }
 
 #[test]
-fn what_was_under_way_before_a_correction_brings_no_other() {
+fn commands_in_flight_before_a_correction_cause_no_other() {
     let mut s = Scene::new(at(150, 150), &[]);
     s.walk(100, straight(150, 150, 500, 0)).unwrap();
     let refused = s.say(500, 500, Go::Walk(straight(900, 150, 500, 0).into())).unwrap_err();
@@ -341,7 +342,7 @@ fn what_was_under_way_before_a_correction_brings_no_other() {
 }
 
 #[test]
-fn a_number_that_came_before_changes_nothing() {
+fn a_duplicate_input_number_changes_nothing() {
     let mut s = Scene::new(at(150, 150), &[]);
     s.walk(100, straight(150, 150, 500, 0)).unwrap();
     s.walk(200, straight(200, 150, 0, 500)).unwrap();
@@ -354,7 +355,7 @@ fn a_number_that_came_before_changes_nothing() {
 }
 
 #[test]
-fn who_is_pushed_has_no_say_until_it_is_over() {
+fn commands_are_refused_until_a_push_is_over() {
     let mut s = Scene::new(at(150, 150), &[(6, 1)]);
     s.walk(100, straight(150, 150, 500, 0)).unwrap();
     let push = Vector { lasts_ms: Some(400), ..straight(250, 150, 1_000, 0) };
@@ -363,7 +364,7 @@ fn who_is_pushed_has_no_say_until_it_is_over() {
         push.into(),
         &Footing { tiles: &s.map, plane: PLANE, rules: &s.rules },
     );
-    // The wall at 600 ends it.
+    // The wall at 600 ends the push.
     assert_eq!(told, Ruling { number: 1, course: push.into(), lasts_ms: 349 });
     assert_eq!((s.pos(400), s.pos(2_000)), ((350, 150), (599, 150)));
     let why = s.why(500, 500, Go::Walk(straight(599, 150, -500, 0).into()));
@@ -378,7 +379,7 @@ fn who_is_pushed_has_no_say_until_it_is_over() {
 }
 
 #[test]
-fn a_door_that_closes_stops_who_is_on_the_way() {
+fn a_closing_door_stops_entities_on_their_way() {
     let mut s = Scene::new(at(150, 150), &[]);
     s.walk(100, path(150, 150, "777777")).unwrap();
     s.say(300, 300, Go::On).unwrap();
@@ -390,15 +391,15 @@ fn a_door_that_closes_stops_who_is_on_the_way() {
     s.say(700, 700, Go::On).unwrap();
     let why = s.why(1_300, 1_300, Go::Walk(Vector::stand(at(750, 150)).into()));
     assert_eq!(why, Reason::Blocked { tile: (5, 1) });
-    // One who stands in the doorway can get out.
+    // An entity in the doorway can get out.
     let mut s = Scene::new(at(150, 150), &[(1, 1)]);
     assert!(s.walk(100, path(150, 150, "77")).is_ok());
     assert!(s.walk(800, straight(350, 150, 0, 500)).is_ok());
 }
 
 #[test]
-fn a_refusal_is_no_way_to_keep_what_was_only_shown() {
-    // A client whose clock has stood still while it did: its walks are shown further at once.
+fn a_refusal_does_not_grant_the_displayed_lead() {
+    // The client's clock stood still while it walked: its walks are shown further at once.
     let mut s = Scene::new(at(150, 150), &[]);
     s.walk(0, Vector::stand(at(150, 150))).unwrap();
     let mut gained = Vec::new();
@@ -406,7 +407,7 @@ fn a_refusal_is_no_way_to_keep_what_was_only_shown() {
     for _ in 0..4 {
         let (x, z) = s.pos(now);
         s.say(now, 0, Go::Walk(straight(x, z, 500, 0).into())).unwrap();
-        // And then something that is refused, so as to stand there.
+        // Then a command that is refused, so as to stand at the displayed position.
         let refused = s.say(now, 0, Go::Walk(straight(0, 0, 9_999, 0).into())).unwrap_err();
         gained.push(refused.ruling.course.start().x - x);
         now += 100;
@@ -416,7 +417,7 @@ fn a_refusal_is_no_way_to_keep_what_was_only_shown() {
 }
 
 #[test]
-fn every_reason_has_a_word_of_its_own() {
+fn every_reason_has_its_own_short_name() {
     let mut words = Reason::WORDS.to_vec();
     words.sort_unstable();
     words.dedup();
@@ -426,7 +427,7 @@ fn every_reason_has_a_word_of_its_own() {
 }
 
 #[test]
-fn a_mover_travels_whole_and_is_small() {
+fn a_mover_round_trips_whole_and_is_small() {
     let mut s = Scene::new(at(150, 150), &[(9, 1)]);
     s.mover.grant(ServerMs(0), 900, Some(300)).unwrap();
     s.walk(100, path(150, 150, "777")).unwrap();
@@ -436,11 +437,11 @@ fn a_mover_travels_whole_and_is_small() {
 }
 
 #[test]
-fn who_says_that_it_goes_on_where_a_wall_has_stopped_it_is_told_so() {
+fn going_on_at_a_wall_is_refused_with_its_reason() {
     let mut s = Scene::new(Pos::ground(50, 50), &[(2, 0)]);
     let v = Vector { vx_mm_s: 5_000, ..Vector::stand(Pos::ground(50, 50)) };
     s.say(0, 0, Go::Walk(v.into())).unwrap();
-    // It comes to the wall after 299 ms, and no word is due by then.
+    // The walk comes to the wall after 299 ms, and no command is due by then.
     s.say(250, 250, Go::On).unwrap();
     let refused = s.say(500, 500, Go::On).unwrap_err();
     assert_eq!(refused.why, Reason::Blocked { tile: (2, 0) });

@@ -1,20 +1,20 @@
-//! Positions sorted by cell, row by row: the cells of a row between two columns are one piece of
-//! memory.
+//! Positions sorted by cell, row by row, so that the cells of a row between two columns are
+//! contiguous in memory. [`Circle`](super::Circle) sorts once per tick.
 
 use std::ops::Range;
 
 use super::Place;
 use crate::scene::Rect;
 
-/// Most pairs that are looked at in one loop.
+/// Most pairs examined in one loop.
 pub const BLOCK: usize = 128;
 
-/// Pairs that such a loop looks at together. A block is whole lanes.
+/// Pairs per SIMD group of that loop. A block is a whole number of groups.
 const LANES: usize = 8;
 
-/// Finds pairs that may have crossed a radius, in single precision: the differences of the squared
-/// distances, before and now, from a radius's square have then different signs, and a product that
-/// is not above `doubt`, the most that rounding can make of it.
+/// Finds pairs that may have crossed a radius, in single precision. If a pair crossed, the
+/// differences of its squared distances, before and now, from the radius's square have different
+/// signs, so their product is at most `doubt`, the largest rounding error.
 #[derive(Debug, Clone, Copy)]
 pub struct Filter {
     pub enter2: f32,
@@ -22,7 +22,7 @@ pub struct Filter {
     pub doubt: f32,
 }
 
-/// Cells that there may be beside those for the population.
+/// Cells allowed in addition to those for the population.
 const SPARE_CELLS: u64 = 4_096;
 
 #[derive(Debug, Clone, Default)]
@@ -32,11 +32,11 @@ pub struct Sorted {
     z0: i32,
     cols: i32,
     rows: i32,
-    /// Where each cell begins, and the end of the last.
+    /// Index of each cell's first entry, and the end of the last.
     starts: Vec<u32>,
     pub slots: Vec<u32>,
-    // Places now and in the tick before, in order of `slots`, with `LANES` more entries that count
-    // for nothing. Of those who jumped both are the new place.
+    // Positions now and in the tick before, in the order of `slots`, plus `LANES` unused entries.
+    // For an entity that jumped both are the new position.
     x: Vec<i32>,
     z: Vec<i32>,
     old_x: Vec<i32>,
@@ -50,8 +50,8 @@ fn cells(ground: Rect, side_cm: i32) -> (u64, u64) {
 }
 
 impl Sorted {
-    /// The smallest side that is `side_cm` times a power of two and makes no more cells than are of
-    /// use to `population` entities.
+    /// The smallest side that is `side_cm` times a power of two and makes no more cells than
+    /// `population` entities can use.
     pub fn roomy_side(side_cm: i32, ground: Rect, population: usize) -> i32 {
         let mut side = side_cm;
         loop {
@@ -63,7 +63,7 @@ impl Sorted {
         }
     }
 
-    /// Sorts all who are somewhere.
+    /// Sorts all entities that have a position.
     pub fn sort(
         &mut self,
         ground: Rect,
@@ -78,7 +78,8 @@ impl Sorted {
         let cells = (cols * rows) as usize;
         self.starts.clear();
         self.starts.resize(cells + 2, 0);
-        // Counted two ahead, so that after the sums each cell's count is where the next one begins.
+        // Counts are stored two cells ahead, so that after the sums each one is where the next cell
+        // starts.
         for &place in now.iter().flatten() {
             let cell = self.cell(place);
             self.starts[cell + 2] += 1;
@@ -120,7 +121,7 @@ impl Sorted {
         (self.row(z) * self.cols + self.column(x)) as usize
     }
 
-    /// Where the entries of a row between two columns lie, both of them inside the grid.
+    /// The entries of a row between two columns, both inside the grid.
     #[inline]
     fn span(&self, row: i32, from: i32, to: i32) -> Range<usize> {
         let first = (row * self.cols) as usize;
@@ -128,7 +129,7 @@ impl Sorted {
         start..self.starts[first + to as usize + 1] as usize
     }
 
-    /// Calls `visit` with the slots of all who may be within `radius_cm` of a place.
+    /// Calls `visit` with the slots of all entities that may be within `radius_cm` of a position.
     pub fn around(&self, (x, z): (i32, i32), radius_cm: i32, mut visit: impl FnMut(u32)) {
         if self.slots.is_empty() {
             return;
@@ -141,9 +142,9 @@ impl Sorted {
         }
     }
 
-    /// Calls `visit` for each cell that holds anybody: with its entries, and with the entries of its
-    /// half of the neighbourhood, `reach` rings wide, one range per row. The first row begins with
-    /// the cell itself.
+    /// Calls `visit` for each non-empty cell, with its entries and the entries of its half of the
+    /// neighbourhood, `reach` rings wide: one range per row. The first row's range starts with the
+    /// cell itself.
     pub fn each_cell(&self, reach: i32, mut visit: impl FnMut(Range<usize>, &[Range<usize>])) {
         let mut ranges: Vec<Range<usize>> = Vec::with_capacity(reach as usize + 1);
         for row in 0..self.rows {
@@ -162,14 +163,14 @@ impl Sorted {
         }
     }
 
-    /// The largest squared distance, along either axis `cells` cells and one, that pairs can have.
+    /// The largest squared distance of a pair whose cells are `cells` apart along both axes.
     pub fn most_squared(&self, cells: i32) -> f64 {
         let along = f64::from(self.side_cm) * f64::from(cells + 1);
         2.0 * along * along
     }
 
-    /// Calls `visit` with the slot of each in `range` whose distance from entry `i` may have crossed
-    /// a radius. `margins` is scratch.
+    /// Calls `visit` with the slot of each entry in `range` whose distance from entry `i` may have
+    /// crossed a radius. `margins` is scratch memory.
     #[inline]
     pub fn suspects(
         &self,
@@ -182,7 +183,7 @@ impl Sorted {
         let mut at = range.start;
         while at < range.end {
             let len = (range.end - at).min(BLOCK);
-            // What goes beyond the range counts for nothing, but whole lanes are quicker.
+            // Entries beyond the range are ignored; whole groups are faster.
             let margins = &mut margins[..len.next_multiple_of(LANES)];
             if self.margins(i, at, filter, margins) {
                 let found = margins[..len].iter().enumerate();
@@ -194,8 +195,8 @@ impl Sorted {
         }
     }
 
-    /// The margins of entry `i` with those from `at` on, and whether any is in doubt. A loop of its
-    /// own, with all that it needs in plain slices, so that the compiler makes lanes of it.
+    /// The margins of entry `i` with the entries from `at` on; returns whether any is in doubt. A
+    /// separate loop over plain slices, so that the compiler vectorises it.
     #[inline(never)]
     fn margins(&self, i: usize, at: usize, filter: &Filter, margins: &mut [f32]) -> bool {
         let Filter { enter2, leave2, doubt } = *filter;
@@ -209,7 +210,7 @@ impl Sorted {
             let old = squared(old_xs[k].wrapping_sub(old_x), old_zs[k].wrapping_sub(old_z));
             let enter = (new - enter2) * (old - enter2);
             let leave = (new - leave2) * (old - leave2);
-            // Not `f32::min`, which minds values that are no numbers.
+            // Not `f32::min`, which handles NaN and is slower.
             let margin = if enter < leave { enter } else { leave };
             margins[k] = margin;
             any |= u32::from(margin <= doubt);

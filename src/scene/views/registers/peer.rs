@@ -1,38 +1,38 @@
-//! What one player keeps of another.
+//! One player's state for one peer, split into what every tick reads and what only messages need.
 
 use crate::scene::views::NO_BOND;
 use crate::scene::{EntityId, TickStamp};
 
-/// I have said YES, and it stands.
+/// My YES stands.
 const SAID: u8 = 1;
-/// The other's YES stands.
+/// The peer's YES stands.
 const WANTED: u8 = 2;
-/// The other said NO last and owes the next YES.
+/// The peer said NO last and owes the next YES.
 const OWED: u8 = 4;
-/// The client is shown the other.
+/// The client is shown the peer.
 const SHOWN: u8 = 8;
 /// The two were linked when the tick began.
 const KEPT: u8 = 16;
 
-/// What every tick looks at of a pair, seen from one end. Sixty of these per player go through the
-/// processor's cache each tick, so they are small, which a test checks; [`Words`] has the rest.
+/// What every tick reads for a pair, seen from one end. Sixty of these per player pass through the
+/// processor's cache each tick, so they are small, which a test checks. [`Words`] has the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// The other's slot in this region, as last known.
+    /// The peer's slot in this region, as last known.
     pub slot: u32,
-    /// Distance, centimetres, as of the last evaluation.
+    /// Ground distance at the last evaluation, centimetres.
     pub dist_cm: u32,
-    /// Tick of the last update that the client was sent of the other.
+    /// Tick of the last update of the peer that the client was sent.
     pub sent: TickStamp,
-    /// Bond class of the pair, 255 none.
+    /// Bond class of the pair; 255 = none.
     pub class: u8,
-    /// Ring in which the other was at the last evaluation.
+    /// Ring in which the peer was at the last evaluation.
     pub ring: u8,
     flags: u8,
 }
 
 impl Peer {
-    /// A peer with whom nothing was said yet.
+    /// A peer without any message so far.
     pub(super) fn new(slot: u32) -> Peer {
         Peer { slot, dist_cm: 0, sent: TickStamp::default(), class: NO_BOND, ring: 0, flags: 0 }
     }
@@ -43,56 +43,56 @@ impl Peer {
         self.flags & SAID != 0
     }
 
-    /// The other's YES stands.
+    /// The peer's YES stands.
     #[inline]
     pub fn wanted(&self) -> bool {
         self.flags & WANTED != 0
     }
 
-    /// The other said NO last and owes the next YES.
+    /// The peer said NO last and owes the next YES.
     #[inline]
     pub fn owed(&self) -> bool {
         self.flags & OWED != 0
     }
 
-    /// Whether the client is shown the other.
+    /// Whether the client is shown the peer.
     #[inline]
     pub fn shown(&self) -> bool {
         self.flags & SHOWN != 0
     }
 
-    /// The two were linked when the tick began. Unlike a link it stays through the tick, so that the
-    /// keys of a tick do not change while they are compared.
+    /// The two were linked when the tick began. Unlike a link, this does not change within the
+    /// tick, so that the keys of a tick stay equal while they are compared.
     #[inline]
     pub fn kept(&self) -> bool {
         self.flags & KEPT != 0
     }
 
-    /// Both said YES: an entry of the view list.
+    /// Both YESes stand: an entry of the view list.
     #[inline]
     pub fn linked(&self) -> bool {
         self.flags & (SAID | WANTED) == SAID | WANTED
     }
 
-    /// Asked, no answer yet.
+    /// Asked, without an answer yet.
     #[inline]
     pub fn asked(&self) -> bool {
         self.flags & (SAID | WANTED) == SAID
     }
 
-    /// Something was said that the other may count on.
+    /// A YES of either side stands.
     #[inline]
     pub fn stands(&self) -> bool {
         self.flags & (SAID | WANTED) != 0
     }
 
-    /// Nothing here needs to be remembered.
+    /// The entry carries no information and can be dropped.
     #[inline]
     pub fn is_blank(&self) -> bool {
         self.flags == 0
     }
 
-    /// Notes whether the client is shown the other.
+    /// Records whether the client is shown the peer.
     #[inline]
     pub fn set_shown(&mut self, shown: bool) {
         self.set(SHOWN, shown);
@@ -110,7 +110,7 @@ impl Peer {
         self.set(OWED, owed);
     }
 
-    /// Those linked now are the ones to keep.
+    /// Marks the peer as linked at the start of the tick if it is linked now.
     #[inline]
     pub(super) fn keep_link(&mut self) {
         self.set(KEPT, self.linked());
@@ -122,22 +122,22 @@ impl Peer {
     }
 }
 
-/// What is needed of a pair only when something is said: who the other is, and the numbers.
+/// What only messages need: the peer's id and the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Words {
-    /// The other.
+    /// The peer.
     pub id: EntityId,
     /// Number of my standing YES; 0 = none.
     pub mine: u32,
-    /// The last YES number seen of the other.
+    /// Highest YES number seen from the peer.
     pub seen: u32,
 }
 
-/// Whom something is said to.
+/// The receiver of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addressee {
-    /// Who.
+    /// The player.
     pub id: EntityId,
-    /// Its slot, as last known.
+    /// The player's slot, as last known.
     pub slot: u32,
 }

@@ -2,7 +2,7 @@ use super::*;
 
 const ME: EntityId = EntityId(1);
 
-/// A player with everything that it says, in order.
+/// A player and all that it sends, in order.
 struct Table {
     rules: ViewRules,
     regs: Registers,
@@ -10,7 +10,7 @@ struct Table {
 }
 
 impl Table {
-    /// A player with room for `cap` links, who knows others at these distances (id, centimetres).
+    /// A player with cap `cap` that knows others at these distances (id, centimetres).
     fn new(cap: usize, others: &[(u64, u32)]) -> Table {
         let mut regs = Registers::new(ME);
         for (id, dist_cm) in others {
@@ -21,7 +21,7 @@ impl Table {
     }
 
     fn at(&self, id: u64) -> usize {
-        self.regs.find(EntityId(id)).expect("one of the others")
+        self.regs.find(EntityId(id)).expect("one of the peers")
     }
 
     fn ask(&mut self, id: u64) {
@@ -52,7 +52,7 @@ impl Table {
         std::mem::take(&mut self.said)
     }
 
-    /// mine, his, seen and owed of a peer.
+    /// The registers mine, his, seen and owed of a peer.
     fn registers(&self, id: u64) -> (u32, u32, u32, bool) {
         let s = self.regs.state(self.at(id), Tick(0));
         (s.mine, s.his, s.seen, s.owed)
@@ -68,7 +68,7 @@ fn no(echo: u32, at: u32) -> Say {
 }
 
 #[test]
-fn a_yes_to_whom_there_is_room_for_is_answered_by_a_yes() {
+fn a_yes_is_answered_by_a_yes_while_there_is_room() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.hear_yes(2, 7);
     assert_eq!(t.said(), [(2, Say::Yes(1))]);
@@ -77,7 +77,7 @@ fn a_yes_to_whom_there_is_room_for_is_answered_by_a_yes() {
 }
 
 #[test]
-fn a_yes_from_whom_one_has_asked_makes_a_link_without_a_word() {
+fn a_yes_from_an_asked_peer_makes_a_link_without_a_message() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.ask(2);
     assert_eq!(t.said(), [(2, Say::Yes(1))]);
@@ -87,7 +87,7 @@ fn a_yes_from_whom_one_has_asked_makes_a_link_without_a_word() {
 }
 
 #[test]
-fn a_nearer_one_takes_the_place_of_the_worst_link_who_is_told_first() {
+fn a_nearer_peer_replaces_the_worst_link_which_is_told_first() {
     let mut t = Table::new(2, &[(2, 300), (3, 200), (4, 100)]);
     t.hear_yes(2, 5);
     t.hear_yes(3, 1);
@@ -99,7 +99,7 @@ fn a_nearer_one_takes_the_place_of_the_worst_link_who_is_told_first() {
 }
 
 #[test]
-fn a_farther_one_is_refused_by_the_number_of_its_yes() {
+fn a_farther_peer_is_refused_with_the_number_of_its_yes() {
     let mut t = Table::new(1, &[(2, 100), (3, 200)]);
     t.hear_yes(2, 1);
     t.said();
@@ -131,7 +131,7 @@ fn a_request_reserves_its_place() {
 }
 
 #[test]
-fn a_better_link_takes_back_the_requests_that_it_makes_hopeless() {
+fn a_better_link_withdraws_requests_that_it_makes_hopeless() {
     let mut t = Table::new(2, &[(2, 300), (3, 200), (4, 100)]);
     t.ask(2);
     t.ask(3);
@@ -153,7 +153,7 @@ fn the_worst_request_is_still_wanted_when_its_yes_comes() {
 }
 
 #[test]
-fn a_no_cancels_the_yes_that_it_names_and_the_speaker_owes_the_next() {
+fn a_no_cancels_the_yes_that_it_names_and_its_sender_owes_the_next() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.ask(2);
     assert_eq!(t.hear_no(2, 1, 0), Heard::Lost);
@@ -182,7 +182,7 @@ fn a_no_ends_a_link_even_when_it_names_an_older_yes() {
 }
 
 #[test]
-fn a_no_that_was_overtaken_by_a_newer_yes_does_not_touch_that_yes() {
+fn a_no_overtaken_by_a_newer_yes_does_not_cancel_that_yes() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.ask(2);
     t.said();
@@ -198,7 +198,7 @@ fn a_no_that_was_overtaken_by_a_newer_yes_does_not_touch_that_yes() {
 }
 
 #[test]
-fn a_yes_that_was_withdrawn_before_it_came_is_not_heard() {
+fn a_yes_withdrawn_before_it_arrives_is_ignored() {
     let mut t = Table::new(1, &[(2, 100)]);
     assert_eq!(t.hear_no(2, 0, 3), Heard::NothingLost);
     t.hear_yes(2, 3);
@@ -208,7 +208,7 @@ fn a_yes_that_was_withdrawn_before_it_came_is_not_heard() {
 }
 
 #[test]
-fn whoever_said_no_asks_again_and_owes_nothing_then() {
+fn the_side_that_said_no_asks_again_and_owes_nothing_then() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.hear_yes(2, 1);
     t.refuse(2);
@@ -219,7 +219,7 @@ fn whoever_said_no_asks_again_and_owes_nothing_then() {
 }
 
 #[test]
-fn a_yes_lifts_the_debt_of_whoever_said_no() {
+fn a_yes_clears_the_debt_of_the_side_that_said_no() {
     let mut t = Table::new(1, &[(2, 100)]);
     t.ask(2);
     t.hear_no(2, 1, 0);
@@ -230,7 +230,7 @@ fn a_yes_lifts_the_debt_of_whoever_said_no() {
 }
 
 #[test]
-fn who_was_linked_when_the_tick_began_counts_as_nearer_by_the_margin() {
+fn a_link_from_the_ticks_start_counts_as_nearer_by_the_margin() {
     let mut t = Table::new(1, &[(2, 200), (3, 101), (4, 99)]);
     t.rules.margin_cm = 100;
     t.hear_yes(2, 1);
@@ -243,7 +243,7 @@ fn who_was_linked_when_the_tick_began_counts_as_nearer_by_the_margin() {
 }
 
 #[test]
-fn a_link_of_this_tick_has_no_margin_yet_and_a_lost_one_has_it_still() {
+fn a_new_link_has_no_margin_yet_and_a_lost_one_still_has_it() {
     let mut t = Table::new(1, &[(2, 200), (3, 150), (4, 110)]);
     t.rules.margin_cm = 100;
     t.hear_yes(2, 1);
@@ -254,10 +254,10 @@ fn a_link_of_this_tick_has_no_margin_yet_and_a_lost_one_has_it_still() {
     t.hear_yes(4, 1);
     assert_eq!(t.said(), [(3, no(1, 2)), (4, Say::Yes(3))], "3 is new and has no margin");
     t.hear_yes(2, 2);
-    assert_eq!(t.said(), [(4, no(1, 3)), (2, Say::Yes(4))], "2 comes back as if it had not left");
+    assert_eq!(t.said(), [(4, no(1, 3)), (2, Say::Yes(4))], "2 comes back as if it had never left");
     t.regs.keep_links();
     t.hear_yes(4, 2);
-    assert_eq!(t.said(), [(4, no(2, 4))], "now 2 alone has the margin");
+    assert_eq!(t.said(), [(4, no(2, 4))], "now only 2 has the margin");
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn a_bond_beats_every_distance() {
 }
 
 #[test]
-fn the_threshold_is_the_key_of_the_last_place_even_when_too_many_ask() {
+fn the_threshold_is_the_key_of_the_last_place_even_with_too_many_requests() {
     let mut t = Table::new(2, &[(2, 300), (3, 200), (4, 100)]);
     assert_eq!(t.regs.thr(&t.rules), Key::WORST);
     [2, 3, 4].into_iter().for_each(|id| t.ask(id));
@@ -284,10 +284,10 @@ fn four_peers_share_a_cache_line() {
     assert_eq!((size_of::<Peer>(), size_of::<Words>()), (16, 16));
 }
 
-/// Found by simulation: a region that had lost sight of a neighbour's players for a while asked them again, and they
-/// held for answered what they had said before.
+/// Found by simulation: a region had lost track of a neighbour's players for a while and asked them
+/// again. They took the repetition as answered by what they had said before.
 #[test]
-fn one_who_asks_again_though_it_is_linked_is_told_the_yes_again_and_not_more() {
+fn a_linked_peer_that_asks_again_receives_only_the_yes_again() {
     let mut t = Table::new(4, &[(2, 100)]);
     t.ask(2);
     t.hear_yes(2, 7);
@@ -297,7 +297,8 @@ fn one_who_asks_again_though_it_is_linked_is_told_the_yes_again_and_not_more() {
     assert_eq!(t.registers(2), (1, 9, 9, false));
     t.hear_yes(2, 9);
     assert_eq!(t.said(), []);
-    // Its side of it, also if it had forgotten that, and what it has to say to a YES that it has refused since.
+    // Its own side, even if it has forgotten that, and the answer to a YES that it has refused
+    // since.
     t.hear(2, Say::Again(9));
     assert_eq!((t.said(), t.links()), (vec![], vec![2]));
     t.refuse(2);
@@ -312,9 +313,9 @@ fn one_who_asks_again_though_it_is_linked_is_told_the_yes_again_and_not_more() {
     assert_eq!((other.links(), other.said()), (vec![2], vec![(2, Say::Yes(1))]));
 }
 
-/// A slot that was given out too early is another's: nothing is said in the name of who was there.
+/// A slot that was reassigned too early: no message may be sent in the name of its former entity.
 #[test]
-fn somebody_else_in_a_slot_is_not_taken_for_who_was_there() {
+fn a_new_entity_in_a_slot_is_not_taken_for_the_old_one() {
     let mut t = Table::new(2, &[(2, 100), (3, 200)]);
     t.regs.peers_mut().iter_mut().zip([7, 8]).for_each(|(p, slot)| p.slot = slot);
     assert_eq!(t.regs.find_at(7, EntityId(2), false, u32::MAX), Some(0));
@@ -323,7 +324,7 @@ fn somebody_else_in_a_slot_is_not_taken_for_who_was_there() {
 }
 
 #[test]
-fn requests_are_numbered_on_when_the_numbers_end() {
+fn request_numbers_wrap_past_zero() {
     let mut t = Table::new(2, &[(2, 100)]);
     t.regs.counter = u32::MAX;
     let mut said = Vec::new();

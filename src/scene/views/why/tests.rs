@@ -11,7 +11,7 @@ fn scene(visibility: Visibility) -> SceneSpec {
     SceneSpec { visibility, ..SceneSpec::default() }
 }
 
-/// A player at (`x`, 0) who sees nobody and has room for one.
+/// A player at (`x`, 0) without links and with room for one.
 fn player(id: u64, x: i32) -> PlayerSnapshot {
     PlayerSnapshot {
         id: EntityId(id),
@@ -36,14 +36,14 @@ fn entry(id: u64, class: u8, dist_cm: u32) -> ViewEntry {
 }
 
 impl PlayerSnapshot {
-    /// The same with this one on its list, which is full then.
+    /// The same player with this entry on its list, which is then full.
     fn listing(mut self, entry: ViewEntry) -> PlayerSnapshot {
         self.view = vec![entry];
         self.worst = Some(entry);
         self
     }
 
-    /// The same, having asked this one, which reserves its place.
+    /// The same player after asking this one, which reserves its place.
     fn asking(mut self, entry: ViewEntry) -> PlayerSnapshot {
         let entry = ViewEntry { linked: false, ..entry };
         self.asked = vec![entry];
@@ -62,7 +62,7 @@ fn alone(dist_cm: u32) -> PairRank {
 }
 
 #[test]
-fn who_list_each_other_see_each_other_each_at_a_place_of_its_own() {
+fn players_on_each_others_lists_see_each_other_and_have_places() {
     let mut a = player(1, 0).listing(entry(2, NO_BOND, 500));
     a.view.insert(0, entry(3, NO_BOND, 200));
     let b = player(2, 500).listing(entry(1, NO_BOND, 500));
@@ -73,7 +73,7 @@ fn who_list_each_other_see_each_other_each_at_a_place_of_its_own() {
 }
 
 #[test]
-fn nobody_is_asked_about_itself() {
+fn a_question_about_one_entity_twice_says_so() {
     assert_eq!(ask(CIRCLE, player(1, 0), player(1, 0)), Why::SameEntity);
 }
 
@@ -95,7 +95,7 @@ fn only_players_are_on_view_lists() {
 }
 
 #[test]
-fn scenes_and_planes_part_players() {
+fn scenes_and_planes_separate_players() {
     let mut elsewhere = player(2, 0);
     elsewhere.scene = SceneId(3);
     let scenes = [SceneId(0), SceneId(3)];
@@ -107,7 +107,7 @@ fn scenes_and_planes_part_players() {
 }
 
 #[test]
-fn in_limbo_nobody_sees_anybody() {
+fn no_player_in_limbo_sees_another() {
     let [mut a, mut b] = [player(1, 0), player(2, 0)];
     (a.plane, b.plane) = (Plane::LIMBO, Plane::LIMBO);
     let planes = [Plane::LIMBO; 2];
@@ -121,7 +121,7 @@ fn a_circle_is_entered_at_one_radius_and_left_beyond_another() {
     let negotiating = |dist_cm| Why::Negotiating { pair: alone(dist_cm) };
     assert_eq!(ask(CIRCLE, player(1, 0), player(2, 1_000)), negotiating(1_000));
     assert_eq!(ask(CIRCLE, player(1, 0), player(2, 1_001)), far(1_001, false));
-    // Whom only one of them lists or has asked is in range for longer.
+    // A player that only one side lists or has asked is in range up to the leave radius.
     let listing = || player(1, 0).listing(entry(2, NO_BOND, 1_200));
     assert_eq!(ask(CIRCLE, listing(), player(2, 1_200)), negotiating(1_200));
     let asking = || player(1, 0).asking(entry(2, NO_BOND, 1_200));
@@ -130,7 +130,7 @@ fn a_circle_is_entered_at_one_radius_and_left_beyond_another() {
 }
 
 #[test]
-fn by_patches_both_must_have_the_ring() {
+fn with_patches_both_players_must_have_the_ring() {
     let patches = |a: (i32, RangeSet), b: (i32, RangeSet)| {
         let [mut p, mut q] = [player(1, a.0), player(2, b.0)];
         (p.range, q.range) = (a.1, b.1);
@@ -138,7 +138,7 @@ fn by_patches_both_must_have_the_ring() {
     };
     let far = RangeSet::FAR;
     let full = RangeSet::FULL;
-    // 3,199 and 3,200 are in neighbouring patches, however near.
+    // 3,199 and 3,200 are in adjacent patches, however near.
     assert_eq!(patches((3_199, full), (3_200, full)), Why::Negotiating { pair: alone(1) });
     for (a, b, apart) in [((0, full), (9_600, full), 3), ((3_199, full), (3_200, far), 1)] {
         let limit = Limit::Patches { apart, patch_cm: 3_200, ranges: [a.1, b.1] };
@@ -148,14 +148,14 @@ fn by_patches_both_must_have_the_ring() {
 }
 
 #[test]
-fn with_all_nobody_is_out_of_range() {
+fn with_visibility_all_no_pair_is_out_of_range() {
     let pair = alone(90_000);
     let told = ask(Visibility::All, player(1, 0), player(2, 90_000));
     assert_eq!(told, Why::Negotiating { pair });
 }
 
 #[test]
-fn a_full_list_of_better_ones_says_who_the_worst_is() {
+fn a_full_list_of_better_links_names_its_worst() {
     let kept = entry(3, NO_BOND, 400);
     let stands = [Stand::Full(kept), Stand::Willing];
     let told = ask(CIRCLE, player(1, 0).listing(kept), player(2, 401));
@@ -191,7 +191,7 @@ fn a_bond_comes_before_distance() {
 }
 
 #[test]
-fn who_is_on_the_list_stays_within_the_margin() {
+fn a_link_stays_within_the_margin() {
     let kept = entry(3, NO_BOND, 600);
     let told = |x: i32| ask(CIRCLE, player(1, 0).listing(kept), player(2, x));
     let stands = [Stand::WithinMargin(kept), Stand::Willing];
@@ -213,11 +213,11 @@ fn one_full_list_outweighs_another_within_the_margin() {
 }
 
 #[test]
-fn one_who_has_asked_is_willing_while_the_request_has_a_place() {
+fn a_player_that_asked_is_willing_while_its_request_has_a_place() {
     let asked = entry(2, NO_BOND, 700);
     let a = player(1, 0).asking(asked);
     assert_eq!(ask(CIRCLE, a.clone(), player(2, 700)), Why::Negotiating { pair: alone(700) });
-    // It has seen somebody better come near since it asked.
+    // A better player has come near since it asked.
     let better = entry(3, NO_BOND, 10);
     let stands = [Stand::Full(better), Stand::Willing];
     let told = ask(CIRCLE, a.listing(better), player(2, 700));
@@ -225,10 +225,10 @@ fn one_who_has_asked_is_willing_while_the_request_has_a_place() {
 }
 
 #[test]
-fn a_link_of_one_of_the_two_is_not_seen() {
+fn a_link_on_one_side_only_is_not_seen() {
     let a = player(1, 0).listing(entry(2, NO_BOND, 700));
     assert_eq!(ask(CIRCLE, a.clone(), player(2, 700)), Why::Negotiating { pair: alone(700) });
-    // The other has taken somebody better: its NO is under way.
+    // The other player has linked with a better one: its NO is in flight.
     let better = entry(3, NO_BOND, 10);
     let stands = [Stand::Willing, Stand::Full(better)];
     let told = ask(CIRCLE, a, player(2, 700).listing(better));
@@ -236,7 +236,7 @@ fn a_link_of_one_of_the_two_is_not_seen() {
 }
 
 #[test]
-fn an_entry_of_unknown_whereabouts_is_the_worst() {
+fn an_entry_at_an_unknown_position_is_the_worst() {
     let lost = ViewEntry { dist_cm: None, ..entry(3, NO_BOND, 0) };
     let told = ask(CIRCLE, player(1, 0).listing(lost), player(2, 999));
     assert_eq!(told, Why::Negotiating { pair: alone(999) });

@@ -211,7 +211,7 @@ fn a_checkpoint_that_is_not_sound_gives_way_to_the_one_before_and_two_of_them_ar
     let args = [&["dev", "--bots", "0", "--for", "1s"], &FREE_PORTS[..], &more].concat();
     let refused = run(&args);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    for word in ["meadow", "torn", "server.data_dir"] {
+    for word in ["meadow", "truncated", "server.data_dir"] {
         assert!(refused.stderr.contains(word), "{word}: {refused:?}");
     }
     assert!(!refused.stderr.contains("panicked"), "{refused:?}");
