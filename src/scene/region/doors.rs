@@ -90,7 +90,7 @@ impl Region {
     /// Begins a tick: doors turn before anybody moves, and who walks finds them so.
     pub(super) fn turn_doors(&mut self) {
         if self.doors.turn(self.clock.tick()) {
-            self.look_at_ways();
+            self.recheck_paths();
         }
     }
 }

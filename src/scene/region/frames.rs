@@ -1,5 +1,8 @@
-//! What each client is told in a tick: by each viewer from its own entries, so that nothing is told
-//! twice and nothing of what changed while a client was held is missed.
+//! The frame builder: what each client is told in a tick.
+//!
+//! The tick calls [`FrameBuilder::make_frames`] when it closes. Each viewer's entries say what its client knows: so nothing
+//! is told twice, and nothing is missed that changed while a client was held. Pieces of the batch are shared by all frames
+//! that refer to them.
 
 use super::actions::TickActions;
 use super::entities::{EntityStore, own_of};
@@ -268,13 +271,33 @@ impl FrameBuilder {
             own: self.batch.owns.len() as u32 - self.owns_told,
             ..SessionFrame::default()
         };
+        self.begin_frame(viewer);
+        let since = if mutants::has(Mutant::ActsAgain) { Tick(0) } else { viewer.frames_from };
+        self.tell_peers((tick, since), entities, viewer, rates);
+        self.tell_seen((tick, since), entities, viewer, rates);
+        self.pick_moves(tick, entities, viewer, budget);
+        frame.enters = self.batch.refs.len() as u32 - frame.refs_at;
+        frame.moves = self.moves.len() as u32;
+        frame.courses = self.courses.len() as u32;
+        frame.acts = self.act_refs.len() as u32;
+        frame.leaves = self.batch.leaves.len() as u32 - frame.leaves_at;
+        frame.refused = self.batch.refused.len() as u32 - frame.refused_at;
+        self.batch.refs.append(&mut self.moves);
+        self.batch.refs.append(&mut self.courses);
+        self.batch.refs.append(&mut self.act_refs);
+        self.owns_told = self.batch.owns.len() as u32;
+        self.batch.sessions.push(frame);
+    }
+
+    /// Begins a viewer's frame with what its client must be told whatever else there is.
+    #[inline]
+    fn begin_frame(&mut self, viewer: &mut Viewer) {
         if viewer.resync {
             viewer.resync = false;
             viewer.gone.clear();
             viewer.registers.peers_mut().iter_mut().for_each(|p| p.set_shown(false));
             viewer.seen.iter_mut().for_each(|s| s.shown = false);
         }
-        let since = if mutants::has(Mutant::ActsAgain) { Tick(0) } else { viewer.frames_from };
         self.batch.refused.append(&mut viewer.refused);
         let leaving = viewer.gone.len().min(MAX_LEAVES);
         self.batch.leaves.extend(viewer.gone.drain(..leaving));
@@ -284,6 +307,17 @@ impl FrameBuilder {
         self.moves.clear();
         self.courses.clear();
         self.act_refs.clear();
+    }
+
+    /// Tells of the players that a viewer has in its view list, or had.
+    #[inline]
+    fn tell_peers(
+        &mut self,
+        (tick, since): (TickStamp, Tick),
+        entities: &EntityStore,
+        viewer: &mut Viewer,
+        rates: &Rates,
+    ) {
         let moved = entities.have_moved();
         for i in 0..viewer.registers.peers().len() {
             if moved && !find_again(entities, viewer, i) {
@@ -302,6 +336,18 @@ impl FrameBuilder {
                 p.sent = tick;
             }
         }
+    }
+
+    /// Tells of the other entities that a viewer sees.
+    #[inline]
+    fn tell_seen(
+        &mut self,
+        (tick, since): (TickStamp, Tick),
+        entities: &EntityStore,
+        viewer: &mut Viewer,
+        rates: &Rates,
+    ) {
+        let moved = entities.have_moved();
         for (i, s) in viewer.seen.iter_mut().enumerate() {
             if moved && entities.is_free(s.slot) {
                 let Some(slot) = entities.slot(s.id) else { continue };
@@ -315,18 +361,6 @@ impl FrameBuilder {
                 (s.shown, s.sent) = (true, tick);
             }
         }
-        self.pick_moves(tick, entities, viewer, budget);
-        frame.enters = self.batch.refs.len() as u32 - frame.refs_at;
-        frame.moves = self.moves.len() as u32;
-        frame.courses = self.courses.len() as u32;
-        frame.acts = self.act_refs.len() as u32;
-        frame.leaves = self.batch.leaves.len() as u32 - frame.leaves_at;
-        frame.refused = self.batch.refused.len() as u32 - frame.refused_at;
-        self.batch.refs.append(&mut self.moves);
-        self.batch.refs.append(&mut self.courses);
-        self.batch.refs.append(&mut self.act_refs);
-        self.owns_told = self.batch.owns.len() as u32;
-        self.batch.sessions.push(frame);
     }
 
     /// Tells one entry's enter, leave or acts, and notes whether its move is due.

@@ -25,7 +25,7 @@ impl Region {
         if !self.is_plausible(&input) {
             return;
         }
-        let Some(input) = self.too_early(input) else { return };
+        let Some(input) = self.hold_early(input) else { return };
         match input {
             Input::Border(batch) => {
                 self.fence(batch.from, batch.lineage);
@@ -44,14 +44,14 @@ impl Region {
             }
             Input::Handoff(handoff) if self.is_late(handoff.from, handoff.from_epoch) => {}
             Input::Handoff(handoff) => self.receive(*handoff, fx),
-            Input::Elsewhere(claim) => self.take_for_gone(claim),
+            Input::Elsewhere(claim) => self.take_elsewhere(claim),
             Input::Recovered(news) => self.answer_recovered(&news, fx),
-            Input::Claims(claims) => self.hear_claims(*claims, fx),
-            Input::Map(news) => self.hear_map_news(*news, fx),
+            Input::Claims(claims) => self.take_claims(*claims, fx),
+            Input::Map(news) => self.take_layout_news(*news, fx),
             Input::Door(order) => self.take_door_order(order, fx),
             other => self.queue(other),
         }
-        self.follow_displaced(fx);
+        self.resume_displaced(fx);
     }
 
     /// Keeps an input for the next tick.
@@ -91,7 +91,7 @@ impl Region {
             },
             Input::Logic { id, ref order } => match self.entities.real_slot(id) {
                 Some(slot) => {
-                    if let Err(why) = self.obey(slot, order.clone(), fx) {
+                    if let Err(why) = self.execute(slot, order.clone(), fx) {
                         crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %id, ?why, "an order of the server's logic was refused");
                     }
                 }
@@ -109,14 +109,14 @@ impl Region {
                 Some(slot) => self.set_bonds(slot, bonds.clone()),
                 None => self.forward(id, input, fx),
             },
-            Input::Hold(id) => self.steer(id, input, fx, |v| v.held = true),
-            Input::Release(id) => self.steer(id, input, fx, |v| v.held = false),
-            Input::Resync(id) => self.steer(id, input, fx, |v| v.resync = true),
+            Input::Hold(id) => self.with_player(id, input, fx, |v| v.held = true),
+            Input::Release(id) => self.with_player(id, input, fx, |v| v.held = false),
+            Input::Resync(id) => self.with_player(id, input, fx, |v| v.resync = true),
             Input::Present(presented) => self.present(*presented, fx),
-            Input::Absent { id, ms: 0, .. } if !self.is_anothers(&input) => {
+            Input::Absent { id, ms: 0, .. } if !self.is_of_other_session(&input) => {
                 self.apply(Input::Leave(id), fx);
             }
-            Input::Absent { .. } => self.make_absent(input, fx),
+            Input::Absent { .. } => self.disconnect(input, fx),
             Input::Resume(resume) => self.resume(resume, fx),
             Input::Border(_)
             | Input::Elsewhere(_)
@@ -147,7 +147,7 @@ impl Region {
                 orders && self.entities.record(slot).plane == Plane::LIMBO
             }
             None if self.custody.is_incoming(id) => true,
-            None if self.is_dormant(id) => {
+            None if self.is_unclaimed(id) => {
                 matches!(input, Input::Logic { .. } | Input::Motion { .. } | Input::Bonds { .. })
             }
             None if matches!(input, Input::Leave(_)) => false,
@@ -164,12 +164,18 @@ impl Region {
                     fx.push(Effect::Notice(session, Notice::Left { tick, epoch }));
                 }
             }
-            None if self.forget_dormant(id, fx) => {}
+            None if self.forget_unclaimed(id, fx) => {}
             None => self.forward(id, Input::Leave(id), fx),
         }
     }
 
-    fn steer(&mut self, id: EntityId, i: Input, fx: &mut Vec<Effect>, f: impl Fn(&mut Viewer)) {
+    fn with_player(
+        &mut self,
+        id: EntityId,
+        i: Input,
+        fx: &mut Vec<Effect>,
+        f: impl Fn(&mut Viewer),
+    ) {
         match self.entities.real_slot(id) {
             Some(slot) => {
                 if let Some(viewer) = self.views.of_mut(&self.entities, slot) {
@@ -205,8 +211,8 @@ impl Region {
         }
         let done = match order {
             Order::Move(_) if self.identity.scene().judged.is_some() => Err(Refusal::WrongForm),
-            Order::Walk(ref word) => self.take_word(slot, seq, word),
-            order => self.obey(slot, order, fx),
+            Order::Walk(ref word) => self.take_command(slot, seq, word),
+            order => self.execute(slot, order, fx),
         };
         if let Err(why) = done {
             if let Some(viewer) = self.views.of_mut(&self.entities, slot) {
@@ -215,13 +221,13 @@ impl Region {
         }
     }
 
-    fn obey(&mut self, slot: u32, order: Order, fx: &mut Vec<Effect>) -> Result<(), Refusal> {
+    fn execute(&mut self, slot: u32, order: Order, fx: &mut Vec<Effect>) -> Result<(), Refusal> {
         match order {
             Order::Move(pos) if !self.identity.scene().map.bounds.contains(pos) => {
                 Err(Refusal::OutOfBounds)
             }
             Order::Move(pos) => {
-                self.put(slot, pos);
+                self.place_at(slot, pos);
                 Ok(())
             }
             Order::Act(deed) if deed.payload.len() > MAX_ACTION => Err(Refusal::TooLong),
@@ -254,7 +260,7 @@ impl Region {
             self.entities.drop_trajectory(slot);
             self.entities.set_pos(slot, to.pos);
         } else {
-            self.put(slot, to.pos);
+            self.place_at(slot, to.pos);
         }
         self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));
         let Some(real) = self.entities.real_mut(slot) else { return Ok(()) };

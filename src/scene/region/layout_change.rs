@@ -1,4 +1,4 @@
-//! A change of the region map while everybody walks on: regions are cut, joined, made and given up.
+//! Layout change: regions are split, merged, made and given up while entities walk on.
 //!
 //! All regions of a scene change over between the same two ticks. Each is told of the new map beforehand
 //! ([`Region::propose`]) and promises not to go beyond a certain tick without a decision; when all have
@@ -225,7 +225,7 @@ impl Region {
         self.layout.retired.is_some_and(long_ago)
             && self.counts.reals == 0
             && self.custody.incoming().is_empty()
-            && self.dormant().next().is_none()
+            && self.unclaimed().next().is_none()
     }
 
     /// Whether the region stands between two maps: no tick is opened until it has changed over.
@@ -261,7 +261,7 @@ impl Region {
     }
 
     /// What is for a later time, since its sender has changed over already. Given back otherwise.
-    pub(super) fn too_early(&mut self, input: Input) -> Option<Input> {
+    pub(super) fn hold_early(&mut self, input: Input) -> Option<Input> {
         let Some(pending) = &mut self.layout.pending else { return Some(input) };
         let from = match &input {
             Input::Border(batch) => batch.from,
@@ -279,7 +279,7 @@ impl Region {
     }
 
     /// Hears another region's word.
-    pub(super) fn hear_map_news(&mut self, news: MapNews, fx: &mut Vec<Effect>) {
+    pub(super) fn take_layout_news(&mut self, news: MapNews, fx: &mut Vec<Effect>) {
         let Some(pending) = &mut self.layout.pending else { return };
         if pending.scene.map.version != news.version {
             return;

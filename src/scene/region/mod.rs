@@ -134,7 +134,7 @@ impl Region {
     }
 
     fn may_open_tick(&mut self, now: Tick, fx: &mut Vec<Effect>) -> bool {
-        if now <= self.clock.tick() || !self.has_risen(now) {
+        if now <= self.clock.tick() || !self.may_begin_after_recovery(now) {
             return false;
         }
         if !self.clock.is_closed() {
@@ -171,14 +171,14 @@ impl Region {
         // What was late for the last tick counts before any entity comes to live here.
         self.catch_up(Tick(self.clock.tick().0 - 1));
         self.install_incoming();
-        self.give_up_dormant();
-        self.end_absences(fx);
-        self.follow_displaced(fx);
+        self.end_recovery();
+        self.end_grace_periods(fx);
+        self.resume_displaced(fx);
     }
 
     fn bring_back_entities(&mut self, fx: &mut Vec<Effect>) {
-        self.hand_over_again(fx);
-        self.wake_the_absent(fx);
+        self.repeat_handoffs(fx);
+        self.return_disconnected(fx);
     }
 
     fn add_entering(&mut self, fx: &mut Vec<Effect>) {
@@ -231,7 +231,7 @@ impl Region {
         self.views.apply_reaches(&mut self.entities);
         self.send_done(fx);
         self.send_handoffs(fx);
-        self.follow_displaced(fx);
+        self.resume_displaced(fx);
         self.views.positions_change();
         self.clock.close();
         self.counts.ghosts = self.entities.len() as u64 - self.counts.reals;

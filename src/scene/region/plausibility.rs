@@ -1,5 +1,5 @@
 //! What other regions say is refused when it cannot be true, before any of it is heard: one wrong number must not
-//! shut out everybody who comes after it.
+//! shut out all messages that come after it.
 //!
 //! | number | what can be true |
 //! |---|---|

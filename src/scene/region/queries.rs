@@ -1,4 +1,4 @@
-//! Questions that anybody may ask a region: who is where, and who sees whom.
+//! Questions about a region: where entities are, and who sees whom. Nothing is changed here.
 
 use super::Region;
 use super::entities::{Body, NO_SLOT, Role};

@@ -142,7 +142,7 @@ impl Region {
         }
         // Caught up with for one who comes, it is of a tick of which frames were made.
         let now = TickStamp::of(self.clock.next_frame());
-        self.outdo(Claim { id: state.id, epoch: state.epoch, region: from });
+        self.supersede(Claim { id: state.id, epoch: state.epoch, region: from });
         let before = self.custody.moved(state.id).map(|m| m.epoch);
         if before.is_some_and(|before| before.is_of_a_life_before(state.epoch)) {
             self.views.note_new_incarnation(state.id);

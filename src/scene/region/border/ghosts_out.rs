@@ -1,4 +1,6 @@
-//! Ghosts for the neighbours: one batch for each of them and tick.
+//! Ghosts for the neighbours: one batch for each neighbour and tick, even an empty one.
+//!
+//! A real that stands near a border is mirrored to each neighbour in whose band it stands.
 
 use super::BorderLinks;
 use super::outbound::Mirror;

@@ -1,6 +1,7 @@
 //! What neighbours have sent: batches that wait for their tick, and how far each neighbour has come.
 //!
-//! A batch may come twice or be lost: the next full one heals it.
+//! A batch may come twice or be lost: the next full one heals it. A batch is never applied before its tick, nor one of an
+//! epoch that is not believed any more.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,6 @@
-//! How far neighbours have come with the border rounds of a tick: see [`crate::scene::region::views`].
+//! How far the neighbours have come with the border rounds of a tick.
+//!
+//! `views::border_rounds` drives the rounds; this file only keeps count.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! What regions tell each other after a death of who lives where: the highest epoch counts.
 //!
 //! A region that goes on from a checkpoint asks all others ([`Region::answer_recovered`]), and they answer with what they
-//! know better and with whom they have handed there since ([`Region::hear_claims`]). What is said of a third region's is
+//! know better and with whom they have handed there since ([`Region::take_claims`]). What is said of a third region's is
 //! hearsay, about which that one is asked itself.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ impl Region {
     pub(in crate::scene::region) fn holds(&self) -> Vec<(EntityId, Epoch)> {
         let slots = self.entities.slots().filter(|slot| self.entities.is_real(*slot));
         let real = slots.map(|s| (self.entities.body(s).id, self.entities.record(s).epoch));
-        let dormant = self.dormant().map(|h| (h.state.id, h.epoch));
+        let dormant = self.unclaimed().map(|h| (h.state.id, h.epoch));
         let mut holds: Vec<_> = real.chain(dormant).collect();
         holds.sort_unstable();
         holds
@@ -43,7 +43,7 @@ impl Region {
             };
             return Some(Claim { id, epoch: record.epoch, region: owner });
         }
-        if let Some(dormant) = self.asleep(id) {
+        if let Some(dormant) = self.unclaimed_of(id) {
             return Some(here(dormant.epoch));
         }
         if let Some(moved) = self.custody.moved.get(&id) {
@@ -95,7 +95,7 @@ impl Region {
             match self.claim(*id) {
                 Some(claim) if claim.epoch > *under && claim.region != region => lives.push(claim),
                 _ => {
-                    self.outdo(Claim { id: *id, epoch: *under, region });
+                    self.supersede(Claim { id: *id, epoch: *under, region });
                 }
             }
         }
@@ -143,7 +143,7 @@ impl Region {
     }
 
     /// What others know better; and whom they have handed here since the checkpoint.
-    pub(in crate::scene::region) fn hear_claims(&mut self, claims: Claims, fx: &mut Vec<Effect>) {
+    pub(in crate::scene::region) fn take_claims(&mut self, claims: Claims, fx: &mut Vec<Effect>) {
         let mut better = Vec::new();
         for claim in claims.lives {
             if let Some(recovering) = &mut self.custody.recovering {
@@ -157,7 +157,7 @@ impl Region {
             if claim.region == self.identity.id() {
                 continue;
             }
-            self.outdo(claim);
+            self.supersede(claim);
             let known = self.claim(claim.id).filter(|known| known.epoch > claim.epoch);
             better.extend(known.map(|known| (claim.region, known)));
             // Who asks of a third region's wants to know, too.
@@ -189,7 +189,11 @@ impl Region {
 
     /// Somebody comes who lives in another region, too, as that one goes on from what was known before: it has asked here of
     /// them before they had come.
-    pub(in crate::scene::region) fn answer_late(&mut self, came: &Handoff, fx: &mut Vec<Effect>) {
+    pub(in crate::scene::region) fn answer_pending_question(
+        &mut self,
+        came: &Handoff,
+        fx: &mut Vec<Effect>,
+    ) {
         let id = came.state.id;
         let Some((asked, _)) = self.custody.unanswered.remove(&id) else { return };
         if asked.epoch >= came.epoch || mutants::has(Mutant::AskedEarly) {
@@ -290,7 +294,7 @@ impl Region {
     /// Whether somebody who sleeps may wake without being presented: every other region has said what it knows, and
     /// whoever was said to have it was asked and has had time to answer; and its session has had time to present it here, or
     /// elsewhere, where nobody knew of it and others are asked about it.
-    pub(in crate::scene::region) fn may_wake(&self, id: EntityId) -> bool {
+    pub(in crate::scene::region) fn may_return(&self, id: EntityId) -> bool {
         let Some(recovering) = &self.custody.recovering else { return true };
         let has_had_time = |since: Tick| self.clock.tick().0 >= since.0.saturating_add(PATIENCE);
         let answered = recovering.doubted.get(&id).is_none_or(|(_, since)| has_had_time(*since));
@@ -313,14 +317,14 @@ impl Region {
 
     /// The entity lives elsewhere: whoever was here under a lower epoch is here no more. False when nobody
     /// was.
-    pub(in crate::scene::region) fn outdo(&mut self, claim: Claim) -> bool {
+    pub(in crate::scene::region) fn supersede(&mut self, claim: Claim) -> bool {
         let Claim { id, epoch, region } = claim;
         let known = self.epoch_here(id).is_some_and(|known| known < epoch);
         if !known || region == self.identity.id() || mutants::has(Mutant::KeepsOld) {
             return false;
         }
         tracing::info!(region = %self.identity.id(), entity = %id, %epoch, owner = %region, "an entity lives elsewhere under a higher epoch");
-        let mut was = self.wake(id);
+        let mut was = self.take_unclaimed(id);
         self.custody.incoming.retain(|h| h.state.id != id || h.epoch >= epoch);
         if let Some(slot) = self.entities.real_slot(id) {
             was = Some(self.describe(slot, Past::Left));
@@ -343,14 +347,14 @@ impl Region {
     }
 
     /// A session has presented a player here, and knows better by now.
-    pub(in crate::scene::region) fn take_for_gone(&mut self, claim: Claim) {
+    pub(in crate::scene::region) fn take_elsewhere(&mut self, claim: Claim) {
         let old = |p: &Presented| p.id == claim.id && p.epoch < claim.epoch;
         self.inbox.retain(|input| !matches!(input, Input::Present(presented) if old(presented)));
-        self.outdo(claim);
+        self.supersede(claim);
     }
 
     /// Asks what became of those whom the owner before has handed over of late: it may have died before that was heard.
-    pub(in crate::scene::region) fn ask_about_lent(&mut self, fx: &mut Vec<Effect>) {
+    pub(in crate::scene::region) fn ask_about_handed_off(&mut self, fx: &mut Vec<Effect>) {
         let recent = self
             .custody
             .escrow
@@ -367,7 +371,7 @@ impl Region {
     }
 
     /// Whether it is not known yet that somebody who was handed over is where that was to.
-    pub(in crate::scene::region) fn may_be_lost(&self, id: EntityId) -> bool {
+    pub(in crate::scene::region) fn may_have_lost(&self, id: EntityId) -> bool {
         self.custody
             .recovering
             .as_ref()
@@ -375,12 +379,12 @@ impl Region {
     }
 
     /// Whether it is still asked about anybody whom the owner before may have handed over in vain.
-    pub(in crate::scene::region) fn owes_words(&self) -> bool {
+    pub(in crate::scene::region) fn has_handoffs_to_repeat(&self) -> bool {
         self.custody.recovering.as_ref().is_some_and(|r| !r.again.is_empty())
     }
 
     /// Says once more whom the owner before has handed over of late, and of whom nobody knows better.
-    pub(in crate::scene::region) fn hand_over_again(&mut self, fx: &mut Vec<Effect>) {
+    pub(in crate::scene::region) fn repeat_handoffs(&mut self, fx: &mut Vec<Effect>) {
         if self.is_rising() || !self.have_all_answered() {
             return;
         }

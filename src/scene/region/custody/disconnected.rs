@@ -1,4 +1,4 @@
-//! Players whose clients are away for a while, and come back by another session.
+//! Disconnected players: the client is gone for a while, and comes back by another session.
 //!
 //! ```text
 //!            Absent, of its session                     its time is over
@@ -8,8 +8,8 @@
 //!      +-----------------------------------+
 //! ```
 //!
-//! Whoever is absent is what it was for everybody else: it is shown, mirrored, negotiated with and handed off; it
-//! stands, since nobody says where it goes, and no frames are made for it. Each `Resume` gives its session a later
+//! A disconnected player stays visible to others: it is shown, mirrored, negotiated with and handed off; it
+//! stands, and no frames are made for it. Each `Resume` gives its session a later
 //! time than the one before had, so that of two sessions which present the player the later one counts.
 //!
 //! | `Resume` of a player that | outcome |
@@ -28,8 +28,8 @@ use crate::scene::region::{PATIENCE, Region};
 use crate::scene::{EntityId, RegionId, SessionId, Tick};
 
 impl Region {
-    /// Whether an absence is told of a session that is none any more.
-    pub(in crate::scene::region) fn is_anothers(&self, input: &Input) -> bool {
+    /// Whether a disconnection is told of a session that the player has no more.
+    pub(in crate::scene::region) fn is_of_other_session(&self, input: &Input) -> bool {
         let Input::Absent { id, session, .. } = *input else { return false };
         let viewer = self.entities.real_slot(id).map(|s| self.entities.body(s).viewer);
         let viewer = viewer.and_then(|ix| self.views.get(ix));
@@ -37,12 +37,12 @@ impl Region {
     }
 
     /// A player's client is away.
-    pub(in crate::scene::region) fn make_absent(&mut self, input: Input, fx: &mut Vec<Effect>) {
+    pub(in crate::scene::region) fn disconnect(&mut self, input: Input, fx: &mut Vec<Effect>) {
         let Input::Absent { id, session, ms } = input else { return };
         let ms = if mutants::has(Mutant::NoLinger) { 1 } else { ms };
         let Some(slot) = self.entities.real_slot(id) else {
             // One that sleeps waits for its client as it is.
-            if !self.is_dormant(id) {
+            if !self.is_unclaimed(id) {
                 self.forward(id, input, fx);
             }
             return;
@@ -54,12 +54,12 @@ impl Region {
         if viewer.session == Some(session) && viewer.absent_until.is_none() {
             viewer.absent_until = Some(until);
             self.custody.disconnected.push((until, id));
-            self.stand(slot);
+            self.stop_moving(slot);
         }
     }
 
-    /// Nobody says any more where it goes. Its client hears of it as of any ruling.
-    fn stand(&mut self, slot: u32) {
+    /// No client says any more where the player goes: it stops. Its client hears of it as of any correction.
+    fn stop_moving(&mut self, slot: u32) {
         if self.identity.scene().judged.is_some()
             && let Err(why) = self.set_in_motion(slot, Motion::Stop)
         {
@@ -67,8 +67,8 @@ impl Region {
         }
     }
 
-    /// Whoever's client has not come back in time leaves.
-    pub(in crate::scene::region) fn end_absences(&mut self, fx: &mut Vec<Effect>) {
+    /// Players whose clients have not come back in time leave.
+    pub(in crate::scene::region) fn end_grace_periods(&mut self, fx: &mut Vec<Effect>) {
         let now = self.clock.tick();
         if self.custody.disconnected.iter().all(|(until, _)| *until > now) {
             return;
@@ -94,7 +94,7 @@ impl Region {
         if let Some(slot) = self.entities.real_slot(resume.id) {
             return self.resume_here(slot, resume, fx);
         }
-        if self.is_dormant(resume.id) && !self.may_wake(resume.id) {
+        if self.is_unclaimed(resume.id) && !self.may_return(resume.id) {
             // It may live in a region that is down, which will know better. The session asks again.
             return;
         }
@@ -103,15 +103,15 @@ impl Region {
                 && known.state.session != Some(resume.session)
                 && (1..known.since_ms).contains(&resume.since_ms)
         };
-        if self.dormant().any(is_late) {
+        if self.unclaimed().any(is_late) {
             return fx.push(Effect::Notice(resume.session, Notice::Replaced));
         }
-        if let Some(slot) = self.wake_for(resume, fx) {
+        if let Some(slot) = self.resume_unclaimed(resume, fx) {
             return self.tell_resumed(slot, resume.session, fx);
         }
         match self.whereabouts(resume.id) {
             // It is not known there, if what handed it over was lost.
-            _ if self.may_be_lost(resume.id) => {}
+            _ if self.may_have_lost(resume.id) => {}
             Some(_) if !self.may_pass_on() => {}
             Some(owner) => fx.push(Effect::Forward(owner, Box::new(Input::Resume(resume)))),
             // Somebody may yet hand it back who has handed it here after the checkpoint.
@@ -144,7 +144,7 @@ impl Region {
             let epoch = self.entities.record(slot).epoch;
             self.entities.set_epoch(slot, epoch.next());
             fx.extend(before.map(|before| Effect::Notice(before, Notice::Replaced)));
-            self.stand(slot);
+            self.stop_moving(slot);
         }
         self.tell_resumed(slot, session, fx);
     }
@@ -161,7 +161,7 @@ impl Region {
     }
 
     /// Asks in the name of those sessions: the later one has the player, and the other one is told so.
-    pub(in crate::scene::region) fn follow_displaced(&mut self, fx: &mut Vec<Effect>) {
+    pub(in crate::scene::region) fn resume_displaced(&mut self, fx: &mut Vec<Effect>) {
         for (owner, resume) in std::mem::take(&mut self.custody.displaced) {
             match owner == self.identity.id() {
                 true => self.inbox.push(Input::Resume(resume)),
@@ -171,14 +171,14 @@ impl Region {
     }
 
     /// A player that sleeps goes on for its client, as the checkpoint has it.
-    fn wake_for(&mut self, resume: Resume, fx: &mut Vec<Effect>) -> Option<u32> {
+    fn resume_unclaimed(&mut self, resume: Resume, fx: &mut Vec<Effect>) -> Option<u32> {
         let Resume { id, session, acked, since_ms, .. } = resume;
-        let known = self.dormant().find(|known| known.state.id == id)?;
+        let known = self.unclaimed().find(|known| known.state.id == id)?;
         let before = known.state.session.filter(|before| *before != session);
-        let as_it_was = self.as_it_was(known, session);
+        let as_it_was = self.presented_by_checkpoint(known, session);
         let acked = acked.max(as_it_was.acked);
         let since_ms = since_ms.max(as_it_was.since_ms.saturating_add(1));
-        self.bring_back(Presented { acked, since_ms, ..as_it_was }, fx);
+        self.reclaim(Presented { acked, since_ms, ..as_it_was }, fx);
         fx.extend(before.map(|before| Effect::Notice(before, Notice::Replaced)));
         let slot = self.entities.real_slot(id)?;
         let viewer = self.entities.body(slot).viewer;
@@ -188,21 +188,21 @@ impl Region {
 
     /// Those go on, away as they were, whose clients were away when the checkpoint was made: nobody presents them.
     /// Not before every region has said that it knows no better, since they may have come back.
-    pub(in crate::scene::region) fn wake_the_absent(&mut self, fx: &mut Vec<Effect>) {
+    pub(in crate::scene::region) fn return_disconnected(&mut self, fx: &mut Vec<Effect>) {
         if self.counts.dormant == 0 || self.is_rising() || !self.have_all_answered() {
             return;
         }
         let now = self.clock.tick();
-        let away = self.dormant().filter_map(|known| {
+        let away = self.unclaimed().filter_map(|known| {
             let until = known.absent_until.filter(|until| *until > now)?;
-            if !self.may_wake(known.state.id) {
+            if !self.may_return(known.state.id) {
                 return None;
             }
-            Some((until, self.as_it_was(known, known.state.session?)))
+            Some((until, self.presented_by_checkpoint(known, known.state.session?)))
         });
         for (until, known) in away.collect::<Vec<_>>() {
             let id = known.id;
-            self.bring_back(known, fx);
+            self.reclaim(known, fx);
             // Whose client has come back since is presented yet.
             let until = until.max(Tick(now.0.saturating_add(PATIENCE)));
             let slot = self.entities.real_slot(id).map(|s| self.entities.body(s).viewer);
@@ -214,7 +214,7 @@ impl Region {
     }
 
     /// What a session would present that knows no more than the checkpoint.
-    fn as_it_was(&self, known: &Handoff, session: SessionId) -> Presented {
+    fn presented_by_checkpoint(&self, known: &Handoff, session: SessionId) -> Presented {
         let state = &known.state;
         Presented {
             id: state.id,

@@ -1,6 +1,8 @@
-//! What a region remembers of those whom it has handed to others, in case that one of these dies before a
-//! checkpoint of its own knows them; and of those who have come to it, so that it tells whom its checkpoint
-//! knows already.
+//! Escrow: what a region remembers of entities that it has handed to other regions, and of entities that have come.
+//!
+//! A new owner may die before a checkpoint of its own has the entity: then the last owner hands the entity over again.
+//! Entities that have come are noted so that a region knows a repeated handoff. An entry is forgotten only when no
+//! checkpoint is old enough to need it.
 
 use std::collections::VecDeque;
 

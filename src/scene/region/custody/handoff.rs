@@ -16,6 +16,7 @@ use crate::scene::region::Region;
 use crate::scene::region::border::band_of;
 use crate::scene::region::clock::Phase;
 use crate::scene::region::entities::{Ghost, Role};
+use crate::scene::region::views::Viewer;
 use crate::scene::views::PeerState;
 use crate::scene::{EntityId, Epoch, Kind, Pos, RegionId, Seq, Tick, TickStamp};
 
@@ -37,8 +38,8 @@ pub enum Past {
 const MAX_PASSED_ON: u32 = 4_096;
 
 impl Region {
-    /// Hands off whoever has gone too far past the border, or has jumped away; but for those whose new owner is held back:
-    /// they stay until there is room.
+    /// Hands off entities that have gone too far past the border, or have jumped away. Entities whose new owner is held
+    /// back stay until there is room.
     pub(in crate::scene::region) fn send_handoffs(&mut self, fx: &mut Vec<Effect>) {
         // One that was given up keeps nobody.
         let retired = self.is_given_up();
@@ -77,7 +78,7 @@ impl Region {
         self.custody.held_back.contains(&to)
     }
 
-    /// Hands over whoever stands on ground that is another region's by a new map, which counts after
+    /// Hands over entities that stand on ground which is another region's by a new layout, which counts after
     /// this tick.
     pub(in crate::scene::region) fn hand_over(&mut self, after: Tick, fx: &mut Vec<Effect>) {
         let before = fx.len();
@@ -120,7 +121,7 @@ impl Region {
     /// Where an entity lives that does not live here, as far as is known: its ghost's owner, or
     /// where it was handed to of late.
     pub(in crate::scene::region) fn whereabouts(&self, id: EntityId) -> Option<RegionId> {
-        if self.is_dormant(id) {
+        if self.is_unclaimed(id) {
             // It sleeps here, whatever its owner before has said of it: that one sends whoever asks for it here.
             return None;
         }
@@ -212,25 +213,30 @@ impl Region {
             since_ms: viewer.map_or(0, |v| v.since_ms),
         };
         if let Some(viewer) = viewer.filter(|_| past != Past::Left) {
-            let sent = |slot, id, sent: TickStamp| match past {
-                Past::ToTell => self.told_of(slot, id, sent),
-                Past::AsItIs | Past::Left => sent.near(self.clock.tick()),
-            };
-            let peers = 0..viewer.registers.peers().len();
-            let peer = |ix| {
-                let (p, state) =
-                    (&viewer.registers.peers()[ix], viewer.registers.state(ix, self.clock.tick()));
-                let sent = sent(p.slot, state.id, p.sent);
-                PeerState { sent, epoch: self.epoch_of(p.slot, state.id), ..state }
-            };
-            handoff.peers = peers.map(peer).collect();
-            let shown = viewer.seen.iter().filter(|s| s.shown);
-            let seen = shown.map(|s| SeenState { id: s.id, sent: sent(s.slot, s.id, s.sent) });
-            handoff.seen = seen.collect();
-            handoff.gone.clone_from(&viewer.gone);
-            handoff.refused.clone_from(&viewer.refused);
+            self.describe_view(viewer, past, &mut handoff);
         }
         handoff
+    }
+
+    /// Whom a player deals with, and what its client was told.
+    fn describe_view(&self, viewer: &Viewer, past: Past, handoff: &mut Handoff) {
+        let tick = self.clock.tick();
+        let sent = |slot, id, sent: TickStamp| match past {
+            Past::ToTell => self.told_tick(slot, id, sent),
+            Past::AsItIs | Past::Left => sent.near(tick),
+        };
+        let peers = 0..viewer.registers.peers().len();
+        let peer = |ix| {
+            let (p, state) = (&viewer.registers.peers()[ix], viewer.registers.state(ix, tick));
+            let sent = sent(p.slot, state.id, p.sent);
+            PeerState { sent, epoch: self.epoch_of(p.slot, state.id), ..state }
+        };
+        handoff.peers = peers.map(peer).collect();
+        let shown = viewer.seen.iter().filter(|s| s.shown);
+        let seen = shown.map(|s| SeenState { id: s.id, sent: sent(s.slot, s.id, s.sent) });
+        handoff.seen = seen.collect();
+        handoff.gone.clone_from(&viewer.gone);
+        handoff.refused.clone_from(&viewer.refused);
     }
 
     /// The epoch of who is at `slot`; 0 when that is somebody else.
@@ -241,7 +247,7 @@ impl Region {
 
     /// As of which tick of its owner's a client knows something that it was told of at `sent`: earlier
     /// for a ghost whose owner's word was late, so that the next region tells what was missed.
-    fn told_of(&self, slot: u32, id: EntityId, sent: TickStamp) -> Tick {
+    fn told_tick(&self, slot: u32, id: EntityId, sent: TickStamp) -> Tick {
         let sent = sent.near(self.clock.tick());
         let known = self.entities.is_at(slot, id);
         match known.then(|| self.entities.role(slot)) {
@@ -268,11 +274,11 @@ impl Region {
     /// so that its next inputs come here.
     pub(in crate::scene::region) fn receive(&mut self, mut handoff: Handoff, fx: &mut Vec<Effect>) {
         self.adopt(&mut handoff);
-        if self.is_overtaken(&handoff) {
+        if self.is_stale(&handoff) {
             tracing::info!(region = %self.identity.id(), from = %handoff.from, entity = %handoff.state.id, epoch = %handoff.epoch, "a handoff came late");
             return;
         }
-        self.answer_late(&handoff, fx);
+        self.answer_pending_question(&handoff, fx);
         if let Some(session) = handoff.state.session {
             let route = Notice::Route {
                 scene: self.identity.scene().id,
@@ -301,7 +307,7 @@ impl Region {
         self.clock.next_frame().max(handoff.tick.next())
     }
 
-    /// Installs who has come and was not due yet.
+    /// Installs entities that have come and were not due yet.
     pub(in crate::scene::region) fn install_incoming(&mut self) {
         self.forget_moved();
         for handoff in std::mem::take(&mut self.custody.incoming) {
@@ -315,7 +321,7 @@ impl Region {
 
     /// Whether what is known here of an entity is no older than a handoff that brings it: a link that was cut, or the death of
     /// whoever it was sent to first, has brought it late.
-    fn is_overtaken(&self, handoff: &Handoff) -> bool {
+    fn is_stale(&self, handoff: &Handoff) -> bool {
         let Handoff { epoch, state: Spawn { id, .. }, .. } = handoff;
         let lives = self.entities.slot(*id).is_some_and(|slot| {
             let record = self.entities.record(slot);
@@ -323,7 +329,7 @@ impl Region {
                 || (record.epoch == *epoch && matches!(record.role, Role::Real(_)))
         });
         // By its checkpoint the region has had it, and knows what it has done since.
-        let sleeps = self.asleep(*id).is_some_and(|known| known.epoch >= *epoch);
+        let sleeps = self.unclaimed_of(*id).is_some_and(|known| known.epoch >= *epoch);
         // It was here since and has gone on, or has left for good.
         let has_gone_on = self.custody.moved.get(id).is_some_and(|moved| {
             moved.epoch > *epoch || (moved.epoch == *epoch && moved.region == self.identity.id())
@@ -343,7 +349,7 @@ impl Region {
         // What its old owner said of it while it was a ghost here comes first.
         self.catch_up(Tick(handoff.tick.0.min(self.clock.tick().0.saturating_sub(1))));
         let known = self.entities.slot(id);
-        if self.is_overtaken(&handoff) || !self.entities.has_kind(handoff.state.kind) {
+        if self.is_stale(&handoff) || !self.entities.has_kind(handoff.state.kind) {
             crate::log_limited!(at self.log_ms(); error, region = %self.identity.id(), from = %handoff.from, entity = %id, epoch = %handoff.epoch, "a late handoff, or one of an unknown kind, was refused");
             return;
         }
@@ -354,7 +360,7 @@ impl Region {
             self.counts.late_arrivals += u64::from(acts > handoff.tick.next());
         }
         self.custody.escrow.note(self.clock.tick(), id, handoff.epoch);
-        self.wake(id);
+        self.take_unclaimed(id);
         let older = |s| self.entities.record(s).epoch.is_of_a_life_before(handoff.epoch);
         if known.is_some_and(older) {
             self.views.note_new_incarnation(id);
@@ -371,24 +377,33 @@ impl Region {
             self.give_mover(slot, Some(mover.clone()));
         }
         self.views.expect_ends(slot, &self.entities);
-        let everybody = self.border.everybody();
-        if let Some(real) = self.entities.real_mut(slot) {
-            // Any neighbour may have a ghost of it from its old owner: tell them all how it stands.
-            (real.mirrors, real.restate) = (everybody, true);
-        }
+        self.tell_all_neighbours(slot);
         if known_at != Some(self.place_and_course(slot)) || handoff.jumped {
             self.entities.set_changed(slot, TickStamp::of(self.clock.next_frame()));
         }
         if handoff.state.kind == Kind::PLAYER {
-            self.restore_view(slot, &handoff);
-            self.views.begin_anew_with_older(slot, &handoff.peers, &self.entities);
-            if !self.clock.is_open() {
-                // Where all those are with whom it deals, as seen from here. A frame of this tick may be
-                // made for it yet.
-                let (entities, scene) = (&mut self.entities, self.identity.scene());
-                let ix = entities.body(slot).viewer as usize;
-                self.views.evaluate(ix, true, entities, scene);
-            }
+            self.install_view(slot, &handoff);
+        }
+    }
+
+    /// Any neighbour may have a ghost of the entity at `slot`: all are told how it stands.
+    pub(super) fn tell_all_neighbours(&mut self, slot: u32) {
+        let everybody = self.border.everybody();
+        if let Some(real) = self.entities.real_mut(slot) {
+            (real.mirrors, real.restate) = (everybody, true);
+        }
+    }
+
+    /// The view of a player that has come goes on, and is evaluated where views of this tick were already.
+    fn install_view(&mut self, slot: u32, handoff: &Handoff) {
+        self.restore_view(slot, handoff);
+        self.views.begin_anew_with_older(slot, &handoff.peers, &self.entities);
+        if !self.clock.is_open() {
+            // Where all those are with whom it deals, as seen from here. A frame of this tick may be
+            // made for it yet.
+            let (entities, scene) = (&mut self.entities, self.identity.scene());
+            let ix = entities.body(slot).viewer as usize;
+            self.views.evaluate(ix, true, entities, scene);
         }
     }
 

@@ -39,13 +39,14 @@ impl Region {
     /// A session presents its player.
     pub(in crate::scene::region) fn present(&mut self, presented: Presented, fx: &mut Vec<Effect>) {
         if let Some(slot) = self.entities.real_slot(presented.id) {
-            return self.present_again(slot, presented, fx);
+            return self.reclaim_here(slot, presented, fx);
         }
         if self.custody.is_incoming(presented.id) {
             // Its session was told.
             return;
         }
-        let gone = |claim: &Claim| claim.region == self.identity.id() && !self.is_dormant(claim.id);
+        let gone =
+            |claim: &Claim| claim.region == self.identity.id() && !self.is_unclaimed(claim.id);
         let newer = |claim: &Claim| {
             claim.epoch > presented.epoch || (claim.epoch == presented.epoch && gone(claim))
         };
@@ -62,12 +63,12 @@ impl Region {
                 let (tick, epoch) = (self.clock.tick(), Epoch(u64::MAX));
                 fx.push(Effect::Notice(presented.session, Notice::Left { tick, epoch }));
             }
-            _ => self.bring_back(presented, fx),
+            _ => self.reclaim(presented, fx),
         }
     }
 
     /// It lives here already, but its session may know of inputs that were applied where it lived before.
-    fn present_again(&mut self, slot: u32, presented: Presented, fx: &mut Vec<Effect>) {
+    fn reclaim_here(&mut self, slot: u32, presented: Presented, fx: &mut Vec<Effect>) {
         let ix = self.entities.body(slot).viewer;
         let Some(viewer) = self.views.get_mut(ix) else { return };
         let owns = viewer.session == Some(presented.session);
@@ -96,8 +97,8 @@ impl Region {
         if presented.acked > before {
             let (plane, pos) = self.last_place(&presented, None);
             self.entities.set_plane(slot, plane);
-            self.hear_of_mover(slot, &presented);
-            self.put(slot, pos);
+            self.take_told_movement(slot, &presented);
+            self.place_at(slot, pos);
             if let Some(real) = self.entities.real_mut(slot) {
                 real.restate = true;
             }
@@ -105,25 +106,21 @@ impl Region {
         self.notice_route(slot, false, fx);
     }
 
-    pub(in crate::scene::region) fn bring_back(
-        &mut self,
-        presented: Presented,
-        fx: &mut Vec<Effect>,
-    ) {
+    pub(in crate::scene::region) fn reclaim(&mut self, presented: Presented, fx: &mut Vec<Effect>) {
         let later = |known: &Handoff| {
             known.state.id == presented.id
                 && known.state.session.is_some_and(|session| session != presented.session)
                 && known.since_ms > presented.since_ms
         };
-        if self.dormant().any(later) {
+        if self.unclaimed().any(later) {
             // Its client had come back by another connection when the checkpoint was made.
             return fx.push(Effect::Notice(presented.session, Notice::Replaced));
         }
-        let known = self.wake(presented.id);
+        let known = self.take_unclaimed(presented.id);
         let (is_known, under) = (known.is_some(), known.as_ref().map_or(Epoch(0), |k| k.epoch));
         let epoch = under.max(presented.epoch).next_life(self.identity.lineage());
         let (plane, pos) = self.last_place(&presented, known.as_ref());
-        let Presented { id, session, range, ref look, since_ms, .. } = presented;
+        let Presented { id, session, range, ref look, .. } = presented;
         let (kind, look) = (Kind::PLAYER, look.clone());
         let (session, bonds) = (Some(session), Vec::new());
         let spawn = Spawn { id, kind, plane, pos, range, look, session, bonds };
@@ -135,29 +132,13 @@ impl Region {
         let mover = self.mover_of(&presented, known.as_ref(), pos);
         if let Some(mover) = mover {
             self.give_mover(slot, Some(mover));
-            self.put(slot, pos);
+            self.place_at(slot, pos);
         }
         self.custody.moved.remove(&id);
         self.views.expect_ends(slot, &self.entities);
-        let everybody = self.border.everybody();
-        if let Some(real) = self.entities.real_mut(slot) {
-            // Neighbours may have ghosts of it.
-            (real.mirrors, real.restate) = (everybody, true);
-        }
+        self.tell_all_neighbours(slot);
         self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));
-        let ix = self.entities.body(slot).viewer;
-        if let Some(viewer) = self.views.get_mut(ix) {
-            let applied = known.as_ref().map_or(Seq(0), |known| known.last_applied);
-            let acked = if mutants::has(Mutant::OldPlace) { Seq(0) } else { presented.acked };
-            viewer.last_applied = applied.max(acked);
-            viewer.since_ms = since_ms;
-            let last = known.as_ref().map_or(0, |known| known.view_counter);
-            viewer.registers.counter = counter(epoch, last);
-            viewer.resync = true;
-            // Acts that neighbours tell again, of a tick of which the old owner has made a frame, were shown.
-            viewer.frames_from =
-                presented.tick.next().min(Tick(self.clock.tick().0.saturating_add(PATIENCE)));
-        }
+        self.resume_view(slot, epoch, &presented, known.as_ref());
         // It was handed here by a jump, and its session has heard of no tick since: its client does not know where it is.
         let arrives = known.is_some_and(|known| known.jumped && presented.tick <= known.tick);
         self.notice_route(slot, arrives, fx);
@@ -172,8 +153,30 @@ impl Region {
         }
     }
 
+    /// The view of a player that goes on begins anew: its client is told everything once.
+    fn resume_view(
+        &mut self,
+        slot: u32,
+        epoch: Epoch,
+        presented: &Presented,
+        known: Option<&Handoff>,
+    ) {
+        let tick = self.clock.tick();
+        let Some(viewer) = self.views.of_mut(&self.entities, slot) else { return };
+        let applied = known.map_or(Seq(0), |known| known.last_applied);
+        let acked = if mutants::has(Mutant::OldPlace) { Seq(0) } else { presented.acked };
+        viewer.last_applied = applied.max(acked);
+        viewer.since_ms = presented.since_ms;
+        let last = known.map_or(0, |known| known.view_counter);
+        viewer.registers.counter = counter(epoch, last);
+        viewer.resync = true;
+        // Actions that neighbours tell again, of a tick of which the old owner has made a frame, were shown.
+        let latest = Tick(tick.0.saturating_add(PATIENCE));
+        viewer.frames_from = presented.tick.next().min(latest);
+    }
+
     /// What its client was told of its movement counts, though it was lost here.
-    fn hear_of_mover(&mut self, slot: u32, presented: &Presented) {
+    fn take_told_movement(&mut self, slot: u32, presented: &Presented) {
         let (now, own) = (self.now(), presented.own.as_ref());
         let mover = self.entities.real_mut(slot).and_then(|real| real.mover.as_deref_mut());
         if let (Some(mover), Some((_, own))) = (mover, own) {

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! It asks every region what that one knows better: who lives there by now (the highest epoch counts), and
-//! whom it has handed here since. Neighbours send all their ghosts. Then everything that no client steers
-//! goes on as the checkpoint has it. Players sleep until their sessions present them (the module
-//! `present`), since only these know what became of them.
+//! which entities it has handed here since. Neighbours send all their ghosts. Then everything that no client steers
+//! goes on as the checkpoint has it. Players are unclaimed until their sessions present them (`reclaim`), since
+//! only sessions know what became of them.
 //!
 //! What the dead one has said and was not heard before the news of its death is dropped: [`Region`]
 //! believes nothing that was said under an epoch before the lineage that it knows of.
@@ -66,7 +66,7 @@ pub struct Recovering {
     /// When the last of its players was handed back.
     pub(super) back: Tick,
     grace_ticks: u64,
-    pub(super) dormant: FxHashMap<EntityId, Handoff>,
+    pub(super) unclaimed: FxHashMap<EntityId, Handoff>,
     /// Whom the owner before has handed over of late, and to whom, until all have said whether they know better.
     pub(super) again: Vec<(RegionId, Handoff)>,
     /// Of whom others say that they live in a third region: under which epoch at most, and when that was heard.
@@ -109,7 +109,7 @@ impl Region {
             since: None,
             back: Tick(0),
             grace_ticks: how.grace_ticks,
-            dormant: FxHashMap::default(),
+            unclaimed: FxHashMap::default(),
             again: Vec::new(),
             doubted: FxHashMap::default(),
         }));
@@ -118,14 +118,14 @@ impl Region {
             region.take_back(state, fx);
         }
         // They answer in the order in which they are asked.
-        region.ask_about_lent(fx);
+        region.ask_about_handed_off(fx);
         let news = Recovered { region: id, epoch, holds: region.holds() };
         let news = |to| Effect::Forward(to, Box::new(Input::Recovered(Box::new(news.clone()))));
         fx.extend(asked.into_iter().map(news));
         Ok(region)
     }
 
-    /// Somebody as it was known last: a player sleeps until it is presented.
+    /// An entity as it was known last: a player is unclaimed until its session presents it.
     pub(super) fn take_back(&mut self, state: Handoff, fx: &mut Vec<Effect>) {
         let id = state.state.id;
         if self.epoch_here(id).is_some_and(|known| known >= state.epoch) {
@@ -142,9 +142,9 @@ impl Region {
             let (region, owner, epoch) = (self.identity.id(), self.identity.epoch(), state.epoch);
             fx.push(Effect::Notice(session, Notice::Present { region, owner, epoch }));
         }
-        recovering.dormant.insert(id, state);
+        recovering.unclaimed.insert(id, state);
         recovering.back = self.clock.tick();
-        self.counts.dormant = recovering.dormant.len() as u64;
+        self.counts.dormant = recovering.unclaimed.len() as u64;
     }
 
     /// Something that no client steers goes on.
@@ -162,9 +162,9 @@ impl Region {
         self.views.expect_ends(slot, &self.entities);
     }
 
-    /// Players of the checkpoint whom nobody has presented yet.
-    pub(in crate::scene::region) fn dormant(&self) -> impl Iterator<Item = &Handoff> {
-        self.custody.recovering.iter().flat_map(|r| r.dormant.values())
+    /// Players of the checkpoint that no session has presented yet.
+    pub(in crate::scene::region) fn unclaimed(&self) -> impl Iterator<Item = &Handoff> {
+        self.custody.recovering.iter().flat_map(|r| r.unclaimed.values())
     }
 
     /// Goes on to wait for players whom nobody had presented when the region moved.
@@ -180,7 +180,7 @@ impl Region {
             since: Some(since),
             back: Tick(0),
             grace_ticks: ESCORT_TICKS,
-            dormant: dormant.into_iter().map(|h| (h.state.id, h)).collect(),
+            unclaimed: dormant.into_iter().map(|h| (h.state.id, h)).collect(),
             again: Vec::new(),
             doubted: FxHashMap::default(),
         }));
@@ -188,13 +188,13 @@ impl Region {
 
     /// Players who sleep until their sessions present them, with these.
     pub fn sleeping(&self) -> impl Iterator<Item = (EntityId, SessionId)> {
-        self.dormant().filter_map(|known| Some((known.state.id, known.state.session?)))
+        self.unclaimed().filter_map(|known| Some((known.state.id, known.state.session?)))
     }
 
     /// Asks the sessions of all who sleep to present them: it may be that they were not told, or not where.
     pub fn ask_for_sleepers(&self, fx: &mut Vec<Effect>) {
         let (region, owner) = (self.identity.id(), self.identity.epoch());
-        fx.extend(self.dormant().filter_map(|known| {
+        fx.extend(self.unclaimed().filter_map(|known| {
             let notice = Notice::Present { region, owner, epoch: known.epoch };
             Some(Effect::Notice(known.state.session?, notice))
         }));
@@ -211,29 +211,29 @@ impl Region {
     }
 
     /// Whether a player waits for its session.
-    pub(in crate::scene::region) fn is_dormant(&self, id: EntityId) -> bool {
-        self.asleep(id).is_some()
+    pub(in crate::scene::region) fn is_unclaimed(&self, id: EntityId) -> bool {
+        self.unclaimed_of(id).is_some()
     }
 
     /// What is known of a player that waits for its session.
-    pub(in crate::scene::region) fn asleep(&self, id: EntityId) -> Option<&Handoff> {
-        self.custody.recovering.as_ref()?.dormant.get(&id)
+    pub(in crate::scene::region) fn unclaimed_of(&self, id: EntityId) -> Option<&Handoff> {
+        self.custody.recovering.as_ref()?.unclaimed.get(&id)
     }
 
-    /// A player sleeps no more.
-    pub(in crate::scene::region) fn wake(&mut self, id: EntityId) -> Option<Handoff> {
-        let woken = self.custody.recovering.as_mut()?.dormant.remove(&id);
-        self.counts.dormant = self.dormant().count() as u64;
+    /// A player is unclaimed no more.
+    pub(in crate::scene::region) fn take_unclaimed(&mut self, id: EntityId) -> Option<Handoff> {
+        let woken = self.custody.recovering.as_mut()?.unclaimed.remove(&id);
+        self.counts.dormant = self.unclaimed().count() as u64;
         woken
     }
 
-    /// A player leaves that nobody has presented; false when there is none.
-    pub(in crate::scene::region) fn forget_dormant(
+    /// An unclaimed player leaves; false when there is none.
+    pub(in crate::scene::region) fn forget_unclaimed(
         &mut self,
         id: EntityId,
         fx: &mut Vec<Effect>,
     ) -> bool {
-        let Some(gone) = self.wake(id) else { return false };
+        let Some(gone) = self.take_unclaimed(id) else { return false };
         let (tick, epoch) = (self.clock.tick(), gone.epoch);
         // Whoever had handed it here may say so again, long after it has left.
         self.custody.note_left(id, epoch, self.identity.id(), tick);
@@ -250,14 +250,14 @@ impl Region {
     }
 
     /// Whether tick `now` may be opened. With the first one everything goes on that no client steers.
-    pub(in crate::scene::region) fn has_risen(&mut self, now: Tick) -> bool {
+    pub(in crate::scene::region) fn may_begin_after_recovery(&mut self, now: Tick) -> bool {
         let Some(recovering) = self.custody.recovering.as_mut().filter(|r| r.rising) else {
             return true;
         };
         let since = recovering.since.get_or_insert(now).0;
         let presented: FxHashSet<EntityId> =
             self.inbox.queued().filter_map(Input::presented).collect();
-        let asleep = recovering.dormant.keys().any(|id| !presented.contains(id));
+        let asleep = recovering.unclaimed.keys().any(|id| !presented.contains(id));
         let waits = (!recovering.asked.is_empty() && now.0 < since + PATIENCE)
             || (asleep && now.0 < since + PRESENT_TICKS);
         if waits {
@@ -276,15 +276,15 @@ impl Region {
         true
     }
 
-    /// Players whom nobody has presented within the grace have left.
-    pub(in crate::scene::region) fn give_up_dormant(&mut self) {
+    /// Players that no session has presented within the grace period have left.
+    pub(in crate::scene::region) fn end_recovery(&mut self) {
         let Some(recovering) = &mut self.custody.recovering else { return };
         // Whoever was handed back last has all of its time, too.
         let since = recovering.since.unwrap_or(self.clock.tick()).max(recovering.back);
         if self.clock.tick().0 < since.0.saturating_add(recovering.grace_ticks) {
             return;
         }
-        for (id, known) in &recovering.dormant {
+        for (id, known) in &recovering.unclaimed {
             self.custody.escrow.note(self.clock.tick(), *id, known.epoch);
         }
         self.counts.dormant = 0;

@@ -1,6 +1,7 @@
-//! Where entities are in memory: whoever stands near another has a slot near the other's, so that one
-//! player after the next finds in the cache what the one before it has looked at. In a crowd of many
-//! thousands most of a tick is spent on waiting for memory.
+//! Memory order: entities that stand near each other get slots near each other.
+//!
+//! Views are evaluated one player after the other: the next player finds in the cache what the last one has read. In a
+//! crowd of many thousands most of a tick is spent on waiting for memory. The tick calls this every [`SORT_TICKS`].
 
 use super::{EntityStore, NO_SLOT, Role};
 
@@ -15,7 +16,7 @@ const SORT_PATCHES: i32 = 8;
 pub struct Renumbering(Vec<u32>);
 
 impl Renumbering {
-    /// Who was at `slot` is at the new one now; of a slot that was never used nobody says anything.
+    /// The new slot of the entity that was at `slot`; [`NO_SLOT`] for a slot that was never used.
     #[inline]
     pub fn apply(&self, slot: &mut u32) {
         *slot = self.0.get(*slot as usize).copied().unwrap_or(NO_SLOT);

@@ -36,8 +36,8 @@ impl Region {
         real.mover.as_deref_mut().map(|mover| act(mover, now, &on))
     }
 
-    /// A client's word.
-    pub(in crate::scene::region) fn take_word(
+    /// A client's move command.
+    pub(in crate::scene::region) fn take_command(
         &mut self,
         slot: u32,
         seq: Seq,
@@ -63,7 +63,7 @@ impl Region {
         }
     }
 
-    /// The server's logic on an entity's movement. Whoever had no course has one from now on.
+    /// The server's logic on an entity's movement. An entity without a trajectory has one from now on.
     pub(in crate::scene::region) fn set_in_motion(
         &mut self,
         slot: u32,
@@ -120,7 +120,7 @@ impl Region {
 
     /// The entity at `slot` stands at `pos` from now on, whatever its client wishes: it was put there.
     /// Without a mover it is simply there.
-    pub(in crate::scene::region) fn put(&mut self, slot: u32, pos: Pos) {
+    pub(in crate::scene::region) fn place_at(&mut self, slot: u32, pos: Pos) {
         let put = self.with_mover(slot, |mover, now, on| mover.rule(now, Move::stand(pos), on));
         match put {
             Some(_) => self.follow_mover(slot, true),
@@ -181,10 +181,10 @@ impl Region {
             self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));
             self.views.own_is_due(&self.entities, slot);
         }
-        self.bring_up(slot);
+        self.update_position(slot);
     }
 
-    /// A neighbour's word on where an entity that it owns goes; `None`: it stands at `pos`. Says whether
+    /// A neighbour says where an entity that it owns goes; `None`: it stands at `pos`. Says whether
     /// that is news.
     pub(in crate::scene::region) fn follow_owner(
         &mut self,
@@ -198,7 +198,7 @@ impl Region {
                 if known != Some(course) {
                     self.entities.trajectories.set(slot, course, ServerMs(u64::MAX));
                 }
-                self.bring_up(slot);
+                self.update_position(slot);
                 known != Some(course)
             }
             None => {
@@ -213,7 +213,7 @@ impl Region {
     }
 
     /// Brings the entity at `slot` to where its course has come to.
-    pub(in crate::scene::region) fn bring_up(&mut self, slot: u32) {
+    pub(in crate::scene::region) fn update_position(&mut self, slot: u32) {
         let (now, floor) = (self.now(), self.doors.floor(self.identity.scene()));
         let Some(track) = self.entities.trajectory(slot) else { return };
         let pos = floor.grounded(track.course.position(now));
@@ -222,7 +222,7 @@ impl Region {
         }
     }
 
-    /// Brings everybody who walks to where it is now, and ends what no word has come for.
+    /// Brings every moving entity to its present position, and ends trajectories for which no command has come.
     pub(in crate::scene::region) fn advance_walkers(&mut self) {
         let now = self.now();
         for at in 0..self.entities.trajectories.all.len() {
@@ -248,14 +248,14 @@ impl Region {
         }
     }
 
-    /// A walk for which no word has come ends.
+    /// A trajectory for which no command has come ends.
     fn lapse(&mut self, slot: u32) {
         let advanced = self.with_mover(slot, |mover, now, on| mover.advance(now, on));
         self.follow_mover(slot, advanced.is_some_and(|a| a.halted));
     }
 
-    /// Doors have turned: looks how far everybody's way is clear now.
-    pub(in crate::scene::region) fn look_at_ways(&mut self) {
+    /// Doors have turned: checks anew how far each path is clear.
+    pub(in crate::scene::region) fn recheck_paths(&mut self) {
         for at in 0..self.entities.trajectories.all.len() {
             let MovingEntity { slot, rests, .. } = self.entities.trajectories.all[at];
             if rests {

@@ -80,7 +80,7 @@ impl EntityStore {
         }
     }
 
-    /// Everybody stays, on the ground of a region that has become another.
+    /// Entities stay where they are, while the ground of the region becomes another.
     pub fn set_ground(&mut self, scene: &Scene, rect: Rect) {
         self.ground = with_band(scene, rect);
         self.planes.iter_mut().flat_map(|p| &mut p.grids).for_each(|grid| *grid = None);
@@ -149,7 +149,7 @@ impl EntityStore {
         ix
     }
 
-    /// The index of a plane, if anybody is on it.
+    /// The index of a plane, if any entity is on it.
     pub fn plane(&self, plane: Plane) -> Option<&PlaneIndex> {
         self.by_plane.get(&plane).map(|ix| &self.planes[*ix as usize])
     }

@@ -1,7 +1,7 @@
 //! What is known of one entity: three records in three arrays, by how often a tick touches them.
 //!
 //! [`Body`] is touched by every rule, [`Place`] by every look around, [`Record`] seldom. [`EntityStore`](super::EntityStore)
-//! keeps them in step: nobody else writes them.
+//! keeps them in step and is alone in writing them.
 
 use bytes::Bytes;
 
@@ -70,7 +70,7 @@ impl Place {
         tag_range(self.tag)
     }
 
-    /// Nobody is here.
+    /// The slot is free.
     #[inline]
     pub fn is_free(&self) -> bool {
         self.plane_ix == NOWHERE

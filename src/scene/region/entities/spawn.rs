@@ -1,4 +1,6 @@
-//! Entities that begin to live here.
+//! Entities that begin and end to live here, and what their sessions are told of it.
+//!
+//! Inputs, handoffs and restores call these rules. An entity never lives here twice: a ghost's slot becomes the real's.
 
 use super::{NewEntity, Role};
 use crate::scene::effects::{Effect, Notice, Spawn};
@@ -45,7 +47,7 @@ impl Region {
         }
         let ties = Ties::of(std::mem::take(&mut spawn.bonds));
         // A checkpoint may know it from before its session was told that it is here.
-        let before = self.wake(spawn.id);
+        let before = self.take_unclaimed(spawn.id);
         let birth = self.identity.lineage().of_birth();
         let epoch =
             before.as_ref().map_or(birth, |before| before.epoch.next_life(self.identity.lineage()));

@@ -26,11 +26,11 @@ pub struct EntityStore {
     /// Where each slot's entity stands in its grid.
     pub(super) spots: Vec<Spot>,
     pub(super) records: Vec<Record>,
-    /// What those do who walk.
+    /// Of the entities that move.
     pub(super) trajectories: Trajectories,
     pub(super) planes: Vec<PlaneIndex>,
     pub(super) free: Vec<u32>,
-    /// Free, but somebody may still remember who was there.
+    /// Free, but a register may still remember which entity was there.
     pub(super) freed: Vec<u32>,
     pub(super) by_id: FxHashMap<EntityId, u32>,
     pub(super) by_plane: FxHashMap<Plane, u32>,
@@ -45,7 +45,7 @@ pub struct EntityStore {
 }
 
 impl EntityStore {
-    /// Nobody yet, on the ground of a region and the band around it.
+    /// No entity yet, on the ground of a region and the band around it.
     pub fn new(scene: &Scene, rect: Rect) -> EntityStore {
         let ground = with_band(scene, rect);
         let layers = &scene.spec.layers;
@@ -324,7 +324,7 @@ impl EntityStore {
         records.role = Role::Free;
         records.look = Bytes::new();
         records.ties = Ties::default();
-        // Whoever remembers the slot finds nobody there.
+        // A register that remembers the slot finds no entity there.
         (self.hot[slot as usize].id, self.hot[slot as usize].real) = (EntityId(0), false);
         self.places[slot as usize].plane_ix = NOWHERE;
         self.freed.push(slot);
@@ -337,13 +337,13 @@ impl EntityStore {
         (records.role, records.epoch) = (role, epoch);
     }
 
-    /// Whether somebody may have got another slot since every player has looked around.
+    /// Whether an entity may have got another slot since every view was evaluated.
     #[inline]
     pub fn have_moved(&self) -> bool {
         !self.freed.is_empty()
     }
 
-    /// Gives free slots out again from now on: every player has looked around since.
+    /// Gives free slots out again from now on: every view was evaluated since.
     pub fn reuse_slots(&mut self) {
         self.free.append(&mut self.freed);
     }

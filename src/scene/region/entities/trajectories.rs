@@ -1,5 +1,5 @@
-//! Courses of the entities that walk, real or mirrored, in a dense array of their own: what a tick goes
-//! through to bring everybody to where it is now.
+//! Trajectories of the entities that move, real or mirrored, in a dense array of their own: a tick goes
+//! through this array to bring every entity to its present position.
 
 use super::Renumbering;
 use crate::scene::movement::{Course, ServerMs};
@@ -7,7 +7,7 @@ use crate::scene::movement::{Course, ServerMs};
 /// No track.
 const NONE: u32 = u32::MAX;
 
-/// The course of an entity.
+/// An entity that has a trajectory.
 #[derive(Debug, Clone)]
 pub struct MovingEntity {
     pub slot: u32,
@@ -15,12 +15,12 @@ pub struct MovingEntity {
     pub rests: bool,
     /// A door has closed in its way, which its client may not know.
     pub cut: bool,
-    /// When its owner ends it for want of a word; for a mirrored entity never.
+    /// When its owner ends it when no command comes; for a mirrored entity never.
     pub lapses_at: ServerMs,
     pub course: Course,
 }
 
-/// All courses that a region knows.
+/// All trajectories that a region knows.
 #[derive(Debug, Default)]
 pub struct Trajectories {
     /// By slot: the place in `all`.
@@ -34,13 +34,13 @@ impl Trajectories {
         self.of.resize(slots, NONE);
     }
 
-    /// The course of who is at `slot`, if it has one.
+    /// The trajectory of the entity at `slot`, if it has one.
     #[inline]
     pub fn get(&self, slot: u32) -> Option<&MovingEntity> {
         self.all.get(self.of[slot as usize] as usize)
     }
 
-    /// Who is at `slot` does this from now on.
+    /// The entity at `slot` moves like this from now on.
     pub fn set(&mut self, slot: u32, course: Course, lapses_at: ServerMs) {
         let track = MovingEntity { slot, rests: false, cut: false, lapses_at, course };
         match self.all.get_mut(self.of[slot as usize] as usize) {
@@ -52,7 +52,7 @@ impl Trajectories {
         }
     }
 
-    /// Who is at `slot` has no course any more.
+    /// The entity at `slot` has no trajectory any more.
     pub fn drop(&mut self, slot: u32) {
         let at = std::mem::replace(&mut self.of[slot as usize], NONE) as usize;
         if at >= self.all.len() {
@@ -64,7 +64,7 @@ impl Trajectories {
         }
     }
 
-    /// Whether a door has closed in the way of who is at `slot`.
+    /// Whether a door has closed in the way of the entity at `slot`.
     pub fn cut(&mut self, slot: u32, cut: bool) {
         if let Some(track) = self.all.get_mut(self.of[slot as usize] as usize) {
             track.cut = cut;

@@ -1,4 +1,4 @@
-//! Taking a region's whole state: to go on elsewhere, or to be kept.
+//! Takes a region's whole state: to go on elsewhere (a frozen region), or to be kept (a checkpoint).
 
 use super::{RegionSnapshot, SavedGhost, SavedReal};
 use crate::scene::effects::Input;
@@ -25,7 +25,10 @@ impl Region {
     /// Whether the region may end its life here: no tick is open, the first one after a death was, it has said again all
     /// that its dead owner may have said in vain, and the region map does not change.
     pub fn may_freeze(&self) -> bool {
-        self.clock.is_closed() && !self.is_rising() && !self.owes_words() && !self.is_remapping()
+        self.clock.is_closed()
+            && !self.is_rising()
+            && !self.has_handoffs_to_repeat()
+            && !self.is_remapping()
     }
 
     /// What is to be kept in case that the region dies: everything that is of use some time later
@@ -72,7 +75,7 @@ impl Region {
             outbound: if whole { self.border.save_outbound() } else { Vec::new() },
             escrow: self.custody.escrow().lent().cloned().collect(),
             came: self.custody.escrow().came().copied().collect(),
-            dormant: self.dormant().cloned().collect(),
+            dormant: self.unclaimed().cloned().collect(),
             fences: self.custody.save_fences(),
         }
     }

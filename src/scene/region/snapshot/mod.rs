@@ -1,4 +1,4 @@
-//! A region's whole state, taken and restored.
+//! Snapshots: a region's whole state is taken (`freeze`), kept and sent (`schema`), and restored (`restore`).
 
 mod freeze;
 mod restore;

@@ -1,8 +1,8 @@
 //! The whole of a region as it can be kept and taken elsewhere.
 //!
-//! Two depths of one form. A *frozen* region ([`Region::freeze`](super::Region::freeze)) is complete: its
-//! ghosts, what its clients were told, what neighbours have sent that was not due. Whoever goes on from
-//! it goes on as if nothing had happened. A *checkpoint* ([`Region::checkpoint`](super::Region::checkpoint))
+//! Two depths of one form. A *frozen* region ([`Region::freeze`](crate::scene::Region::freeze)) is complete: its
+//! ghosts, what its clients were told, what neighbours have sent that was not due. A region that goes on from
+//! it goes on as if nothing had happened. A *checkpoint* ([`Region::checkpoint`](crate::scene::Region::checkpoint))
 //! leaves out what is of no use once time has passed without it.
 
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,8 @@
 //!
 //! In a round each region sends each neighbour one batch with what its players have to say to theirs
 //! (often nothing), waits for the batches of that round from all of them, and lets its players hear
-//! them. When a round in which it said nothing brought nothing from anybody, it is done, makes its
-//! frames, and says so; whoever goes on does not wait for it any more. What is said later than that
+//! them. When a round in which it said nothing brought nothing from any neighbour, it is done, makes its
+//! frames, and says so; neighbours that go on do not wait for it any more. What is said later than that
 //! is heard at once and shown in the next tick.
 //!
 //! So what two clients on the two sides of a border are shown in a tick is the outcome over the same

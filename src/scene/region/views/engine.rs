@@ -1,5 +1,8 @@
-//! Whom players would rather see than what they have: every tick each player's registers are brought up
-//! to date, and whoever finds somebody better asks.
+//! Evaluates views: every tick each player's registers are brought up to date, and a player that finds a better
+//! candidate than the worst of its view list asks that candidate.
+//!
+//! [`ViewEngine::evaluate_all`] is called once in a tick, over the positions of that tick. The loops here are the hottest
+//! of the server: no allocation, no hashing but of ids that have lost their slots.
 
 use super::range_query::{self, Candidate, Scratch};
 use super::{LocalMessage, ViewEngine, Viewer};
@@ -17,7 +20,7 @@ const MOST_TOGETHER: usize = 24;
 const ASKS_AGAIN: u32 = 20;
 const LINKS_AGAIN: u32 = 200;
 
-/// How many more players somebody may ask: a few beyond its room, as many of whom refuse.
+/// How many more players one player may ask: a few beyond its room, since many of them refuse.
 fn places(tally: &Tally, rules: &ViewRules) -> usize {
     let room = rules.cap.saturating_sub(tally.links);
     room.max(8).saturating_sub(tally.asked)
@@ -34,7 +37,7 @@ impl ViewEngine {
             }
             let tally = self.refresh(ix, true, entities, scene);
             if !crowded {
-                self.seek(ix, &tally, entities, scene);
+                self.find_better(ix, &tally, entities, scene);
             }
             self.deliver_local(entities, scene);
         }
@@ -55,7 +58,7 @@ impl ViewEngine {
         self.view_tick = TickStamp::of(tick);
     }
 
-    /// Has a player that lost a link look for another one.
+    /// A player that lost a link looks for another one.
     pub fn evaluate_again(&mut self, ix: usize, entities: &mut EntityStore, scene: &Scene) {
         if !self.still {
             return self.evaluate(ix, false, entities, scene);
@@ -63,10 +66,10 @@ impl ViewEngine {
         // Nobody has moved since it looked around in this tick.
         self.viewers[ix].dirty = false;
         let tally = self.recount(ix, entities);
-        self.seek(ix, &tally, entities, scene);
+        self.find_better(ix, &tally, entities, scene);
     }
 
-    /// Asks for all players whom they would rather see than what they have, the best pair first. In a
+    /// Asks for all players at once, the best pair first. In a
     /// crowd most lists are full: were one player to ask after the other, most links of a tick would be
     /// displaced by better ones in the same tick.
     fn evaluate_crowd(&mut self, entities: &mut EntityStore, scene: &Scene) {
@@ -127,15 +130,15 @@ impl ViewEngine {
         }
     }
 
-    /// Brings one player's registers up to date and asks whom it would rather see. `fully`: also what
+    /// Brings one player's registers up to date and asks better candidates. `fully`: also what
     /// it sees beside players.
     pub fn evaluate(&mut self, ix: usize, fully: bool, entities: &mut EntityStore, scene: &Scene) {
         let tally = self.refresh(ix, fully, entities, scene);
-        self.seek(ix, &tally, entities, scene);
+        self.find_better(ix, &tally, entities, scene);
     }
 
-    /// Brings one player's registers up to date: says NO to whom is out of range, and marks in the
-    /// scratch who is no candidate.
+    /// Brings one player's registers up to date: says NO to peers that are out of range, and marks in the
+    /// scratch the players that are no candidates.
     fn refresh(
         &mut self,
         ix: usize,
@@ -213,15 +216,15 @@ impl ViewEngine {
         tally
     }
 
-    /// Asks whom one player would rather see than what it has.
-    fn seek(&mut self, ix: usize, tally: &Tally, entities: &mut EntityStore, scene: &Scene) {
+    /// Asks the candidates that one player would rather see than the worst of its list.
+    fn find_better(&mut self, ix: usize, tally: &Tally, entities: &mut EntityStore, scene: &Scene) {
         let most = places(tally, &self.rules);
         self.find_candidates(ix, tally, most, entities, scene);
         self.ask_candidates(ix, most, tally.standing(), entities);
     }
 
-    /// Puts into the scratch whom one player would rather see than what it has: at least the `most`
-    /// best ones.
+    /// Puts into the scratch the candidates that one player would rather see than the worst of its list: at least the
+    /// `most` best ones.
     fn find_candidates(
         &mut self,
         ix: usize,

@@ -1,4 +1,4 @@
-//! Who is in range of whom: the reading side of the index.
+//! Range queries: which entities are in range of a player, and which of them are candidates for its view list.
 
 use crate::scene::geo::dist_cm;
 use crate::scene::index::{Entry, Grid};

@@ -35,7 +35,7 @@ pub struct Viewer {
     /// The key that a pair must beat to interest this player, as of its last change.
     pub thr: Key,
     pub seen: Vec<Seen>,
-    /// Whom the client was shown, sees no more, and must still be told of.
+    /// Entities that the client was shown, sees no more, and must still be told of.
     pub gone: Vec<EntityId>,
     pub last_applied: Seq,
     pub refused: Vec<InputRefused>,
@@ -43,9 +43,9 @@ pub struct Viewer {
     pub frames_from: Tick,
     pub held: bool,
     pub resync: bool,
-    /// Its client is away; the tick in which it leaves unless it is back.
+    /// The client is disconnected: the end of the grace period, in which the player leaves.
     pub absent_until: Option<Tick>,
-    /// The session that it had before its client came back; what that one asks is late.
+    /// The session that it had before its client came back; what that session asks is late.
     pub replaced: Option<SessionId>,
     /// Its client must be told of its own movement.
     pub own_due: bool,
