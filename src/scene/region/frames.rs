@@ -22,8 +22,8 @@ const MOVE_BYTES: usize = 1 + 9 + 3 * 5;
 /// that do not fit are not told to that client, and counted.
 const PART_BYTES: usize = 240 * 1_024;
 
-/// Most leaves in a frame, 9 bytes each. While more wait nobody enters, since a client that is told
-/// of somebody anew must have been told before that it left.
+/// Most leaves in a frame, 9 bytes each. While more wait no entity enters, since a client that is told
+/// of an entity anew must have been told before that the entity left.
 const MAX_LEAVES: usize = 10_000;
 
 /// Bytes of an entering entity beside its look, and of an act beside its payload, at most.

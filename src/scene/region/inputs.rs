@@ -133,7 +133,7 @@ impl Region {
         }
     }
 
-    /// Whether an input is for somebody who is not quite here yet, or who is between two scenes.
+    /// Whether an input waits with its entity, which is not installed yet or is between two scenes.
     fn waits(&self, id: EntityId, input: &Input) -> bool {
         match self.entities.real_slot(id) {
             Some(slot) => {
@@ -155,7 +155,7 @@ impl Region {
         }
     }
 
-    /// Whoever leaves before it was added never was here; whoever has moved on is followed.
+    /// An entity that leaves before it was added never was here; one that has moved on is followed.
     fn cancel_arrival(&mut self, id: EntityId, fx: &mut Vec<Effect>) {
         match self.inbox.cancel(id) {
             Some(spawn) => {

@@ -12,11 +12,11 @@
 //!                 old neighbours               to all who get ground
 //! ```
 //!
-//! *Ended* says that everything has been said that belongs to the old map: so nobody changes over while
-//! something is on its way to it that only the old map explains. Then whoever stands on ground that is
+//! *Ended* says that everything has been said that belongs to the old map: so no region changes over while
+//! something is on its way to it that only the old map explains. Then every entity that stands on ground which is
 //! another region's now is handed over as ever, and *Ceded* says that these were all. So the first tick
 //! by the new map finds every entity where it belongs, and ghosts of that tick are whole.
-//! A region that is given up hands everybody over and stays for a while as one that only passes on.
+//! A region that is given up hands all its entities over and stays for a while as one that only passes on.
 //!
 //! Where a region dies meanwhile the others wait for it as for a silent neighbour, and no longer.
 
@@ -39,7 +39,7 @@ const MAX_EARLY: usize = 4_096;
 pub enum Change {
     /// Everything was said that belongs to the old map.
     Ended,
-    /// Everybody was handed over who stands on ground that is the receiver's by the new map.
+    /// All entities were handed over that stand on ground which is the receiver's by the new map.
     Ceded {
         /// The doors as the sender knows them, for one that is new.
         doors: Option<SavedDoors>,
@@ -154,7 +154,7 @@ impl Region {
         Region::of(scene, &entry, &[])
     }
 
-    /// A region that the scene had by an earlier map: it hands on everybody whom it still has. Its time begins
+    /// A region that the scene had by an earlier map: it hands on all entities that it still has. Its time begins
     /// with its first tick, however old the checkpoint is from which it goes on.
     pub(super) fn given_up(scene: &Arc<Scene>, id: RegionId) -> Option<Region> {
         let mut region = (scene.map.version > 1).then(|| Region::unborn(scene.clone(), id))?;
@@ -408,7 +408,7 @@ impl Region {
         }
     }
 
-    /// Ghosts that no neighbour mirrors any more: whoever stands on the ground of one, or on this region's
+    /// Ghosts that no neighbour mirrors any more: an entity that stands on the ground of one, or on this region's
     /// own, was handed over to it; the others are far.
     fn sort_out_ghosts(&mut self, after: Tick) {
         for slot in 0..self.entities.slot_count() {

@@ -167,7 +167,7 @@ impl Region {
         PlayerSnapshot { view, asked, ..player }
     }
 
-    /// Every player that lives here, as [`ActingPlayer`] says. Whoever has just come and is not installed yet does
+    /// Every player that lives here, as [`ActingPlayer`] says. A player that has come and is not installed yet does
     /// not act here so far.
     pub fn acting_players(&self) -> impl Iterator<Item = ActingPlayer> + '_ {
         self.views.viewers().iter().map(|viewer| {
@@ -202,7 +202,7 @@ impl Region {
         now.map(|(.., handoff)| (handoff.state.id, handoff.epoch, handoff.state.pos))
     }
 
-    /// Players with sessions that nobody has said are gone, with these.
+    /// Players whose clients are connected, as far as is known, with their sessions.
     pub fn attended(&self) -> impl Iterator<Item = (SessionId, EntityId)> + '_ {
         let here = self.views.viewers().iter().filter(|viewer| viewer.absent_until.is_none());
         here.filter_map(|v| Some((v.session?, self.entities.body(v.slot).id)))

@@ -116,7 +116,7 @@ impl Region {
         for change in &batch.changes {
             self.ghost_changes(from, change);
         }
-        // Whoever has come to it with this batch acts there.
+        // An entity that has come to the sender with this batch acts there.
         let mute = mutants::has(Mutant::NewcomersMute);
         acts.extend(others.into_iter().filter(|(id, _)| !mute && self.may_tell_of(from, *id)));
         for (id, deed) in acts {
@@ -126,7 +126,7 @@ impl Region {
         }
     }
 
-    /// Whether a region may tell of an entity's acts: whoever has gone on since is heard by way of its new owner, and its
+    /// Whether a region may tell of an entity's acts: an entity that has gone on since is heard by way of its new owner, and its
     /// acts in the order in which it did them. Before that one has said that it is there, what comes from it is of an
     /// earlier time, when it has had the entity before.
     fn may_tell_of(&self, from: RegionId, id: EntityId) -> bool {

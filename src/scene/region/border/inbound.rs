@@ -138,7 +138,7 @@ impl Inbound {
         self.neighbours.iter_mut().for_each(|n| n.changed = Some(after));
     }
 
-    /// Keeps a batch until the tick whose state it is. What is late or from nobody's neighbour is
+    /// Keeps a batch until the tick whose state it is. What is late or not from a neighbour is
     /// dropped; a gap asks the sender for everything. Says whether it was of a region that was
     /// another's already.
     pub fn keep(&mut self, mut batch: BorderBatch, me: RegionId, fx: &mut Vec<Effect>) -> bool {

@@ -100,7 +100,7 @@ impl BorderLinks {
         self.taking_part().all(|progress| progress.has_come(tick, round))
     }
 
-    /// Whether nobody has said anything in the round, of which all batches have come.
+    /// Whether no region has said anything in the round, of which all batches have come.
     pub fn was_quiet(&self, tick: Tick) -> bool {
         let round = self.round.number;
         self.round.quiet && self.taking_part().all(|progress| progress.was_quiet(tick, round))

@@ -122,7 +122,7 @@ impl Region {
     /// Whom a region that goes on from a checkpoint may have had, as they were when they were handed on here: what is known of
     /// it as it was before it died says nothing of whether it has them still. They may have been handed to another one that
     /// has passed them on to it, and has died, too; they come under a lower epoch then than that one knows them, so that it
-    /// has them if its checkpoint does, and than whoever else has handed them on later.
+    /// has them if its checkpoint does, and than any region that has handed them on later.
     fn handed_to(&self, region: RegionId) -> Vec<Handoff> {
         let mut seen = FxHashSet::default();
         let newest = self.custody.escrow.lent().rev().filter(|(.., h)| seen.insert(h.state.id));
@@ -187,8 +187,8 @@ impl Region {
         }
     }
 
-    /// Somebody comes who lives in another region, too, as that one goes on from what was known before: it has asked here of
-    /// them before they had come.
+    /// An entity comes that another region believes to have, too, since that region goes on from a checkpoint: it has
+    /// asked here about the entity before the entity had come.
     pub(in crate::scene::region) fn answer_pending_question(
         &mut self,
         came: &Handoff,
@@ -206,7 +206,7 @@ impl Region {
         fx.push(Effect::Forward(asked.region, Box::new(Input::Claims(Box::new(claims)))));
     }
 
-    /// Whoever is handed over again and is not known here goes on where it was, if that is of a later lineage: an owner
+    /// An entity that is handed over again and is not known here goes on where it was, if that region is of a later lineage: an owner
     /// between may have gone on with it and died without a trace, above whose epochs that lineage alone is for certain.
     /// Those are left whom that one could not keep, or who are known.
     fn give_back(
@@ -247,8 +247,8 @@ impl Region {
         newer || came.get(&id).is_some_and(|under| *under >= handoff.epoch)
     }
 
-    /// Takes whoever was handed here and is not known: this region goes on from a checkpoint that was made before, or it did
-    /// not hear of it before whoever handed them here has died.
+    /// Takes entities that were handed here and are not known: this region goes on from a checkpoint that was made before, or it did
+    /// not hear of the handoff before the region that handed them here has died.
     fn take_handed(&mut self, handed: Vec<Handoff>, fx: &mut Vec<Effect>) {
         if handed.is_empty() {
             return;
@@ -272,8 +272,8 @@ impl Region {
         self.ask_about(back, fx);
     }
 
-    /// Whether it is said by hearsay that somebody who is here by the checkpoint lives elsewhere: who is said to have it
-    /// may have died, too, and know no more of it than this one does. It is asked itself.
+    /// Whether hearsay has it that an entity which is here by the checkpoint lives elsewhere. The region that is said to have
+    /// the entity may have died, too, and know no more than this region: it is asked itself.
     fn doubts(&mut self, claim: Claim, fx: &mut Vec<Effect>) -> bool {
         let Some(epoch) = self.epoch_here(claim.id).filter(|epoch| *epoch < claim.epoch) else {
             return false;
@@ -291,9 +291,9 @@ impl Region {
         true
     }
 
-    /// Whether somebody who sleeps may wake without being presented: every other region has said what it knows, and
-    /// whoever was said to have it was asked and has had time to answer; and its session has had time to present it here, or
-    /// elsewhere, where nobody knew of it and others are asked about it.
+    /// Whether an unclaimed player may return without being presented. Every other region has said what it knows; the region
+    /// that was said to have the player was asked and has had time to answer; and the player's session has had time to
+    /// present the player here or elsewhere.
     pub(in crate::scene::region) fn may_return(&self, id: EntityId) -> bool {
         let Some(recovering) = &self.custody.recovering else { return true };
         let has_had_time = |since: Tick| self.clock.tick().0 >= since.0.saturating_add(PATIENCE);
@@ -301,8 +301,8 @@ impl Region {
         answered && recovering.since.is_some_and(has_had_time) && self.have_all_answered()
     }
 
-    /// Tells everybody of those that the checkpoint does not know, of whom nobody was asked: they were handed back, and may
-    /// have gone on since, or their sessions alone knew them. Whoever knows better says so.
+    /// Asks every region about entities that the checkpoint does not know: they were handed back, and may have gone on
+    /// since, or their sessions alone knew them. A region that knows better says so.
     pub(in crate::scene::region) fn ask_about(&self, back: Vec<Claim>, fx: &mut Vec<Effect>) {
         let Some(recovering) = self.custody.recovering.as_ref().filter(|_| !back.is_empty()) else {
             return;
@@ -315,8 +315,7 @@ impl Region {
         }
     }
 
-    /// The entity lives elsewhere: whoever was here under a lower epoch is here no more. False when nobody
-    /// was.
+    /// The entity lives elsewhere: under a lower epoch it lives here no more. False when it did not.
     pub(in crate::scene::region) fn supersede(&mut self, claim: Claim) -> bool {
         let Claim { id, epoch, region } = claim;
         let known = self.epoch_here(id).is_some_and(|known| known < epoch);
@@ -370,7 +369,7 @@ impl Region {
         }
     }
 
-    /// Whether it is not known yet that somebody who was handed over is where that was to.
+    /// Whether it is not known yet that an entity which was handed over has arrived.
     pub(in crate::scene::region) fn may_have_lost(&self, id: EntityId) -> bool {
         self.custody
             .recovering
@@ -383,7 +382,7 @@ impl Region {
         self.custody.recovering.as_ref().is_some_and(|r| !r.again.is_empty())
     }
 
-    /// Says once more whom the owner before has handed over of late, and of whom nobody knows better.
+    /// Repeats the handoffs of late of the owner before, of entities of which no region knows better.
     pub(in crate::scene::region) fn repeat_handoffs(&mut self, fx: &mut Vec<Effect>) {
         if self.is_rising() || !self.have_all_answered() {
             return;

@@ -19,7 +19,7 @@
 //! | sleeps, since the region goes on from a checkpoint | goes on as the checkpoint has it, once every region has said that it knows no better; until then nothing is said |
 //! | was away by the checkpoint from which the region goes on | the same; meanwhile it is there, and away as it was, once that is said |
 //! | was handed on | the question follows it |
-//! | is not known | `Nowhere`; where the region goes on from a checkpoint, nothing until every region has said what it knows, and after that for itself alone, not for whoever passed the question on |
+//! | is not known | `Nowhere`; where the region goes on from a checkpoint, nothing until every region has said what it knows, and after that for itself alone, not for the region that passed the question on |
 
 use crate::scene::border::Handoff;
 use crate::scene::effects::{Effect, Input, Motion, Notice, Presented, Resume, Resumed};
@@ -114,7 +114,7 @@ impl Region {
             _ if self.may_have_lost(resume.id) => {}
             Some(_) if !self.may_pass_on() => {}
             Some(owner) => fx.push(Effect::Forward(owner, Box::new(Input::Resume(resume)))),
-            // Somebody may yet hand it back who has handed it here after the checkpoint.
+            // A region that has handed it here after the checkpoint may yet hand it back.
             None if !self.have_all_answered() => {}
             // It may be that an owner before has passed it on who is none any more, and that the next one has the player
             // asleep: that one answers for itself.
@@ -186,7 +186,7 @@ impl Region {
         Some(slot)
     }
 
-    /// Those go on, away as they were, whose clients were away when the checkpoint was made: nobody presents them.
+    /// Players that were disconnected when the checkpoint was made go on disconnected: no session presents them.
     /// Not before every region has said that it knows no better, since they may have come back.
     pub(in crate::scene::region) fn return_disconnected(&mut self, fx: &mut Vec<Effect>) {
         if self.counts.dormant == 0 || self.is_rising() || !self.have_all_answered() {

@@ -76,12 +76,12 @@ impl Escrow {
         self.came.push_back((now, id, epoch));
     }
 
-    /// Everybody who went, the last one last.
+    /// Entities that went, the last one last.
     pub fn lent(&self) -> impl DoubleEndedIterator<Item = &(Tick, RegionId, Handoff)> {
         self.lent.iter()
     }
 
-    /// Everybody who came.
+    /// Entities that came.
     pub fn came(&self) -> impl Iterator<Item = &(Tick, EntityId, Epoch)> {
         self.came.iter()
     }

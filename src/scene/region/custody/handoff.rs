@@ -41,7 +41,7 @@ impl Region {
     /// Hands off entities that have gone too far past the border, or have jumped away. Entities whose new owner is held
     /// back stay until there is room.
     pub(in crate::scene::region) fn send_handoffs(&mut self, fx: &mut Vec<Effect>) {
-        // One that was given up keeps nobody.
+        // A region that was given up keeps no entity.
         let retired = self.is_given_up();
         let margin = if retired { -1 } else { self.identity.scene().spec.handoff_margin_cm };
         for slot in 0..self.entities.slot_count() {
@@ -65,7 +65,7 @@ impl Region {
         }
     }
 
-    /// Hands nobody over to a region for now, or again: too much waits for it.
+    /// Hands no entity over to a region for now, since too much waits for it; or does again.
     pub fn hold_back(&mut self, to: RegionId, hold: bool) {
         self.custody.held_back.retain(|held| *held != to);
         if hold {
@@ -73,7 +73,7 @@ impl Region {
         }
     }
 
-    /// Whether nobody is handed over to a region for now.
+    /// Whether no entity is handed over to a region for now.
     pub fn holds_back(&self, to: RegionId) -> bool {
         self.custody.held_back.contains(&to)
     }
@@ -82,7 +82,7 @@ impl Region {
     /// this tick.
     pub(in crate::scene::region) fn hand_over(&mut self, after: Tick, fx: &mut Vec<Effect>) {
         let before = fx.len();
-        // The new map leaves nobody behind.
+        // The new layout leaves no entity behind.
         let held_back = std::mem::take(&mut self.custody.held_back);
         self.send_handoffs(fx);
         self.custody.held_back = held_back;
@@ -122,7 +122,7 @@ impl Region {
     /// where it was handed to of late.
     pub(in crate::scene::region) fn whereabouts(&self, id: EntityId) -> Option<RegionId> {
         if self.is_unclaimed(id) {
-            // It sleeps here, whatever its owner before has said of it: that one sends whoever asks for it here.
+            // It is unclaimed here, whatever its owner before has said of it: that owner sends questions about it here.
             return None;
         }
         match self.entities.slot(id).map(|s| self.entities.role(s)) {
@@ -239,7 +239,7 @@ impl Region {
         handoff.refused.clone_from(&viewer.refused);
     }
 
-    /// The epoch of who is at `slot`; 0 when that is somebody else.
+    /// The epoch of the entity at `slot`; 0 when that is another entity.
     fn epoch_of(&self, slot: u32, id: EntityId) -> Epoch {
         let known = self.entities.is_at(slot, id);
         if known { self.entities.record(slot).epoch } else { Epoch(0) }
@@ -320,7 +320,7 @@ impl Region {
     }
 
     /// Whether what is known here of an entity is no older than a handoff that brings it: a link that was cut, or the death of
-    /// whoever it was sent to first, has brought it late.
+    /// the region that it was sent to first, has brought it late.
     fn is_stale(&self, handoff: &Handoff) -> bool {
         let Handoff { epoch, state: Spawn { id, .. }, .. } = handoff;
         let lives = self.entities.slot(*id).is_some_and(|slot| {

@@ -60,7 +60,7 @@ pub struct Custody {
     disconnected: Vec<(Tick, EntityId)>,
     /// Sessions whose players were dropped here, since these live elsewhere under a higher epoch, and where.
     displaced: Vec<(RegionId, Resume)>,
-    /// Regions to which nobody is handed over for now, since too much waits for them.
+    /// Regions to which no entity is handed over for now, since too much waits for them.
     held_back: Vec<RegionId>,
     /// Messages that were passed on in this tick to where entities live by now.
     passed_on: u32,

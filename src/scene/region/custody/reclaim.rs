@@ -24,7 +24,7 @@ use crate::scene::{Epoch, Kind, Plane, Pos, Seq, Tick, TickStamp};
 /// Requests of a player between two of its lives: more than it makes in one.
 const COUNTED: u32 = 1 << 20;
 
-/// Lives after which one whose numbers nobody knows begins from below: by then nobody remembers them.
+/// Incarnations after which a player of unknown numbers begins from below: by then no peer remembers the old ones.
 const LIVES: u64 = 1 << 11;
 
 /// From where the requests are numbered of a player that goes on: above all that it may have said. Where the numbers
@@ -127,7 +127,7 @@ impl Region {
         let ties = known.as_ref().map_or_else(Ties::default, |known| known.ties.clone());
         let slot = self.place_real(&spawn, ties, epoch);
         self.views.note_new_incarnation(id);
-        // Whoever had handed it here may say so again, long after it has left.
+        // The region that had handed it here may say so again, long after the player has left.
         self.custody.escrow.note(self.clock.tick(), id, epoch);
         let mover = self.mover_of(&presented, known.as_ref(), pos);
         if let Some(mover) = mover {
@@ -143,7 +143,7 @@ impl Region {
         let arrives = known.is_some_and(|known| known.jumped && presented.tick <= known.tick);
         self.notice_route(slot, arrives, fx);
         if !is_known {
-            // Nobody was asked about it, and it may sleep where it lived before, which died, too.
+            // No region was asked about it, and it may be unclaimed where it lived before, if that region died, too.
             self.ask_about(vec![Claim { id, epoch, region: self.identity.id() }], fx);
         }
         if let Some(to) = presented.leap

@@ -1,7 +1,7 @@
 //! A region that has died without a word goes on from its last checkpoint.
 //!
 //! ```text
-//!                    tick(), answers from all,            everybody is presented,
+//!                    tick(), answers from all,            all are presented,
 //!                    or PATIENCE ticks later              or the grace is over
 //!   recover -> Rising --------------------------> Risen -------------------------> like any other
 //! ```
@@ -32,8 +32,8 @@ const MAX_FENCES: usize = 1 << 17;
 const PRESENT_TICKS: u64 = 3;
 
 /// For how many ticks before its checkpoint a region that goes on from it hands over again whom it has handed over: for
-/// so long words may have been under way on a link that was cut. Less than the grace, so that whoever was handed to and
-/// has died since still asks others about them.
+/// so long words may have been under way on a link that was cut. Less than the grace, so that a region which they were handed to and
+/// which has died since still asks others about them.
 pub(super) const AGAIN_TICKS: u64 = 150;
 
 /// For how many ticks players may still be presented after a recovered region has moved.
@@ -57,7 +57,7 @@ pub struct Recovery {
 pub struct Recovering {
     /// The first tick was not opened yet.
     pub(super) rising: bool,
-    /// Who has not answered. Whoever goes on from a checkpoint itself is asked again.
+    /// Regions that have not answered. A region that goes on from a checkpoint itself is asked again.
     pub(super) asked: Vec<RegionId>,
     /// Whoever was asked.
     pub(super) all: Vec<RegionId>,

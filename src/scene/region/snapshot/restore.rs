@@ -1,7 +1,7 @@
 //! A region goes on from a snapshot.
 //!
 //! *Relocation*: [`Region::freeze`], the snapshot travels, [`Region::restore`]. Nothing is lost on the way,
-//! so nobody has to begin anew: ghosts, registers, what waits and what each client was told come along,
+//! so no player has to begin anew: ghosts, registers, what waits and what each client was told come along,
 //! and neighbours go on with the next batch. Only the region's epoch is higher, and that of each player,
 //! so that its session sends again what was not applied.
 
@@ -39,7 +39,7 @@ pub enum RestoreError {
     /// The scene has no such region.
     #[error("the scene has no region {0}")]
     NoSuchRegion(RegionId),
-    /// Whoever goes on needs a higher epoch.
+    /// The region that goes on needs a higher epoch.
     #[error("region epoch {given} is not above the snapshot's {found}")]
     OldEpoch {
         /// The epoch to go on under.
@@ -144,7 +144,7 @@ impl Region {
         Ok(region)
     }
 
-    /// Whether somebody can live in this scene.
+    /// Whether an entity can live in this scene.
     fn check(&self, handoff: &Handoff) -> Result<(), RestoreError> {
         let state = &handoff.state;
         let wrong = |what| Err(RestoreError::Illegal { id: state.id, what });
@@ -193,7 +193,7 @@ impl Region {
         self.add_ghost(state, ghost, changed.renewed(tick));
     }
 
-    /// What players had said to whom, and what their clients were told. Everybody is in place.
+    /// The views of players, and what their clients were told. All entities are in place.
     fn restore_viewers(&mut self, reals: &[SavedReal]) {
         for saved in reals.iter().filter(|r| r.state.state.kind == Kind::PLAYER) {
             let Some(slot) = self.entities.real_slot(saved.state.state.id) else { continue };

@@ -106,7 +106,7 @@ pub struct RegionSnapshot {
     pub(in crate::scene::region) escrow: Vec<(Tick, RegionId, Handoff)>,
     /// Who has come of late, and when.
     pub(in crate::scene::region) came: Vec<(Tick, EntityId, Epoch)>,
-    /// Players of an earlier checkpoint whom nobody had presented yet.
+    /// Players of an earlier checkpoint that no session had presented yet.
     pub(in crate::scene::region) dormant: Vec<Handoff>,
     /// Regions that have died once, and since which of their epochs they are believed again.
     pub(in crate::scene::region) fences: Vec<(RegionId, Epoch)>,

@@ -63,7 +63,7 @@ impl ViewEngine {
         if !self.still {
             return self.evaluate(ix, false, entities, scene);
         }
-        // Nobody has moved since it looked around in this tick.
+        // No entity has moved since its view was evaluated in this tick.
         self.viewers[ix].dirty = false;
         let tally = self.recount(ix, entities);
         self.find_better(ix, &tally, entities, scene);

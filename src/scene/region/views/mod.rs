@@ -51,7 +51,7 @@ pub struct ViewFigures {
 }
 
 impl ViewEngine {
-    /// Nobody yet.
+    /// No viewers yet.
     pub fn new(scene: &Scene) -> ViewEngine {
         ViewEngine {
             rules: ViewRules::of(scene),

@@ -34,7 +34,7 @@ impl LocalMessage {
 pub struct ViewQueue {
     /// From other regions, not yet heard.
     pub(super) incoming: Vec<ViewMsg>,
-    /// From other regions, for somebody who is not known here: it may be on its way. With the tick
+    /// From other regions, for a player that is not known here: the player may be on its way. With the tick
     /// in which each came.
     pub(super) early: Vec<(Tick, ViewMsg)>,
     /// Thresholds of players of other regions, not yet heard.

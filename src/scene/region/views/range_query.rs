@@ -49,7 +49,7 @@ impl Scratch {
 
     /// Marks a peer that is not to be a candidate: whom the viewer has asked, and a ghost that owes it
     /// the next YES. Of a player that lives here the threshold is known exactly, so that asking it again
-    /// cannot be in vain, whoever said NO last.
+    /// cannot be in vain, whichever of them said NO last.
     #[inline]
     pub fn mark_if_settled(&mut self, entities: &EntityStore, p: &Peer) {
         if p.said() || (p.owed() && entities.body(p.slot).viewer == u32::MAX) {
@@ -221,7 +221,7 @@ pub fn candidates(
         let wanted = key < thr && (rank < other.thr || (rank == other.thr && theirs()));
         wanted.then_some(Candidate { key, slot, now })
     };
-    // Whoever was displaced since the last frame is still in range up to the leave radius, and counts
+    // A peer that was displaced since the last frame is still in range up to the leave radius, and counts
     // as kept.
     let peers = if displaced { viewers[ix].registers.peers() } else { &[] };
     for p in peers.iter().filter(|p| (p.shown() || p.kept()) && !p.said()) {
@@ -255,7 +255,7 @@ pub fn candidates(
                 candidates.extend(consider(e.slot, false, false));
             }
         });
-        // Nobody who is farther is better than any of these.
+        // No player that is farther is better than any of these.
         if limit2 == near2 || candidates.len() >= others + most {
             break;
         }
@@ -278,7 +278,7 @@ pub fn interested(
     let index = entities.plane_at(at.plane_ix);
     let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
     let within = match *vis {
-        // Whoever is shown the ghost has it in range for longer.
+        // A player that is shown the ghost has it in range for longer.
         Visibility::Circle { leave_cm, .. } => Visibility::Circle { enter_cm: leave_cm, leave_cm },
         Visibility::Patches | Visibility::All => *vis,
     };

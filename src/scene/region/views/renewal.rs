@@ -27,7 +27,7 @@ impl ViewEngine {
         true
     }
 
-    /// Players who have nearly used up the numbers of their requests begin anew, with everybody: those who live
+    /// Players who have nearly used up the numbers of their requests begin anew, with all their peers: those who live
     /// here forget the old numbers at once, those of other regions when they hear NO.
     pub fn renew_numbers(&mut self, entities: &mut EntityStore, scene: &Scene) {
         let used_up = |left: u32| left < NUMBERS_LEFT;
@@ -99,7 +99,7 @@ mod tests {
         for viewer in &mut region.views.viewers {
             viewer.registers.counter = u32::MAX - viewer.slot;
         }
-        // Somebody comes, and everybody asks.
+        // A player comes, and all players ask.
         let mut gone = players(5);
         let newcomer = gone.inbox.pop().expect("the last one");
         region.handle(newcomer, &mut fx);
