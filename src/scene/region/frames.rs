@@ -199,8 +199,7 @@ impl FrameBuilder {
                 prefetch::fetch(v.registers.peers());
             }
             let viewer = &mut viewers[ix];
-            let hears = viewer.session.is_some() && !viewer.held && viewer.absent_until.is_none();
-            if hears && viewer.frames_from <= tick {
+            if viewer.gets_frame_of(tick) {
                 self.add_own(now, entities, viewer);
                 self.add_frame(stamp, entities, viewer, &spec.rates, spec.frame_budget_bytes);
             }

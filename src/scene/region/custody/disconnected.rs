@@ -49,10 +49,8 @@ impl Region {
         };
         let ticks = u64::from(ms.div_ceil(self.identity.scene().tick_ms.max(1)));
         let until = Tick(self.clock.tick().0.saturating_add(ticks));
-        let ix = self.entities.body(slot).viewer;
-        let Some(viewer) = self.views.get_mut(ix) else { return };
-        if viewer.session == Some(session) && viewer.absent_until.is_none() {
-            viewer.absent_until = Some(until);
+        let Some(viewer) = self.views.of_mut(&self.entities, slot) else { return };
+        if viewer.disconnect(session, until) {
             self.custody.disconnected.push((until, id));
             self.stop_moving(slot);
         }
@@ -126,8 +124,9 @@ impl Region {
     }
 
     fn resume_here(&mut self, slot: u32, resume: Resume, fx: &mut Vec<Effect>) {
-        let ix = self.entities.body(slot).viewer;
-        let Some(viewer) = self.views.get_mut(ix) else { return nowhere(resume, fx) };
+        let Some(viewer) = self.views.of_mut(&self.entities, slot) else {
+            return nowhere(resume, fx);
+        };
         let session = resume.session;
         let earlier = (1..viewer.since_ms).contains(&resume.since_ms);
         if viewer.replaced == Some(session) || (earlier && viewer.session != Some(session)) {
@@ -135,11 +134,7 @@ impl Region {
             return fx.push(Effect::Notice(session, Notice::Replaced));
         }
         if viewer.session != Some(session) {
-            let before = viewer.session.replace(session);
-            (viewer.replaced, viewer.absent_until) = (before, None);
-            (viewer.held, viewer.resync, viewer.own_due) = (false, true, true);
-            viewer.last_applied = viewer.last_applied.max(resume.acked);
-            viewer.since_ms = resume.since_ms.max(viewer.since_ms.saturating_add(1));
+            let before = viewer.resume(&resume);
             self.counts.players += u64::from(before.is_none());
             let epoch = self.entities.record(slot).epoch;
             self.entities.set_epoch(slot, epoch.next());

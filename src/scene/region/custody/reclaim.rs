@@ -69,18 +69,15 @@ impl Region {
 
     /// It lives here already, but its session may know of inputs that were applied where it lived before.
     fn reclaim_here(&mut self, slot: u32, presented: Presented, fx: &mut Vec<Effect>) {
-        let ix = self.entities.body(slot).viewer;
-        let Some(viewer) = self.views.get_mut(ix) else { return };
+        let Some(viewer) = self.views.of_mut(&self.entities, slot) else { return };
         let owns = viewer.session == Some(presented.session);
         if !owns && presented.since_ms <= viewer.since_ms {
             // Its client has come back by another connection since.
             return fx.push(Effect::Notice(presented.session, Notice::Replaced));
         }
         if !owns {
-            viewer.since_ms = presented.since_ms;
-            viewer.replaced = viewer.session.replace(presented.session);
-            (viewer.absent_until, viewer.resync) = (None, true);
-            fx.extend(viewer.replaced.map(|before| Effect::Notice(before, Notice::Replaced)));
+            let before = viewer.present(presented.session, presented.since_ms);
+            fx.extend(before.map(|before| Effect::Notice(before, Notice::Replaced)));
         }
         let before = viewer.last_applied;
         viewer.last_applied = before.max(presented.acked);

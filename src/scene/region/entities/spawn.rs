@@ -57,8 +57,9 @@ impl Region {
             if self.custody.is_recovering() {
                 self.views.note_new_incarnation(spawn.id);
             }
-            let ix = self.entities.body(slot).viewer;
-            if let Some(viewer) = self.views.get_mut(ix).filter(|_| epoch.lives() > 0) {
+            if let Some(viewer) =
+                self.views.of_mut(&self.entities, slot).filter(|_| epoch.lives() > 0)
+            {
                 let last = before.map_or(0, |before| before.view_counter);
                 viewer.registers.counter = counter(epoch, last);
             }

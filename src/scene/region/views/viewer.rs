@@ -2,7 +2,7 @@
 //! its session's numbering.
 
 use crate::scene::border::Handoff;
-use crate::scene::effects::FIRST_SESSION;
+use crate::scene::effects::{FIRST_SESSION, Resume};
 use crate::scene::frames::InputRefused;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::entities::NO_SLOT;
@@ -77,6 +77,41 @@ impl Viewer {
             dirty: false,
             reach_ends: false,
         }
+    }
+
+    /// Whether the client gets a frame of a tick.
+    #[inline]
+    pub fn gets_frame_of(&self, tick: Tick) -> bool {
+        let hears = self.session.is_some() && !self.held && self.absent_until.is_none();
+        hears && self.frames_from <= tick
+    }
+
+    /// The client of a session is gone: the player stays until the grace period ends. False when the player has another
+    /// session by now, or is disconnected already.
+    pub fn disconnect(&mut self, session: SessionId, until: Tick) -> bool {
+        let is_new = self.session == Some(session) && self.absent_until.is_none();
+        if is_new {
+            self.absent_until = Some(until);
+        }
+        is_new
+    }
+
+    /// The client has come back by another session. Gives the session before.
+    pub fn resume(&mut self, resume: &Resume) -> Option<SessionId> {
+        let before = self.session.replace(resume.session);
+        (self.replaced, self.absent_until) = (before, None);
+        (self.held, self.resync, self.own_due) = (false, true, true);
+        self.last_applied = self.last_applied.max(resume.acked);
+        self.since_ms = resume.since_ms.max(self.since_ms.saturating_add(1));
+        before
+    }
+
+    /// A later session presents the player. Gives the session before.
+    pub fn present(&mut self, session: SessionId, since_ms: u64) -> Option<SessionId> {
+        self.since_ms = since_ms;
+        self.replaced = self.session.replace(session);
+        (self.absent_until, self.resync) = (None, true);
+        self.replaced
     }
 
     /// The client knows what a handoff says that it was told.
