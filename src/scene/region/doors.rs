@@ -1,31 +1,96 @@
 //! The ground under a region's entities, and the orders that open and close its doors.
+//!
+//! Every region of a scene hears of every order, and turns its doors at the beginning of the same tick.
 
 use super::Region;
+use super::entities::Floor;
 use crate::scene::effects::{Effect, Input};
-use crate::scene::terrain::{DoorError, DoorOrder, Ground};
+use crate::scene::terrain::{DoorError, DoorOrder, Ground, SavedDoors};
+use crate::scene::{Scene, Tick};
 
-impl Region {
-    /// Where one can walk, with the doors as they are in the present tick; `None`: everywhere.
+/// Where entities can walk, with the doors as they are in the present tick.
+#[derive(Debug)]
+pub struct Doors {
+    /// `None`: the scene has no terrain, and every place is free.
+    ground: Option<Ground>,
+}
+
+impl Doors {
+    /// The doors as the scene's terrain has them.
+    pub fn new(scene: &Scene) -> Doors {
+        Doors { ground: scene.terrain.clone().map(Ground::new) }
+    }
+
+    /// The doors of a snapshot.
+    ///
+    /// # Errors
+    /// The doors are not those of the scene's terrain.
+    pub fn restored(scene: &Scene, saved: Option<&SavedDoors>) -> Result<Doors, DoorError> {
+        let ground = match (&scene.terrain, saved) {
+            (Some(terrain), Some(doors)) => Some(Ground::restore(terrain.clone(), doors)?),
+            (Some(terrain), None) => Some(Ground::new(terrain.clone())),
+            (None, _) => None,
+        };
+        Ok(Doors { ground })
+    }
+
+    /// The terrain with its doors, if the scene has one.
+    #[inline]
     pub fn ground(&self) -> Option<&Ground> {
         self.ground.as_ref()
     }
 
+    /// What entities walk on.
+    #[inline]
+    pub fn floor(&self, scene: &Scene) -> Floor<'_> {
+        Floor::of(scene, self.ground.as_ref())
+    }
+
+    /// Takes an order; it waits for its tick.
+    fn order(&mut self, order: DoorOrder) -> Result<(), DoorError> {
+        self.ground.as_mut().map_or(Err(DoorError::NoTerrain), |ground| ground.order(order))
+    }
+
+    /// Turns the doors whose orders are due. Says whether any door has turned.
+    fn turn(&mut self, tick: Tick) -> bool {
+        self.ground.as_mut().is_some_and(|ground| ground.turn(tick))
+    }
+
+    /// Takes over what another region knows of the doors.
+    ///
+    /// # Errors
+    /// The doors are not those of the scene's terrain.
+    pub fn merge(&mut self, doors: &SavedDoors) -> Result<(), DoorError> {
+        self.ground.as_mut().map_or(Ok(()), |ground| ground.merge(doors))
+    }
+
+    /// The doors for a snapshot.
+    pub fn save(&self) -> Option<SavedDoors> {
+        self.ground.as_ref().map(Ground::save)
+    }
+}
+
+impl Region {
+    /// Where one can walk, with the doors as they are in the present tick; `None`: everywhere.
+    pub fn ground(&self) -> Option<&Ground> {
+        self.doors.ground()
+    }
+
     /// Takes an order; it waits for its tick, as it does in every other region of the scene.
     pub(super) fn take_door_order(&mut self, order: DoorOrder, fx: &mut Vec<Effect>) {
-        let taken = self.ground.as_mut().map_or(Err(DoorError::NoTerrain), |g| g.order(order));
-        if let Err(why) = taken {
-            crate::log_limited!(at self.log_ms(); warn, region = %self.id, ?order, %why, "an order about a door was refused");
+        if let Err(why) = self.doors.order(order) {
+            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), ?order, %why, "an order about a door was refused");
             return;
         }
-        for heir in self.heirs() {
+        for heir in self.layout.heirs(self.clock.tick()) {
             fx.push(Effect::Forward(*heir, Box::new(Input::Door(order))));
         }
     }
 
     /// Begins a tick: doors turn before anybody moves, and who walks finds them so.
     pub(super) fn turn_doors(&mut self) {
-        if self.ground.as_mut().is_some_and(|ground| ground.turn(self.tick)) {
-            self.look_at_ways();
+        if self.doors.turn(self.clock.tick()) {
+            self.recheck_paths();
         }
     }
 }

@@ -1,16 +1,18 @@
-//! What each client is told in a tick: by each viewer from its own entries, so that nothing is told
-//! twice and nothing of what changed while a client was held is missed.
+//! The frame builder: what each client is told in a tick.
+//!
+//! The tick calls [`FrameBuilder::make_frames`] when it closes. Each viewer's entries say what its client knows: so nothing
+//! is told twice, and nothing is missed that changed while a client was held. Pieces of the batch are shared by all frames
+//! that refer to them.
 
-use super::bodies::{Bodies, Place};
-use super::viewer::Viewer;
-use super::walkers::own_of;
-use super::{Region, ahead};
-use crate::scene::effects::Effect;
+use super::actions::TickActions;
+use super::entities::{EntityStore, own_of};
+use super::prefetch;
+use super::views::Viewer;
 use crate::scene::frames::{Entering, FrameBatch, SessionFrame};
 use crate::scene::movement::{ServerMs, Steps};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::spec::Rates;
-use crate::scene::{Tick, TickStamp};
+use crate::scene::{Scene, Tick, TickStamp};
 
 /// Most bytes that one entity's move takes in a frame: array, id, three coordinates.
 const MOVE_BYTES: usize = 1 + 9 + 3 * 5;
@@ -20,8 +22,8 @@ const MOVE_BYTES: usize = 1 + 9 + 3 * 5;
 /// that do not fit are not told to that client, and counted.
 const PART_BYTES: usize = 240 * 1_024;
 
-/// Most leaves in a frame, 9 bytes each. While more wait nobody enters, since a client that is told
-/// of somebody anew must have been told before that it left.
+/// Most leaves in a frame, 9 bytes each. While more wait no entity enters, since a client that is told
+/// of an entity anew must have been told before that the entity left.
 const MAX_LEAVES: usize = 10_000;
 
 /// Bytes of an entering entity beside its look, and of an act beside its payload, at most.
@@ -58,7 +60,7 @@ struct Due {
 
 /// The batch under way and the buffers to make it.
 #[derive(Debug, Default)]
-pub struct Assembly {
+pub struct FrameBuilder {
     batch: FrameBatch,
     spare: Vec<FrameBatch>,
     told: Vec<Told>,
@@ -79,7 +81,7 @@ pub struct Assembly {
     acts_dropped: u64,
 }
 
-impl Assembly {
+impl FrameBuilder {
     /// Forgets where pieces were in batches of old.
     pub fn forget_pieces(&mut self) {
         self.told.clear();
@@ -92,14 +94,14 @@ impl Assembly {
         }
     }
 
-    fn entering(&mut self, tick: TickStamp, bodies: &Bodies, slot: u32) -> u32 {
+    fn entering(&mut self, tick: TickStamp, entities: &EntityStore, slot: u32) -> u32 {
         let told = &mut self.told[slot as usize].entering;
         if told.0 != tick || told.1 == NO_PIECE {
             *told = (tick, self.batch.entering.len() as u32);
-            let body = &bodies.hot[slot as usize];
-            let look = bodies.cold[slot as usize].look.clone();
+            let body = entities.body(slot);
+            let look = entities.record(slot).look.clone();
             let (id, kind, pos) = (body.id, body.kind, body.pos);
-            let course = bodies.tracks.get(slot).map(|track| track.course);
+            let course = entities.course(slot);
             self.batch.entering.push(Entering { id, kind, pos, course, look });
         }
         told.1
@@ -107,10 +109,10 @@ impl Assembly {
 
     /// Adds the piece of where an entity is, or of what it does.
     #[inline]
-    fn moving(&mut self, tick: TickStamp, bodies: &Bodies, slot: u32) {
+    fn moving(&mut self, tick: TickStamp, entities: &EntityStore, slot: u32) {
         let mut told = self.told[slot as usize].moving;
         if told.0 != tick || told.1 == NO_PIECE {
-            told = (tick, self.new_piece(bodies, slot));
+            told = (tick, self.new_piece(entities, slot));
             self.told[slot as usize].moving = told;
         }
         match told.1 & COURSE {
@@ -119,9 +121,9 @@ impl Assembly {
         }
     }
 
-    fn new_piece(&mut self, bodies: &Bodies, slot: u32) -> u32 {
-        let body = &bodies.hot[slot as usize];
-        match bodies.tracks.get(slot) {
+    fn new_piece(&mut self, entities: &EntityStore, slot: u32) -> u32 {
+        let body = entities.body(slot);
+        match entities.trajectory(slot) {
             Some(track) => {
                 self.batch.coursing.push((body.id, track.course));
                 (self.batch.coursing.len() - 1) as u32 | COURSE
@@ -170,70 +172,88 @@ enum Outcome {
 
 /// Finds the peer at `ix` where it is now: it may have come to live here, or be gone, since its viewer
 /// looked around. False when it is gone; the client is told when its viewer looks around again.
-fn find_again(bodies: &Bodies, viewer: &mut Viewer, ix: usize) -> bool {
+fn find_again(entities: &EntityStore, viewer: &mut Viewer, ix: usize) -> bool {
     let known = viewer.registers.peers()[ix].slot;
-    if bodies.places.get(known as usize).is_none_or(Place::is_free) {
-        let Some(slot) = bodies.slot(viewer.registers.words()[ix].id) else { return false };
+    if entities.is_free(known) {
+        let Some(slot) = entities.slot(viewer.registers.words()[ix].id) else { return false };
         viewer.registers.peers_mut()[ix].slot = slot;
     }
     true
 }
 
-impl Region {
-    /// Makes the frames of this tick.
-    pub(super) fn make_frames(&mut self, fx: &mut Vec<Effect>) {
-        let tick = TickStamp::of(self.tick);
-        let a = &mut self.frames;
-        a.batch = a.spare.pop().unwrap_or_default();
-        a.batch.clear(self.tick);
-        a.owns_told = 0;
-        a.told.resize(self.bodies.hot.len(), Told { entering: NOT_TOLD, moving: NOT_TOLD });
-        a.acts.clear();
-        for act in self.acts.drain(..) {
-            let body = &self.bodies.hot[act.slot as usize];
-            if body.id == act.id {
-                a.acts.push((act.slot, a.batch.acting.len() as u32, act.of));
-                a.batch.acting.push((act.id, act.deed.payload));
+impl FrameBuilder {
+    /// Makes the frames of a tick.
+    pub fn make_frames(
+        &mut self,
+        tick: Tick,
+        scene: &Scene,
+        entities: &EntityStore,
+        actions: &mut TickActions,
+        viewers: &mut [Viewer],
+    ) -> Option<FrameBatch> {
+        self.begin(tick, scene, entities, actions);
+        let (spec, stamp) = (&scene.spec, TickStamp::of(tick));
+        let now = ServerMs(tick.0.saturating_mul(scene.tick_ms.into()));
+        for ix in 0..viewers.len() {
+            if let Some(v) = viewers.get(ix + prefetch::PLAYERS) {
+                prefetch::fetch(v.registers.peers());
+            }
+            let viewer = &mut viewers[ix];
+            if viewer.gets_frame_of(tick) {
+                self.add_own(now, entities, viewer);
+                self.add_frame(stamp, entities, viewer, &spec.rates, spec.frame_budget_bytes);
             }
         }
-        a.acts.sort_by_key(|(slot, ..)| *slot);
-        let spec = &self.scene.spec;
-        a.judged = self.scene.judged.is_some();
-        let now = ServerMs(self.tick.0.saturating_mul(self.scene.tick_ms.into()));
-        for ix in 0..self.viewers.len() {
-            if let Some(v) = self.viewers.get(ix + ahead::PLAYERS) {
-                ahead::fetch(v.registers.peers());
-            }
-            let viewer = &mut self.viewers[ix];
-            let hears = viewer.session.is_some() && !viewer.held && viewer.absent_until.is_none();
-            if hears && viewer.frames_from <= self.tick {
-                a.add_own(now, &self.bodies, viewer);
-                a.add_frame(tick, &self.bodies, viewer, &spec.rates, spec.frame_budget_bytes);
+        let batch = std::mem::take(&mut self.batch);
+        if batch.sessions.is_empty() {
+            self.recycle(batch);
+            return None;
+        }
+        Some(batch)
+    }
+
+    /// Begins a batch with the actions of the tick.
+    fn begin(
+        &mut self,
+        tick: Tick,
+        scene: &Scene,
+        entities: &EntityStore,
+        actions: &mut TickActions,
+    ) {
+        self.batch = self.spare.pop().unwrap_or_default();
+        self.batch.clear(tick);
+        self.owns_told = 0;
+        let slots = entities.slot_count() as usize;
+        self.told.resize(slots, Told { entering: NOT_TOLD, moving: NOT_TOLD });
+        self.acts.clear();
+        for act in actions.drain() {
+            if entities.body(act.slot).id == act.id {
+                self.acts.push((act.slot, self.batch.acting.len() as u32, act.of));
+                self.batch.acting.push((act.id, act.deed.payload));
             }
         }
-        if a.batch.sessions.is_empty() {
-            let batch = std::mem::take(&mut a.batch);
-            return a.recycle(batch);
-        }
-        self.counts.acts_dropped = a.acts_dropped;
-        self.counts.frames += a.batch.sessions.len() as u64;
-        self.counts.updates += (a.batch.refs.len() + a.batch.leaves.len()) as u64;
-        fx.push(Effect::Frames(std::mem::take(&mut a.batch)));
+        self.acts.sort_by_key(|(slot, ..)| *slot);
+        self.judged = scene.judged.is_some();
+    }
+
+    /// Acts that a viewer was not told since the start, because its frame was full.
+    pub fn acts_dropped(&self) -> u64 {
+        self.acts_dropped
     }
 }
 
-impl Assembly {
+impl FrameBuilder {
     /// Adds a player's own movement to the frame that is about to be added, if its client must be told.
-    fn add_own(&mut self, now: ServerMs, bodies: &Bodies, viewer: &mut Viewer) {
+    fn add_own(&mut self, now: ServerMs, entities: &EntityStore, viewer: &mut Viewer) {
         if self.judged && (std::mem::take(&mut viewer.own_due) || viewer.resync) {
-            self.batch.owns.extend(own_of(bodies, viewer.slot, now));
+            self.batch.owns.extend(own_of(entities, viewer.slot, now));
         }
     }
 
     fn add_frame(
         &mut self,
         tick: TickStamp,
-        bodies: &Bodies,
+        entities: &EntityStore,
         viewer: &mut Viewer,
         rates: &Rates,
         budget: usize,
@@ -241,7 +261,7 @@ impl Assembly {
         let mut frame = SessionFrame {
             session: viewer.session.unwrap_or_default(),
             ack: viewer.last_applied,
-            epoch: bodies.cold[viewer.slot as usize].epoch,
+            epoch: entities.record(viewer.slot).epoch,
             resync: viewer.resync,
             refs_at: self.batch.refs.len() as u32,
             leaves_at: self.batch.leaves.len() as u32,
@@ -250,53 +270,11 @@ impl Assembly {
             own: self.batch.owns.len() as u32 - self.owns_told,
             ..SessionFrame::default()
         };
-        if viewer.resync {
-            viewer.resync = false;
-            viewer.gone.clear();
-            viewer.registers.peers_mut().iter_mut().for_each(|p| p.set_shown(false));
-            viewer.seen.iter_mut().for_each(|s| s.shown = false);
-        }
+        self.begin_frame(viewer);
         let since = if mutants::has(Mutant::ActsAgain) { Tick(0) } else { viewer.frames_from };
-        self.batch.refused.append(&mut viewer.refused);
-        let leaving = viewer.gone.len().min(MAX_LEAVES);
-        self.batch.leaves.extend(viewer.gone.drain(..leaving));
-        self.act_bytes = 0;
-        self.enter_bytes = if viewer.gone.is_empty() { 0 } else { PART_BYTES };
-        self.due.clear();
-        self.moves.clear();
-        self.courses.clear();
-        self.act_refs.clear();
-        let moved = bodies.have_moved();
-        for i in 0..viewer.registers.peers().len() {
-            if moved && !find_again(bodies, viewer, i) {
-                continue;
-            }
-            let p = &viewer.registers.peers()[i];
-            let (wanted, shown) = (p.linked(), p.shown());
-            let entry = Entry { slot: p.slot, ring: p.ring, wanted, shown, sent: p.sent };
-            let outcome = self.tell((tick, since), bodies, entry, rates, (i as u32, true));
-            if outcome == Outcome::Leaves {
-                self.batch.leaves.push(viewer.registers.words()[i].id);
-            }
-            if outcome != Outcome::Stays {
-                let p = &mut viewer.registers.peers_mut()[i];
-                p.set_shown(outcome == Outcome::Enters);
-                p.sent = tick;
-            }
-        }
-        for (i, s) in viewer.seen.iter_mut().enumerate() {
-            if moved && bodies.places.get(s.slot as usize).is_none_or(Place::is_free) {
-                let Some(slot) = bodies.slot(s.id) else { continue };
-                s.slot = slot;
-            }
-            let entry =
-                Entry { slot: s.slot, ring: s.ring, wanted: true, shown: s.shown, sent: s.sent };
-            if self.tell((tick, since), bodies, entry, rates, (i as u32, false)) == Outcome::Enters
-            {
-                (s.shown, s.sent) = (true, tick);
-            }
-        }
-        self.pick_moves(tick, bodies, viewer, budget);
+        self.tell_peers((tick, since), entities, viewer, rates);
+        self.tell_seen((tick, since), entities, viewer, rates);
+        self.pick_moves(tick, entities, viewer, budget);
         frame.enters = self.batch.refs.len() as u32 - frame.refs_at;
         frame.moves = self.moves.len() as u32;
         frame.courses = self.courses.len() as u32;
@@ -310,12 +288,86 @@ impl Assembly {
         self.batch.sessions.push(frame);
     }
 
+    /// Begins a viewer's frame with what its client must be told whatever else there is.
+    #[inline]
+    fn begin_frame(&mut self, viewer: &mut Viewer) {
+        if viewer.resync {
+            viewer.resync = false;
+            viewer.gone.clear();
+            viewer.registers.peers_mut().iter_mut().for_each(|p| p.set_shown(false));
+            viewer.seen.iter_mut().for_each(|s| s.shown = false);
+        }
+        self.batch.refused.append(&mut viewer.refused);
+        let leaving = viewer.gone.len().min(MAX_LEAVES);
+        self.batch.leaves.extend(viewer.gone.drain(..leaving));
+        self.act_bytes = 0;
+        self.enter_bytes = if viewer.gone.is_empty() { 0 } else { PART_BYTES };
+        self.due.clear();
+        self.moves.clear();
+        self.courses.clear();
+        self.act_refs.clear();
+    }
+
+    /// Tells of the players that a viewer has in its view list, or had.
+    #[inline]
+    fn tell_peers(
+        &mut self,
+        (tick, since): (TickStamp, Tick),
+        entities: &EntityStore,
+        viewer: &mut Viewer,
+        rates: &Rates,
+    ) {
+        let moved = entities.have_moved();
+        for i in 0..viewer.registers.peers().len() {
+            if moved && !find_again(entities, viewer, i) {
+                continue;
+            }
+            let p = &viewer.registers.peers()[i];
+            let (wanted, shown) = (p.linked(), p.shown());
+            let entry = Entry { slot: p.slot, ring: p.ring, wanted, shown, sent: p.sent };
+            let outcome = self.tell((tick, since), entities, entry, rates, (i as u32, true));
+            if outcome == Outcome::Leaves {
+                self.batch.leaves.push(viewer.registers.words()[i].id);
+            }
+            if outcome != Outcome::Stays {
+                let p = &mut viewer.registers.peers_mut()[i];
+                p.set_shown(outcome == Outcome::Enters);
+                p.sent = tick;
+            }
+        }
+    }
+
+    /// Tells of the other entities that a viewer sees.
+    #[inline]
+    fn tell_seen(
+        &mut self,
+        (tick, since): (TickStamp, Tick),
+        entities: &EntityStore,
+        viewer: &mut Viewer,
+        rates: &Rates,
+    ) {
+        let moved = entities.have_moved();
+        for (i, s) in viewer.seen.iter_mut().enumerate() {
+            if moved && entities.is_free(s.slot) {
+                let Some(slot) = entities.slot(s.id) else { continue };
+                s.slot = slot;
+            }
+            let entry =
+                Entry { slot: s.slot, ring: s.ring, wanted: true, shown: s.shown, sent: s.sent };
+            if self.tell((tick, since), entities, entry, rates, (i as u32, false))
+                == Outcome::Enters
+            {
+                (s.shown, s.sent) = (true, tick);
+            }
+        }
+    }
+
     /// Tells one entry's enter, leave or acts, and notes whether its move is due.
     #[inline]
     fn tell(
         &mut self,
         (tick, since): (TickStamp, Tick),
-        bodies: &Bodies,
+        entities: &EntityStore,
         e: Entry,
         rates: &Rates,
         at: (u32, bool),
@@ -323,16 +375,15 @@ impl Assembly {
         if !e.wanted {
             return if e.shown { Outcome::Leaves } else { Outcome::Stays };
         }
-        let body = &bodies.hot[e.slot as usize];
+        let body = entities.body(e.slot);
         let mut outcome = Outcome::Stays;
         if !e.shown {
-            self.enter_bytes +=
-                ENTER_BYTES + COURSE_BYTES + bodies.cold[e.slot as usize].look.len();
+            self.enter_bytes += ENTER_BYTES + COURSE_BYTES + entities.record(e.slot).look.len();
             if self.enter_bytes > PART_BYTES {
                 return outcome;
             }
             outcome = Outcome::Enters;
-            let piece = self.entering(tick, bodies, e.slot);
+            let piece = self.entering(tick, entities, e.slot);
             self.batch.refs.push(piece);
         } else if body.changed.is_after(e.sent) {
             let interval = rates.of_ring(e.ring.into());
@@ -350,7 +401,13 @@ impl Assembly {
     }
 
     /// Takes as many due moves as the budget allows, the latest ones first; the others stay due.
-    fn pick_moves(&mut self, tick: TickStamp, bodies: &Bodies, viewer: &mut Viewer, budget: usize) {
+    fn pick_moves(
+        &mut self,
+        tick: TickStamp,
+        entities: &EntityStore,
+        viewer: &mut Viewer,
+        budget: usize,
+    ) {
         let each = if self.judged { MOVE_BYTES + COURSE_BYTES } else { MOVE_BYTES };
         let room = (budget.min(PART_BYTES) / each).max(1);
         if self.due.len() > room {
@@ -363,7 +420,7 @@ impl Assembly {
                 true => viewer.registers.peers_mut()[d.peer as usize].sent = tick,
                 false => viewer.seen[d.peer as usize].sent = tick,
             }
-            self.moving(tick, bodies, d.slot);
+            self.moving(tick, entities, d.slot);
         }
     }
 }

@@ -1,0 +1,180 @@
+//! Ghosts for the neighbours: one batch for each neighbour and tick, even an empty one.
+//!
+//! A real that stands near a border is mirrored to each neighbour in whose band it stands.
+
+use super::BorderLinks;
+use super::outbound::Mirror;
+use crate::scene::border::{BorderBatch, GhostChange, GhostLeave, GhostState};
+use crate::scene::effects::Effect;
+use crate::scene::region::actions::{PendingAction, TickActions};
+use crate::scene::region::entities::{EntityStore, Real, TAG_BONDED};
+use crate::scene::region::identity::Identity;
+use crate::scene::{Plane, RegionId, Scene, Tick, TickStamp};
+
+impl BorderLinks {
+    /// Neighbours that mirror the entity at `slot` will be told that it leaves, and for where.
+    pub fn sign_off(&mut self, slot: u32, next: Option<RegionId>, entities: &mut EntityStore) {
+        let (id, epoch) = (entities.body(slot).id, entities.record(slot).epoch);
+        let mirrors = entities.real_mut(slot).map_or(0, |r| std::mem::take(&mut r.mirrors));
+        for (i, n) in self.outbound.neighbours.iter_mut().enumerate() {
+            if mirrors >> i & 1 == 1 {
+                n.leaves.push(GhostLeave { id, epoch, next });
+            }
+        }
+    }
+
+    /// Sends each neighbour its ghosts of this tick.
+    pub fn send_ghosts(
+        &mut self,
+        tick: Tick,
+        identity: &Identity,
+        entities: &mut EntityStore,
+        actions: &TickActions,
+        fx: &mut Vec<Effect>,
+    ) {
+        if self.is_alone() {
+            return;
+        }
+        let neighbours = &mut self.outbound.neighbours;
+        let mut batches: Vec<BorderBatch> =
+            neighbours.iter_mut().map(|n| n.next_batch(identity, tick)).collect();
+        self.mirror_all(TickStamp::of(tick), identity, entities, &mut batches);
+        for (slot, action) in live_actions(actions, entities) {
+            let mirrors = entities.real(slot).map_or(0, |real| real.mirrors);
+            for (i, batch) in batches.iter_mut().enumerate() {
+                if mirrors >> i & 1 == 1 {
+                    batch.acts.push((action.id, action.deed.clone()));
+                }
+            }
+        }
+        for (n, mut batch) in self.outbound.neighbours.iter_mut().zip(batches) {
+            n.note_sent(&mut batch);
+            fx.push(Effect::Border(n.id, Box::new(batch)));
+        }
+    }
+
+    /// Puts into the batches what each neighbour is to be told of every real near its border.
+    fn mirror_all(
+        &self,
+        now: TickStamp,
+        identity: &Identity,
+        entities: &mut EntityStore,
+        batches: &mut [BorderBatch],
+    ) {
+        let scene = identity.scene();
+        let inner = identity.rect().grown(-scene.bonded_band_cm);
+        for slot in 0..entities.slot_count() {
+            // Most are ghosts, where regions are small: of these no more than this is looked at.
+            let body = entities.body(slot);
+            if !body.is_real() {
+                debug_assert!(entities.real(slot).is_none());
+                continue;
+            }
+            let Some(real) = entities.real(slot) else { continue };
+            if inner.contains(body.pos) && real.mirrors == 0 {
+                continue;
+            }
+            entities.with_real(slot, |entities, real| {
+                mirror(now, (slot, real), entities, scene, (&self.outbound.neighbours, batches));
+            });
+        }
+    }
+
+    /// Sends a neighbour that has none of them all ghosts of the tick that is open.
+    pub fn send_ghosts_again(
+        &mut self,
+        to: RegionId,
+        tick: Tick,
+        identity: &Identity,
+        entities: &mut EntityStore,
+        actions: &TickActions,
+        fx: &mut Vec<Effect>,
+    ) {
+        let neighbours = &mut self.outbound.neighbours;
+        let Some(i) = neighbours.iter().position(|n| n.id == to) else { return };
+        let n = &mut neighbours[i];
+        let mut batch = n.whole_batch(identity, tick);
+        for slot in 0..entities.slot_count() {
+            let band = band_of(entities, slot, identity.scene());
+            let near = entities.record(slot).plane != Plane::LIMBO
+                && n.rect.outside_by(entities.body(slot).pos) <= band;
+            let Some(real) = entities.real_mut(slot) else { continue };
+            if near {
+                real.mirrors |= 1 << i;
+                batch.enters.push(state_of(entities, slot));
+            } else {
+                real.mirrors &= !(1 << i);
+            }
+        }
+        for (slot, action) in live_actions(actions, entities) {
+            if entities.real(slot).is_some_and(|real| real.mirrors >> i & 1 == 1) {
+                batch.acts.push((action.id, action.deed.clone()));
+            }
+        }
+        (n.needs_all, n.last) = (false, tick);
+        fx.push(Effect::Border(to, Box::new(batch)));
+    }
+}
+
+/// Actions of entities that lived here when they acted, and still have their slots.
+fn live_actions<'a>(
+    actions: &'a TickActions,
+    entities: &'a EntityStore,
+) -> impl Iterator<Item = (u32, &'a PendingAction)> {
+    let here = actions.iter().filter(move |a| a.here && entities.slot(a.id) == Some(a.slot));
+    here.map(|action| (action.slot, action))
+}
+
+/// How far from a neighbour's ground the entity at `slot` is mirrored to it.
+pub fn band_of(entities: &EntityStore, slot: u32, scene: &Scene) -> i32 {
+    let bonded = entities.place(slot).tag & TAG_BONDED != 0;
+    if bonded { scene.bonded_band_cm } else { scene.band_cm }
+}
+
+/// Puts into each neighbour's batch what it is to be told of the real at `slot`.
+fn mirror(
+    now: TickStamp,
+    (slot, real): (u32, &mut Real),
+    entities: &EntityStore,
+    scene: &Scene,
+    (neighbours, batches): (&[Mirror], &mut [BorderBatch]),
+) {
+    let (body, record) = (entities.body(slot), entities.record(slot));
+    let band = band_of(entities, slot, scene);
+    let changed = body.changed == now || body.thr != real.thr_told;
+    for (i, (n, batch)) in neighbours.iter().zip(batches).enumerate() {
+        let bit = 1 << i;
+        let near = record.plane != Plane::LIMBO && n.rect.outside_by(body.pos) <= band;
+        let mirrored = real.mirrors & bit != 0;
+        if near && (!mirrored || batch.full || real.restate) {
+            real.mirrors |= bit;
+            batch.enters.push(state_of(entities, slot));
+        } else if near && changed {
+            let (id, epoch, pos, thr) = (body.id, record.epoch, body.pos, body.thr);
+            let course = entities.course(slot);
+            batch.changes.push(GhostChange { id, epoch, pos, course, thr });
+        } else if !near && mirrored {
+            real.mirrors &= !bit;
+            batch.leaves.push(GhostLeave { id: body.id, epoch: record.epoch, next: None });
+        }
+    }
+    real.restate = false;
+    real.thr_told = body.thr;
+}
+
+/// Everything that neighbours are told of the entity at `slot`.
+pub fn state_of(entities: &EntityStore, slot: u32) -> GhostState {
+    let (body, record) = (entities.body(slot), entities.record(slot));
+    GhostState {
+        id: body.id,
+        epoch: record.epoch,
+        kind: body.kind,
+        plane: record.plane,
+        pos: body.pos,
+        course: entities.course(slot),
+        range: entities.place(slot).range(),
+        look: record.look.clone(),
+        ties: record.ties.clone(),
+        thr: body.thr,
+    }
+}

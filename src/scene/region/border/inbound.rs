@@ -1,0 +1,300 @@
+//! What neighbours have sent: batches that wait for their tick, and how far each neighbour has come.
+//!
+//! A batch may come twice or be lost: the next full one heals it. A batch is never applied before its tick, nor one of an
+//! epoch that is not believed any more.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use super::{EXPIRY, Progress};
+use crate::scene::border::BorderBatch;
+use crate::scene::effects::{Effect, Input};
+use crate::scene::map::RegionEntry;
+use crate::scene::mutants::{self, Mutant};
+use crate::scene::region::PATIENCE;
+use crate::scene::region::snapshot::SavedInbound;
+use crate::scene::{EntityId, Epoch, RegionId, Tick};
+
+/// Batches of one neighbour that wait for their tick; more mean that this region stands still.
+const MAX_WAITING: usize = 32;
+
+#[derive(Debug)]
+pub struct Neighbour {
+    pub(super) id: RegionId,
+    /// What it says under a lower epoch is late.
+    pub(super) since: Epoch,
+    /// The epoch of the last batch received.
+    pub(super) epoch: Epoch,
+    /// Its lineage in the last batch that was applied.
+    pub(super) lineage: Epoch,
+    /// Tick of the last batch received.
+    pub(super) last: Tick,
+    pub(super) progress: Progress,
+    /// Tick up to which everything that it sent was applied, without a gap.
+    pub(super) sound: Tick,
+    pub(super) expired: bool,
+    /// It says no more until the region map has changed.
+    pub(super) ended: bool,
+    /// It was no neighbour before; what lineage it has is no news.
+    pub(super) is_new: bool,
+    /// Nothing whole has come from it since this region goes on from a checkpoint, or since it is a neighbour: one that
+    /// has gone by a new map before this region has said what it has when nobody heard it.
+    pub(super) blank: bool,
+    /// After which tick the map has changed, until it has said what it has by the new one.
+    pub(super) changed: Option<Tick>,
+    pub(super) waiting: VecDeque<BorderBatch>,
+}
+
+impl Neighbour {
+    fn new(entry: &RegionEntry) -> Neighbour {
+        Neighbour {
+            id: entry.id,
+            since: entry.epoch,
+            epoch: entry.epoch,
+            lineage: entry.epoch,
+            last: Tick(0),
+            progress: Progress::default(),
+            sound: Tick(0),
+            expired: false,
+            ended: false,
+            is_new: false,
+            blank: false,
+            changed: None,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// What it says of thresholds while it settles a tick is newer than what it has said of them in that tick and before,
+    /// which may wait still: this region may be behind it.
+    pub fn supersede_thrs(&mut self, tick: Tick, thrs: &[(EntityId, u64)]) {
+        if thrs.is_empty() || mutants::has(Mutant::ThresholdOutdated) {
+            return;
+        }
+        for batch in self.waiting.iter_mut().filter(|batch| batch.tick <= tick) {
+            let enters = batch.enters.iter_mut().map(|state| (state.id, &mut state.thr));
+            let changes = batch.changes.iter_mut().map(|change| (change.id, &mut change.thr));
+            for (id, waiting) in enters.chain(changes) {
+                if let Some((_, thr)) = thrs.iter().rev().find(|(of, _)| *of == id) {
+                    *waiting = *thr;
+                }
+            }
+        }
+    }
+
+    /// Nothing that it has said counts, nor when it was said: it is asked for everything.
+    pub fn forget_ticks(&mut self) {
+        (self.last, self.sound, self.blank) = (Tick(0), Tick(0), true);
+        self.progress = Progress::default();
+        self.waiting.clear();
+    }
+
+    /// Whether it settles this tick.
+    pub fn settles(&self, tick: Tick) -> bool {
+        self.last == tick && !self.ended
+    }
+}
+
+/// What neighbours have sent.
+#[derive(Debug)]
+pub struct Inbound {
+    pub(super) neighbours: Vec<Neighbour>,
+    /// When ghosts without an owner's word were last looked for.
+    pub(super) swept: Tick,
+    /// Regions that have crashed, or may have: what was said by way of them may be lost.
+    pub(super) crashed: Vec<RegionId>,
+}
+
+impl Inbound {
+    /// Nothing was received yet.
+    pub fn new(neighbours: &[RegionEntry]) -> Inbound {
+        let neighbours = neighbours.iter().map(Neighbour::new);
+        Inbound { neighbours: neighbours.collect(), swept: Tick(0), crashed: Vec::new() }
+    }
+
+    /// Whether a region is a neighbour.
+    pub fn knows(&self, region: RegionId) -> bool {
+        self.neighbours.iter().any(|n| n.id == region)
+    }
+
+    /// A neighbour says no more until the region map has changed.
+    pub fn has_ended(&mut self, region: RegionId) {
+        self.neighbours.iter_mut().filter(|n| n.id == region).for_each(|n| n.ended = true);
+    }
+
+    /// Other neighbours from now on, by a map that counts after this tick. Those that are new are waited
+    /// for like the others.
+    pub fn rearrange(&mut self, neighbours: &[RegionEntry], after: Tick) {
+        let mut old = std::mem::take(&mut self.neighbours);
+        let neighbour = |r: &RegionEntry| match old.iter().position(|n| n.id == r.id) {
+            Some(at) => Neighbour { ended: false, ..old.swap_remove(at) },
+            None => {
+                let new = Neighbour::new(r);
+                let blank = !mutants::has(Mutant::AheadUnheard);
+                Neighbour { last: after, sound: after, is_new: true, blank, ..new }
+            }
+        };
+        self.neighbours = neighbours.iter().map(neighbour).collect();
+        self.neighbours.iter_mut().for_each(|n| n.changed = Some(after));
+    }
+
+    /// Keeps a batch until the tick whose state it is. What is late or not from a neighbour is
+    /// dropped; a gap asks the sender for everything. Says whether it was of a region that was
+    /// another's already.
+    pub fn keep(&mut self, mut batch: BorderBatch, me: RegionId, fx: &mut Vec<Effect>) -> bool {
+        let Some(n) = self.neighbours.iter_mut().find(|n| n.id == batch.from) else { return false };
+        if batch.epoch < n.since && !mutants::has(Mutant::AnyEpoch) {
+            return true;
+        }
+        // An owner that goes on from a checkpoint may be behind the one that has died, or is none any more.
+        let same = batch.epoch == n.epoch || mutants::has(Mutant::BehindUnheard);
+        let known = same && batch.tick <= n.last;
+        if known && !(n.blank && batch.full && batch.tick == n.last) {
+            return false;
+        }
+        if known {
+            // Everything of a tick of which only the changes were known.
+            let before = n.waiting.len();
+            n.waiting.retain(|waiting| waiting.tick < batch.tick);
+            if n.waiting.len() == before {
+                batch.acts.clear();
+            }
+        }
+        // Of a neighbour whose ghosts have expired, changes alone say nothing; nor do those of one that was put together anew.
+        let before = n.waiting.back().map_or(n.lineage, |before| before.lineage);
+        let anew = batch.lineage > before && !n.is_new && !mutants::has(Mutant::BehindUnheard);
+        let gap = (batch.prev != n.last || n.expired || n.blank || anew) && !batch.full;
+        // The question may have been lost before there was a connection: it is asked again once a second.
+        let next = n.waiting.front().unwrap_or(&batch);
+        let unanswered = next.prev > n.sound && !n.waiting.iter().any(|waiting| waiting.full);
+        let gap = gap || (unanswered && !batch.full && batch.tick.0.is_multiple_of(PATIENCE));
+        if (gap || n.waiting.len() >= MAX_WAITING) && !mutants::has(Mutant::GapUnasked) {
+            fx.push(Effect::Forward(n.id, Box::new(Input::BorderLost(me))));
+        }
+        if n.waiting.len() >= MAX_WAITING {
+            n.waiting.pop_front();
+            n.sound = n.sound.min(Tick(batch.prev.0.saturating_sub(1)));
+        }
+        (n.since, n.epoch) = (batch.epoch, batch.epoch);
+        n.last = batch.tick;
+        n.expired = false;
+        n.blank &= !batch.full;
+        n.waiting.push_back(batch);
+        false
+    }
+
+    /// Nothing of what neighbours have is known here: what was the last tick of each is as good as long
+    /// ago, and its ghosts count from the next full batch on.
+    pub fn forget_all(&mut self) {
+        self.neighbours.iter_mut().for_each(|n| n.blank = true);
+    }
+
+    /// A neighbour is there, in this tick.
+    pub fn hear_of(&mut self, region: RegionId, tick: Tick) {
+        for n in self.neighbours.iter_mut().filter(|n| n.id == region && n.blank) {
+            n.last = n.last.max(tick);
+        }
+    }
+
+    /// What a region says under a lower epoch is late. Says whether it is a neighbour.
+    pub fn outlived(&mut self, region: RegionId, epoch: Epoch) -> bool {
+        let Some(n) = self.neighbours.iter_mut().find(|n| n.id == region) else { return false };
+        n.since = n.since.max(epoch);
+        true
+    }
+
+    /// What neighbours have sent, for a snapshot; where it is not whole, what they are called by.
+    pub fn save(&self, whole: bool) -> Vec<SavedInbound> {
+        let saved = self.neighbours.iter().map(|n| SavedInbound {
+            id: n.id,
+            epoch: n.epoch,
+            lineage: n.lineage,
+            last: n.last,
+            progress: n.progress,
+            sound: n.sound,
+            expired: n.expired || n.blank,
+            waiting: if whole { n.waiting.iter().cloned().collect() } else { Vec::new() },
+        });
+        saved.collect()
+    }
+
+    /// Goes on from a snapshot.
+    pub fn restore(
+        &mut self,
+        saved: Vec<SavedInbound>,
+        (swept, crashed): (Tick, Vec<RegionId>),
+        fences: &FxHashMap<RegionId, Epoch>,
+    ) {
+        (self.swept, self.crashed) = (swept, crashed);
+        for saved in saved {
+            let Some(n) = self.neighbours.iter_mut().find(|n| n.id == saved.id) else { continue };
+            (n.epoch, n.lineage) = (n.epoch.max(saved.epoch), n.lineage.max(saved.lineage));
+            n.since = n.epoch.max(fences.get(&n.id).copied().unwrap_or_default());
+            (n.last, n.sound, n.expired) = (saved.last, saved.sound, saved.expired);
+            // There is nothing of it here to which changes alone could be applied.
+            n.blank = saved.expired;
+            n.progress = saved.progress;
+            n.waiting = saved.waiting.into();
+        }
+    }
+
+    /// Up to which tick what is known of the region's entities is whole.
+    pub fn sound(&self, region: RegionId) -> Option<Tick> {
+        self.neighbours.iter().find(|n| n.id == region).map(|n| n.sound)
+    }
+
+    /// Whether the ghosts of `tick` are here from every neighbour that is heard of at all.
+    pub fn complete(&self, tick: Tick) -> bool {
+        let here = |n: &Neighbour| n.last >= tick && !n.blank;
+        self.neighbours
+            .iter()
+            .all(|n| here(n) || n.ended || n.last.0.saturating_add(PATIENCE) < tick.0)
+    }
+
+    /// Takes the next batch of a neighbour that counts in a tick.
+    pub(super) fn next_batch(&mut self, neighbour: usize, upto: Tick) -> Option<BorderBatch> {
+        let n = &mut self.neighbours[neighbour];
+        // A neighbour may skip the first tick by a new map. What it has then counts for the one that is not skipped here:
+        // without it players handed over by that map would not be known to those who are shown them.
+        let ahead = n.changed.is_some_and(|after| upto > after);
+        let front = n.waiting.front()?.tick;
+        if front > upto && !ahead {
+            return None;
+        }
+        n.changed = n.changed.filter(|after| front <= *after);
+        let mut batch = n.waiting.pop_front()?;
+        if front > upto && !batch.acts.is_empty() {
+            // What was done in its tick is told in that one: an entity that is handed on meanwhile is told of it there.
+            n.waiting.push_front(batch.take_acts());
+        }
+        if batch.full || batch.prev <= n.sound {
+            n.sound = batch.tick;
+        }
+        if batch.lineage > n.lineage {
+            n.lineage = batch.lineage;
+            if !n.is_new {
+                self.crashed.push(batch.from);
+            }
+        }
+        n.is_new = false;
+        Some(batch)
+    }
+
+    /// Neighbours that have spoken of later ticks than this one count as not heard yet.
+    pub fn forget_beyond(&mut self, latest: Tick) {
+        for n in self.neighbours.iter_mut().filter(|n| n.last > latest) {
+            n.forget_ticks();
+        }
+    }
+
+    /// A neighbour that has been silent for too long has crashed, as far as is known. Gives it once.
+    pub(super) fn expire(&mut self, neighbour: usize, now: Tick) -> Option<RegionId> {
+        let n = &mut self.neighbours[neighbour];
+        if n.last.0.saturating_add(EXPIRY) >= now.0 || n.expired {
+            return None;
+        }
+        n.expired = true;
+        self.crashed.push(n.id);
+        Some(n.id)
+    }
+}

@@ -1,0 +1,50 @@
+//! What a region counts, for metrics and tests.
+
+use crate::scene::movement::Reason;
+
+/// Counts of a region, as of its last closed tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Entities that live here.
+    pub reals: u64,
+    /// Of these, players with a session.
+    pub players: u64,
+    /// Mirrored entities.
+    pub ghosts: u64,
+    /// Entities handed off since the start.
+    pub handoffs: u64,
+    /// Frames made since the start.
+    pub frames: u64,
+    /// Enters, leaves, moves and acts in these frames.
+    pub updates: u64,
+    /// Messages of the view negotiation sent to other regions since the start.
+    pub view_messages: u64,
+    /// Messages of the view negotiation between players who both live here since the start.
+    pub letters: u64,
+    /// Acts that a viewer was not told since the start, because its frame was full.
+    pub acts_dropped: u64,
+    /// Ticks closed without the ghosts of every neighbour.
+    pub forced_closes: u64,
+    /// Neighbours whose ghosts were looked at, summed over the ticks since the start.
+    pub border_ticks: u64,
+    /// Of these, those whose ghosts were older than the tick.
+    pub stale_border_ticks: u64,
+    /// By how many ticks at most.
+    pub stalest_ticks: u64,
+    /// Entities that have come from regions of this scene since the start.
+    pub arrivals: u64,
+    /// Of these, those that act here later than in the tick after their last one there.
+    pub late_arrivals: u64,
+    /// Messages of regions that had died before they came, since the start.
+    pub fenced: u64,
+    /// Messages that could not be true and were refused since the start.
+    pub implausible: u64,
+    /// Inputs that were refused since the start, since too many waited.
+    pub inputs_refused: u64,
+    /// Messages of the view negotiation that found no room since the start.
+    pub letters_lost: u64,
+    /// Players of a checkpoint that no session has presented yet.
+    pub dormant: u64,
+    /// Words about movement that were refused since the start, by reason: as [`Reason::WORDS`].
+    pub moves_refused: [u64; Reason::WORDS.len()],
+}

@@ -1,0 +1,256 @@
+//! Disconnected players: the client is gone for a while, and comes back by another session.
+//!
+//! ```text
+//!            Absent, of its session                     its time is over
+//!   present ------------------------> absent_until(T) -------------------> gone
+//!      ^                                   |
+//!      |     Resume: another session       |
+//!      +-----------------------------------+
+//! ```
+//!
+//! A disconnected player stays visible to others: it is shown, mirrored, negotiated with and handed off; it
+//! stands, and no frames are made for it. Each `Resume` gives its session a later
+//! time than the one before had, so that of two sessions which present the player the later one counts.
+//!
+//! | `Resume` of a player that | outcome |
+//! |---|---|
+//! | lives here, absent or not | its session is the new one, which is told everything anew; the old one is told that it was replaced |
+//! | comes here and is not installed yet | waits until it is |
+//! | sleeps, since the region goes on from a checkpoint | goes on as the checkpoint has it, once every region has said that it knows no better; until then nothing is said |
+//! | was away by the checkpoint from which the region goes on | the same; meanwhile it is there, and away as it was, once that is said |
+//! | was handed on | the question follows it |
+//! | is not known | `Nowhere`; where the region goes on from a checkpoint, nothing until every region has said what it knows, and after that for itself alone, not for the region that passed the question on |
+
+use crate::scene::border::Handoff;
+use crate::scene::effects::{Effect, Input, Motion, Notice, Presented, Resume, Resumed};
+use crate::scene::mutants::{self, Mutant};
+use crate::scene::region::{PATIENCE, Region};
+use crate::scene::{EntityId, RegionId, SessionId, Tick};
+
+impl Region {
+    /// Whether a disconnection is told of a session that the player has no more.
+    pub(in crate::scene::region) fn is_of_other_session(&self, input: &Input) -> bool {
+        let Input::Absent { id, session, .. } = *input else { return false };
+        let viewer = self.entities.real_slot(id).map(|s| self.entities.body(s).viewer);
+        let viewer = viewer.and_then(|ix| self.views.get(ix));
+        viewer.is_some_and(|v| v.session != Some(session))
+    }
+
+    /// A player's client is away.
+    pub(in crate::scene::region) fn disconnect(&mut self, input: Input, fx: &mut Vec<Effect>) {
+        let Input::Absent { id, session, ms } = input else { return };
+        let ms = if mutants::has(Mutant::NoLinger) { 1 } else { ms };
+        let Some(slot) = self.entities.real_slot(id) else {
+            // One that sleeps waits for its client as it is.
+            if !self.is_unclaimed(id) {
+                self.forward(id, input, fx);
+            }
+            return;
+        };
+        let ticks = u64::from(ms.div_ceil(self.identity.scene().tick_ms.max(1)));
+        let until = Tick(self.clock.tick().0.saturating_add(ticks));
+        let Some(viewer) = self.views.of_mut(&self.entities, slot) else { return };
+        if viewer.disconnect(session, until) {
+            self.custody.disconnected.push((until, id));
+            self.stop_moving(slot);
+        }
+    }
+
+    /// No client says any more where the player goes: it stops. Its client hears of it as of any correction.
+    fn stop_moving(&mut self, slot: u32) {
+        if self.identity.scene().judged.is_some()
+            && let Err(why) = self.set_in_motion(slot, Motion::Stop)
+        {
+            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), ?why, "a player without its client cannot be stopped");
+        }
+    }
+
+    /// Players whose clients have not come back in time leave.
+    pub(in crate::scene::region) fn end_grace_periods(&mut self, fx: &mut Vec<Effect>) {
+        let now = self.clock.tick();
+        if self.custody.disconnected.iter().all(|(until, _)| *until > now) {
+            return;
+        }
+        let mut over: Vec<EntityId> = Vec::new();
+        self.custody.disconnected.retain(|(until, id)| {
+            if *until <= now {
+                over.push(*id);
+            }
+            *until > now
+        });
+        for id in over {
+            let Some(slot) = self.entities.real_slot(id) else { continue };
+            let viewer = self.views.of(&self.entities, slot);
+            if viewer.and_then(|v| v.absent_until).is_some_and(|until| until <= now) {
+                self.remove_real(slot, fx);
+            }
+        }
+    }
+
+    /// A player's client has come back.
+    pub(in crate::scene::region) fn resume(&mut self, resume: Resume, fx: &mut Vec<Effect>) {
+        if let Some(slot) = self.entities.real_slot(resume.id) {
+            return self.resume_here(slot, resume, fx);
+        }
+        if self.is_unclaimed(resume.id) && !self.may_return(resume.id) {
+            // It may live in a region that is down, which will know better. The session asks again.
+            return;
+        }
+        let is_late = |known: &Handoff| {
+            known.state.id == resume.id
+                && known.state.session != Some(resume.session)
+                && (1..known.since_ms).contains(&resume.since_ms)
+        };
+        if self.unclaimed().any(is_late) {
+            return fx.push(Effect::Notice(resume.session, Notice::Replaced));
+        }
+        if let Some(slot) = self.resume_unclaimed(resume, fx) {
+            return self.tell_resumed(slot, resume.session, fx);
+        }
+        match self.whereabouts(resume.id) {
+            // It is not known there, if what handed it over was lost.
+            _ if self.may_have_lost(resume.id) => {}
+            Some(_) if !self.may_pass_on() => {}
+            Some(owner) => fx.push(Effect::Forward(owner, Box::new(Input::Resume(resume)))),
+            // A region that has handed it here after the checkpoint may yet hand it back.
+            None if !self.have_all_answered() => {}
+            // It may be that an owner before has passed it on who is none any more, and that the next one has the player
+            // asleep: that one answers for itself.
+            None if self.custody.recovering.is_some() => {
+                nowhere(Resume { asked: self.identity.id(), ..resume }, fx)
+            }
+            None => nowhere(resume, fx),
+        }
+    }
+
+    fn resume_here(&mut self, slot: u32, resume: Resume, fx: &mut Vec<Effect>) {
+        let Some(viewer) = self.views.of_mut(&self.entities, slot) else {
+            return nowhere(resume, fx);
+        };
+        let session = resume.session;
+        let earlier = (1..viewer.since_ms).contains(&resume.since_ms);
+        if viewer.replaced == Some(session) || (earlier && viewer.session != Some(session)) {
+            // A question that was late, and has come by where the player has been since.
+            return fx.push(Effect::Notice(session, Notice::Replaced));
+        }
+        if viewer.session != Some(session) {
+            let before = viewer.resume(&resume);
+            self.counts.players += u64::from(before.is_none());
+            let epoch = self.entities.record(slot).epoch;
+            self.entities.set_epoch(slot, epoch.next());
+            fx.extend(before.map(|before| Effect::Notice(before, Notice::Replaced)));
+            self.stop_moving(slot);
+        }
+        self.tell_resumed(slot, session, fx);
+    }
+
+    /// The player at `slot` is dropped here since it lives in `owner` under a higher epoch. Its session may be a
+    /// later one than the owner knows of, which went on from an older checkpoint.
+    pub(in crate::scene::region) fn displace(&mut self, slot: u32, owner: RegionId) {
+        let body = self.entities.body(slot);
+        let Some(viewer) = self.views.get(body.viewer) else { return };
+        let (id, acked, asked, since_ms) = (body.id, viewer.last_applied, owner, viewer.since_ms);
+        let is_there = viewer.absent_until.is_none() && since_ms > 0;
+        let resume = |session| (owner, Resume { id, session, acked, asked, since_ms });
+        self.custody.displaced.extend(viewer.session.filter(|_| is_there).map(resume));
+    }
+
+    /// Asks in the name of those sessions: the later one has the player, and the other one is told so.
+    pub(in crate::scene::region) fn resume_displaced(&mut self, fx: &mut Vec<Effect>) {
+        for (owner, resume) in std::mem::take(&mut self.custody.displaced) {
+            match owner == self.identity.id() {
+                true => self.inbox.push(Input::Resume(resume)),
+                false => fx.push(Effect::Forward(owner, Box::new(Input::Resume(resume)))),
+            }
+        }
+    }
+
+    /// A player that sleeps goes on for its client, as the checkpoint has it.
+    fn resume_unclaimed(&mut self, resume: Resume, fx: &mut Vec<Effect>) -> Option<u32> {
+        let Resume { id, session, acked, since_ms, .. } = resume;
+        let known = self.unclaimed().find(|known| known.state.id == id)?;
+        let before = known.state.session.filter(|before| *before != session);
+        let as_it_was = self.presented_by_checkpoint(known, session);
+        let acked = acked.max(as_it_was.acked);
+        let since_ms = since_ms.max(as_it_was.since_ms.saturating_add(1));
+        self.reclaim(Presented { acked, since_ms, ..as_it_was }, fx);
+        fx.extend(before.map(|before| Effect::Notice(before, Notice::Replaced)));
+        let slot = self.entities.real_slot(id)?;
+        let viewer = self.entities.body(slot).viewer;
+        self.views.get_mut(viewer)?.replaced = before;
+        Some(slot)
+    }
+
+    /// Players that were disconnected when the checkpoint was made go on disconnected: no session presents them.
+    /// Not before every region has said that it knows no better, since they may have come back.
+    pub(in crate::scene::region) fn return_disconnected(&mut self, fx: &mut Vec<Effect>) {
+        if self.counts.dormant == 0 || self.is_rising() || !self.have_all_answered() {
+            return;
+        }
+        let now = self.clock.tick();
+        let away = self.unclaimed().filter_map(|known| {
+            let until = known.absent_until.filter(|until| *until > now)?;
+            if !self.may_return(known.state.id) {
+                return None;
+            }
+            Some((until, self.presented_by_checkpoint(known, known.state.session?)))
+        });
+        for (until, known) in away.collect::<Vec<_>>() {
+            let id = known.id;
+            self.reclaim(known, fx);
+            // Whose client has come back since is presented yet.
+            let until = until.max(Tick(now.0.saturating_add(PATIENCE)));
+            let slot = self.entities.real_slot(id).map(|s| self.entities.body(s).viewer);
+            if let Some(viewer) = slot.and_then(|ix| self.views.get_mut(ix)) {
+                viewer.absent_until = Some(until);
+                self.custody.disconnected.push((until, id));
+            }
+        }
+    }
+
+    /// What a session would present that knows no more than the checkpoint.
+    fn presented_by_checkpoint(&self, known: &Handoff, session: SessionId) -> Presented {
+        let state = &known.state;
+        Presented {
+            id: state.id,
+            session,
+            to: self.identity.id(),
+            epoch: known.epoch,
+            acked: known.last_applied,
+            plane: state.plane,
+            pos: state.pos,
+            placed_by: known.last_applied,
+            own: None,
+            tick: known.tick,
+            range: state.range,
+            look: state.look.clone(),
+            leap: None,
+            since_ms: known.since_ms,
+        }
+    }
+
+    /// Tells a session all that it has to know of its player.
+    fn tell_resumed(&self, slot: u32, session: SessionId, fx: &mut Vec<Effect>) {
+        let (body, record) = (self.entities.body(slot), self.entities.record(slot));
+        let Some(viewer) = self.views.get(body.viewer) else { return };
+        let resumed = Resumed {
+            scene: self.identity.scene().id,
+            region: self.identity.id(),
+            epoch: record.epoch,
+            last_applied: viewer.last_applied,
+            tick: self.clock.tick(),
+            plane: record.plane,
+            pos: body.pos,
+            own: self.own_of(slot).map(Box::new),
+            range: self.entities.place(slot).range(),
+            look: record.look.clone(),
+            since_ms: viewer.since_ms,
+        };
+        fx.push(Effect::Notice(session, Notice::Resumed(Box::new(resumed))));
+    }
+}
+
+fn nowhere(resume: Resume, fx: &mut Vec<Effect>) {
+    let asked = resume.asked;
+    fx.push(Effect::Notice(resume.session, Notice::Nowhere { asked }));
+}

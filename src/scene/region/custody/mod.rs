@@ -1,0 +1,164 @@
+//! Custody: which region an entity lives in while entities change regions, clients disconnect, and regions die.
+//!
+//! ```text
+//!   handoff      an entity goes to, or comes from, another region
+//!   escrow       what is remembered of entities that went and came, in case that a region dies
+//!   disconnected a player stays for a grace period when its client is gone
+//!   recovery     this region goes on from a checkpoint: its players are unclaimed until ...
+//!   reclaim      ... a session presents its player
+//!   claims       regions tell each other who lives where; the highest epoch counts
+//! ```
+//!
+//! [`Custody`] is the part: what is known of entities that are not, or not quite, in the entity store. An entity that is
+//! handed off is never in two stores as a real.
+
+mod claims;
+mod disconnected;
+mod escrow;
+mod handoff;
+mod reclaim;
+mod recovery;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+pub use self::escrow::{ESCROW_TICKS, Escrow};
+pub use self::handoff::{MOVED_TICKS, Past};
+pub use self::reclaim::counter;
+use self::recovery::Recovering;
+pub use self::recovery::Recovery;
+use crate::scene::border::{Claim, Handoff};
+use crate::scene::effects::Resume;
+use crate::scene::{EntityId, Epoch, RegionId, Tick};
+
+/// Where an entity was last known to live that is not known here any more. What carries a lower
+/// epoch is late; the region is this one when the entity is gone for good.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Moved {
+    pub region: RegionId,
+    pub epoch: Epoch,
+    pub since: Tick,
+}
+
+/// What the region knows of entities that come, have gone, or are not claimed.
+#[derive(Debug, Default)]
+pub struct Custody {
+    /// Entities that have come and are not due yet.
+    incoming: Vec<Handoff>,
+    moved: FxHashMap<EntityId, Moved>,
+    /// Entities that other regions which go on from checkpoints believe to have and have asked about in vain, and the
+    /// first tick since.
+    unanswered: FxHashMap<EntityId, (Claim, Option<Tick>)>,
+    /// Of regions that have died: since which of their epochs they are believed again.
+    fences: FxHashMap<RegionId, Epoch>,
+    /// Since which of their epochs others had their owners when this one went on from a checkpoint.
+    owners: FxHashMap<RegionId, Epoch>,
+    escrow: Escrow,
+    /// While not all players are back that a checkpoint knew.
+    recovering: Option<Box<Recovering>>,
+    /// Players whose clients are away, and until when; those who are back are here until then, too.
+    disconnected: Vec<(Tick, EntityId)>,
+    /// Sessions whose players were dropped here, since these live elsewhere under a higher epoch, and where.
+    displaced: Vec<(RegionId, Resume)>,
+    /// Regions to which no entity is handed over for now, since too much waits for them.
+    held_back: Vec<RegionId>,
+    /// Messages that were passed on in this tick to where entities live by now.
+    passed_on: u32,
+}
+
+impl Custody {
+    /// A tick begins: messages may be passed on again.
+    pub fn begin_tick(&mut self) {
+        self.passed_on = 0;
+    }
+
+    /// Entities that have come but are not installed yet.
+    pub fn incoming(&self) -> &[Handoff] {
+        &self.incoming
+    }
+
+    /// An entity that has come but is not installed yet.
+    pub fn incoming_of(&self, id: EntityId) -> Option<&Handoff> {
+        self.incoming.iter().find(|handoff| handoff.state.id == id)
+    }
+
+    /// Whether an entity has come but is not installed yet.
+    pub fn is_incoming(&self, id: EntityId) -> bool {
+        self.incoming_of(id).is_some()
+    }
+
+    /// Entities that have come cannot have lived in ticks after `latest`: they did in the one before `now`.
+    pub fn forget_beyond(&mut self, latest: Tick, now: Tick) {
+        for handoff in self.incoming.iter_mut().filter(|handoff| handoff.tick > latest) {
+            handoff.tick = Tick(now.0.saturating_sub(1));
+        }
+    }
+
+    /// Where an entity went that is not known here any more.
+    pub fn moved(&self, id: EntityId) -> Option<&Moved> {
+        self.moved.get(&id)
+    }
+
+    /// Whether it is known what became of an entity that was here.
+    pub fn knows_moved(&self, id: EntityId) -> bool {
+        self.moved.contains_key(&id)
+    }
+
+    /// Whether an entity was in the region `here`, which is this one, and has gone for good.
+    pub fn has_left(&self, id: EntityId, here: RegionId) -> bool {
+        self.moved.get(&id).is_some_and(|moved| moved.region == here)
+    }
+
+    /// An entity is not known here any more.
+    pub fn note_moved(&mut self, id: EntityId, moved: Moved) {
+        self.moved.insert(id, moved);
+    }
+
+    /// An entity leaves for good. A region that knows it by an old checkpoint may hand it here long after `moved` is
+    /// forgotten.
+    pub fn note_left(&mut self, id: EntityId, epoch: Epoch, here: RegionId, now: Tick) {
+        self.moved.insert(id, Moved { region: here, epoch, since: now });
+        self.escrow.note(now, id, epoch);
+    }
+
+    /// Whether the region goes on from a checkpoint and not all of its players are back.
+    pub fn is_recovering(&self) -> bool {
+        self.recovering.is_some()
+    }
+
+    /// For a snapshot: entities that have moved, in order.
+    pub fn save_moved(&self) -> Vec<(EntityId, Moved)> {
+        let mut moved: Vec<_> = self.moved.iter().map(|(id, moved)| (*id, *moved)).collect();
+        moved.sort_unstable_by_key(|(id, _)| *id);
+        moved
+    }
+
+    /// For a snapshot: since which of their epochs dead regions are believed again, in order.
+    pub fn save_fences(&self) -> Vec<(RegionId, Epoch)> {
+        let mut fences: Vec<_> = self.fences.iter().map(|(id, epoch)| (*id, *epoch)).collect();
+        fences.sort_unstable();
+        fences
+    }
+
+    /// Entities that went and came of late.
+    pub fn escrow(&self) -> &Escrow {
+        &self.escrow
+    }
+
+    /// Since which of their epochs dead regions are believed again.
+    pub fn fences(&self) -> &FxHashMap<RegionId, Epoch> {
+        &self.fences
+    }
+
+    /// What a snapshot knows before anything of it is placed.
+    pub fn begin(&mut self, fences: &[(RegionId, Epoch)], escrow: Escrow) {
+        self.fences = fences.iter().copied().collect();
+        self.escrow = escrow;
+    }
+
+    /// The entities of a snapshot that had moved, and those that were coming.
+    pub fn restore(&mut self, moved: Vec<(EntityId, Moved)>, incoming: Vec<Handoff>) {
+        self.moved = moved.into_iter().collect();
+        self.incoming = incoming;
+    }
+}

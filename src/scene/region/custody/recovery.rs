@@ -1,0 +1,321 @@
+//! A region that has died without a word goes on from its last checkpoint.
+//!
+//! ```text
+//!                    tick(), answers from all,            all are presented,
+//!                    or PATIENCE ticks later              or the grace is over
+//!   recover -> Rising --------------------------> Risen -------------------------> like any other
+//! ```
+//!
+//! It asks every region what that one knows better: who lives there by now (the highest epoch counts), and
+//! which entities it has handed here since. Neighbours send all their ghosts. Then everything that no client steers
+//! goes on as the checkpoint has it. Players are unclaimed until their sessions present them (`reclaim`), since
+//! only sessions know what became of them.
+//!
+//! What the dead one has said and was not heard before the news of its death is dropped: [`Region`]
+//! believes nothing that was said under an epoch before the lineage that it knows of.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::scene::border::{Handoff, Recovered};
+use crate::scene::effects::{Effect, Input, Notice};
+use crate::scene::mutants::{self, Mutant};
+use crate::scene::region::snapshot::RegionSnapshot;
+use crate::scene::region::{PATIENCE, Region, RestoreError};
+use crate::scene::{EntityId, Epoch, Kind, RegionId, Scene, SessionId, Tick, TickStamp};
+
+/// Regions of which it is remembered since when they are believed.
+const MAX_FENCES: usize = 1 << 17;
+
+/// Ticks for which a recovered region waits, with its first tick, for its players' sessions.
+const PRESENT_TICKS: u64 = 3;
+
+/// For how many ticks before its checkpoint a region that goes on from it hands over again whom it has handed over: for
+/// so long words may have been under way on a link that was cut. Less than the grace, so that a region which they were handed to and
+/// which has died since still asks others about them.
+pub(super) const AGAIN_TICKS: u64 = 150;
+
+/// For how many ticks players may still be presented after a recovered region has moved.
+const ESCORT_TICKS: u64 = 300;
+
+/// How a region goes on from a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovery {
+    /// Whom to ask what they know better; the scene's regions, or those of every scene where entities jump
+    /// between them. The region itself is left out.
+    pub ask: Vec<RegionId>,
+    /// For how many ticks a player of the checkpoint may be presented; after that it has left.
+    pub grace_ticks: u64,
+    /// Since which of their epochs others have their present owners, as far as is known: whom those before them have handed
+    /// here is theirs again.
+    pub owners: Vec<(RegionId, Epoch)>,
+}
+
+/// What is not yet as it was.
+#[derive(Debug)]
+pub struct Recovering {
+    /// The first tick was not opened yet.
+    pub(super) rising: bool,
+    /// Regions that have not answered. A region that goes on from a checkpoint itself is asked again.
+    pub(super) asked: Vec<RegionId>,
+    /// Whoever was asked.
+    pub(super) all: Vec<RegionId>,
+    /// The first tick that was due.
+    pub(super) since: Option<Tick>,
+    /// When the last of its players was handed back.
+    pub(super) back: Tick,
+    grace_ticks: u64,
+    pub(super) unclaimed: FxHashMap<EntityId, Handoff>,
+    /// Whom the owner before has handed over of late, and to whom, until all have said whether they know better.
+    pub(super) again: Vec<(RegionId, Handoff)>,
+    /// Of whom others say that they live in a third region: under which epoch at most, and when that was heard.
+    pub(super) doubted: FxHashMap<EntityId, (Epoch, Tick)>,
+}
+
+impl Region {
+    /// The region `id` goes on from a checkpoint after its death, under a higher epoch. `fx` is what it has
+    /// to say at once: to all whom it asks, and to its players' sessions.
+    ///
+    /// # Errors
+    /// The snapshot does not fit.
+    pub fn recover(
+        scene: Arc<Scene>,
+        id: RegionId,
+        epoch: Epoch,
+        snapshot: RegionSnapshot,
+        how: Recovery,
+        fx: &mut Vec<Effect>,
+    ) -> Result<Region, RestoreError> {
+        let mut region = Region::begin(scene, id, epoch, &snapshot)?;
+        let since = (snapshot.swept, Vec::new());
+        region.border.restore_inbound(snapshot.inbound, since, &region.custody.fences);
+        region.border.forget_all();
+        region.custody.moved = snapshot.moved.into_iter().collect();
+        region.inbox.restore(snapshot.inbox, snapshot.arrivals);
+        // Sessions say these again; those who have entered, or were presented, may have gone on since.
+        region.inbox.retain(|input| match input {
+            Input::Client { .. } | Input::Resume(_) | Input::Present(_) => false,
+            Input::Enter(spawn) => spawn.session.is_none(),
+            _ => true,
+        });
+        let knows = !mutants::has(Mutant::OwnersUnknown);
+        region.custody.owners = how.owners.into_iter().filter(|_| knows).collect();
+        let asked: Vec<_> = how.ask.into_iter().filter(|other| *other != id).collect();
+        region.custody.recovering = Some(Box::new(Recovering {
+            rising: true,
+            asked: asked.clone(),
+            all: asked.clone(),
+            since: None,
+            back: Tick(0),
+            grace_ticks: how.grace_ticks,
+            unclaimed: FxHashMap::default(),
+            again: Vec::new(),
+            doubted: FxHashMap::default(),
+        }));
+        let came = snapshot.reals.into_iter().map(|real| real.state);
+        for state in came.chain(snapshot.incoming).chain(snapshot.dormant) {
+            region.take_back(state, fx);
+        }
+        // They answer in the order in which they are asked.
+        region.ask_about_handed_off(fx);
+        let news = Recovered { region: id, epoch, holds: region.holds() };
+        let news = |to| Effect::Forward(to, Box::new(Input::Recovered(Box::new(news.clone()))));
+        fx.extend(asked.into_iter().map(news));
+        Ok(region)
+    }
+
+    /// An entity as it was known last: a player is unclaimed until its session presents it.
+    pub(super) fn take_back(&mut self, state: Handoff, fx: &mut Vec<Effect>) {
+        let id = state.state.id;
+        if self.epoch_here(id).is_some_and(|known| known >= state.epoch) {
+            return;
+        }
+        if state.state.kind != Kind::PLAYER {
+            if let Some(slot) = self.entities.real_slot(id) {
+                self.drop_real(slot);
+            }
+            return self.revive(state);
+        }
+        let Some(recovering) = &mut self.custody.recovering else { return };
+        if let Some(session) = state.state.session {
+            let (region, owner, epoch) = (self.identity.id(), self.identity.epoch(), state.epoch);
+            fx.push(Effect::Notice(session, Notice::Present { region, owner, epoch }));
+        }
+        recovering.unclaimed.insert(id, state);
+        recovering.back = self.clock.tick();
+        self.counts.dormant = recovering.unclaimed.len() as u64;
+    }
+
+    /// Something that no client steers goes on.
+    fn revive(&mut self, state: Handoff) {
+        self.views.positions_change();
+        let rising = self.is_rising();
+        let epoch =
+            if rising { state.epoch } else { state.epoch.next_life(self.identity.lineage()) };
+        let slot = self.place_real(&state.state, state.ties, epoch);
+        self.custody.escrow.note(self.clock.tick(), state.state.id, epoch);
+        if let Some(mover) = state.mover {
+            self.give_mover(slot, Some(mover));
+        }
+        self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));
+        self.views.expect_ends(slot, &self.entities);
+    }
+
+    /// Players of the checkpoint that no session has presented yet.
+    pub(in crate::scene::region) fn unclaimed(&self) -> impl Iterator<Item = &Handoff> {
+        self.custody.recovering.iter().flat_map(|r| r.unclaimed.values())
+    }
+
+    /// Goes on to wait for players whom nobody had presented when the region moved.
+    pub(in crate::scene::region) fn expect(&mut self, dormant: Vec<Handoff>, since: Tick) {
+        if dormant.is_empty() {
+            return;
+        }
+        self.counts.dormant = dormant.len() as u64;
+        self.custody.recovering = Some(Box::new(Recovering {
+            rising: false,
+            asked: Vec::new(),
+            all: Vec::new(),
+            since: Some(since),
+            back: Tick(0),
+            grace_ticks: ESCORT_TICKS,
+            unclaimed: dormant.into_iter().map(|h| (h.state.id, h)).collect(),
+            again: Vec::new(),
+            doubted: FxHashMap::default(),
+        }));
+    }
+
+    /// Players who sleep until their sessions present them, with these.
+    pub fn sleeping(&self) -> impl Iterator<Item = (EntityId, SessionId)> {
+        self.unclaimed().filter_map(|known| Some((known.state.id, known.state.session?)))
+    }
+
+    /// Asks the sessions of all who sleep to present them: it may be that they were not told, or not where.
+    pub fn ask_for_sleepers(&self, fx: &mut Vec<Effect>) {
+        let (region, owner) = (self.identity.id(), self.identity.epoch());
+        fx.extend(self.unclaimed().filter_map(|known| {
+            let notice = Notice::Present { region, owner, epoch: known.epoch };
+            Some(Effect::Notice(known.state.session?, notice))
+        }));
+    }
+
+    /// Whether every region has said what it knows better, or had a third of the grace for it: one that says nothing
+    /// for so long, since a change of the map has given it up or nobody starts it, knows nobody who still waits.
+    pub(in crate::scene::region) fn have_all_answered(&self) -> bool {
+        self.custody.recovering.as_ref().is_none_or(|r| {
+            let late =
+                |since: Tick| self.clock.tick().0 >= since.0.saturating_add(r.grace_ticks / 3);
+            r.asked.is_empty() || r.since.is_some_and(late)
+        })
+    }
+
+    /// Whether a player waits for its session.
+    pub(in crate::scene::region) fn is_unclaimed(&self, id: EntityId) -> bool {
+        self.unclaimed_of(id).is_some()
+    }
+
+    /// What is known of a player that waits for its session.
+    pub(in crate::scene::region) fn unclaimed_of(&self, id: EntityId) -> Option<&Handoff> {
+        self.custody.recovering.as_ref()?.unclaimed.get(&id)
+    }
+
+    /// A player is unclaimed no more.
+    pub(in crate::scene::region) fn take_unclaimed(&mut self, id: EntityId) -> Option<Handoff> {
+        let woken = self.custody.recovering.as_mut()?.unclaimed.remove(&id);
+        self.counts.dormant = self.unclaimed().count() as u64;
+        woken
+    }
+
+    /// An unclaimed player leaves; false when there is none.
+    pub(in crate::scene::region) fn forget_unclaimed(
+        &mut self,
+        id: EntityId,
+        fx: &mut Vec<Effect>,
+    ) -> bool {
+        let Some(gone) = self.take_unclaimed(id) else { return false };
+        let (tick, epoch) = (self.clock.tick(), gone.epoch);
+        // Whoever had handed it here may say so again, long after it has left.
+        self.custody.note_left(id, epoch, self.identity.id(), tick);
+        let epoch = epoch.next_life(self.identity.lineage());
+        if let Some(session) = gone.state.session {
+            fx.push(Effect::Notice(session, Notice::Left { tick, epoch }));
+        }
+        true
+    }
+
+    /// Whether the first tick after a death was not opened yet.
+    pub fn is_rising(&self) -> bool {
+        self.custody.recovering.as_ref().is_some_and(|r| r.rising)
+    }
+
+    /// Whether tick `now` may be opened. With the first one everything goes on that no client steers.
+    pub(in crate::scene::region) fn may_begin_after_recovery(&mut self, now: Tick) -> bool {
+        let Some(recovering) = self.custody.recovering.as_mut().filter(|r| r.rising) else {
+            return true;
+        };
+        let since = recovering.since.get_or_insert(now).0;
+        let presented: FxHashSet<EntityId> =
+            self.inbox.queued().filter_map(Input::presented).collect();
+        let asleep = recovering.unclaimed.keys().any(|id| !presented.contains(id));
+        let waits = (!recovering.asked.is_empty() && now.0 < since + PATIENCE)
+            || (asleep && now.0 < since + PRESENT_TICKS);
+        if waits {
+            return false;
+        }
+        recovering.rising = false;
+        for slot in 0..self.entities.slot_count() {
+            // A player was handed over since: its session was told of it under the epoch that it has.
+            let is_player = self.entities.body(slot).kind == Kind::PLAYER;
+            if self.entities.is_real(slot) && !is_player {
+                let epoch = self.entities.record(slot).epoch;
+                self.entities.set_epoch(slot, epoch.next_life(self.identity.lineage()));
+                self.entities.set_changed(slot, TickStamp::of(now));
+            }
+        }
+        true
+    }
+
+    /// Players that no session has presented within the grace period have left.
+    pub(in crate::scene::region) fn end_recovery(&mut self) {
+        let Some(recovering) = &mut self.custody.recovering else { return };
+        // Whoever was handed back last has all of its time, too.
+        let since = recovering.since.unwrap_or(self.clock.tick()).max(recovering.back);
+        if self.clock.tick().0 < since.0.saturating_add(recovering.grace_ticks) {
+            return;
+        }
+        for (id, known) in &recovering.unclaimed {
+            self.custody.escrow.note(self.clock.tick(), *id, known.epoch);
+        }
+        self.counts.dormant = 0;
+        self.custody.recovering = None;
+    }
+
+    /// Whether a region that was another's by then has said something. Such words are counted and nothing
+    /// more.
+    pub(in crate::scene::region) fn is_late(&mut self, from: RegionId, epoch: Epoch) -> bool {
+        let since = self.custody.fences.get(&from).max(self.custody.owners.get(&from));
+        let late = since.is_some_and(|since| epoch < *since);
+        let late = late && !mutants::has(Mutant::AnyEpoch);
+        self.counts.fenced += u64::from(late);
+        late
+    }
+
+    /// Nothing counts any more that the region said before this epoch.
+    pub(in crate::scene::region) fn fence(&mut self, region: RegionId, since: Epoch) {
+        // As many as there may be regions, of all scenes.
+        let room =
+            self.custody.fences.len() < MAX_FENCES || self.custody.fences.contains_key(&region);
+        if since > Epoch(1) && room {
+            let known = self.custody.fences.entry(region).or_default();
+            *known = since.max(*known);
+        }
+    }
+
+    pub(super) fn drop_real(&mut self, slot: u32) {
+        self.views.positions_change();
+        self.take_viewer(slot);
+        self.entities.remove(slot);
+        self.counts.reals -= 1;
+    }
+}

@@ -1,0 +1,71 @@
+//! What makes entities special to each other: bonds, fights, and the groups that bonds make.
+
+use super::EntityStore;
+use super::records::tag_of;
+use crate::scene::views::{Ties, ViewRules};
+use crate::scene::{EntityId, RangeSet};
+
+impl EntityStore {
+    /// Sets an entity's range and what makes it special to others.
+    pub fn set_traits(&mut self, slot: u32, range: RangeSet, ties: Ties) {
+        self.leave_groups(slot);
+        self.places[slot as usize].tag = tag_of(range, &ties);
+        self.records[slot as usize].ties = ties;
+        self.enter_groups(slot);
+        let pos = self.hot[slot as usize].pos;
+        self.set_pos(slot, pos);
+    }
+
+    /// Changes what makes an entity special to others.
+    pub fn change_ties(&mut self, slot: u32, change: impl FnOnce(&mut Ties)) {
+        let range = self.places[slot as usize].range();
+        let mut ties = self.records[slot as usize].ties.clone();
+        change(&mut ties);
+        self.set_traits(slot, range, ties);
+    }
+
+    /// The class of a pair, `dist_cm` apart, which both have [`TAG_BONDED`]: the strongest bond that
+    /// they share, 255 when none or when either has enough companions who go before.
+    pub fn bond_class(&self, rules: &ViewRules, a: u32, b: u32, dist_cm: u32) -> u8 {
+        rules.class(self.ties_of(a), self.ties_of(b), dist_cm, self.now)
+    }
+
+    /// The strongest bond that two share, however many companions they have.
+    pub fn any_class(&self, rules: &ViewRules, a: u32, b: u32) -> u8 {
+        rules.any_class(self.ties_of(a), self.ties_of(b), self.now)
+    }
+
+    fn ties_of(&self, slot: u32) -> (EntityId, &Ties) {
+        (self.hot[slot as usize].id, &self.records[slot as usize].ties)
+    }
+
+    /// Puts into `found` the slots of all who may share a bond with who is at `slot`, each once,
+    /// whatever their planes and places.
+    pub fn companions(&self, slot: u32, found: &mut Vec<u32>) {
+        found.clear();
+        let ties = &self.records[slot as usize].ties;
+        found.extend(ties.bonds.iter().filter_map(|bond| self.groups.get(bond)).flatten());
+        found.extend(ties.fights.iter().filter_map(|fight| self.slot(fight.with)));
+        found.sort_unstable();
+        found.dedup();
+        found.retain(|other| *other != slot);
+    }
+
+    pub(super) fn enter_groups(&mut self, slot: u32) {
+        for bond in &self.records[slot as usize].ties.bonds {
+            self.groups.entry(*bond).or_default().push(slot);
+        }
+    }
+
+    pub(super) fn leave_groups(&mut self, slot: u32) {
+        for bond in &self.records[slot as usize].ties.bonds {
+            let Some(members) = self.groups.get_mut(bond) else { continue };
+            if let Some(at) = members.iter().position(|m| *m == slot) {
+                members.swap_remove(at);
+            }
+            if members.is_empty() {
+                self.groups.remove(bond);
+            }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The entities that a region knows: who they are, where they stand, and how they move.
+//!
+//! [`EntityStore`] is the part; its records are read everywhere and written here alone. `spawn`, `movement` and
+//! `memory_order` are rules over the store and the viewers, called by the tick.
+
+mod floor;
+mod groups;
+mod memory_order;
+mod movement;
+mod planes;
+mod records;
+mod spawn;
+mod store;
+mod trajectories;
+
+pub use self::floor::Floor;
+pub use self::memory_order::{Renumbering, SORT_TICKS};
+pub use self::movement::own_of;
+pub use self::planes::nearer_than;
+pub use self::records::{
+    Body, Bound, Ghost, NO_SLOT, NewEntity, Place, Real, Role, TAG_BONDED, tag_range,
+};
+pub use self::store::EntityStore;
+pub use self::trajectories::{MovingEntity, Trajectories};

@@ -1,0 +1,195 @@
+//! What is known of one entity: three records in three arrays, by how often a tick touches them.
+//!
+//! [`Body`] is touched by every rule, [`Place`] by every look around, [`Record`] seldom. [`EntityStore`](super::EntityStore)
+//! keeps them in step and is alone in writing them.
+
+use bytes::Bytes;
+
+use crate::scene::border::GhostState;
+use crate::scene::effects::Spawn;
+use crate::scene::geo::dist2;
+use crate::scene::index::Patch;
+use crate::scene::movement::Mover;
+use crate::scene::views::Ties;
+use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, Tick, TickStamp};
+
+/// No slot.
+pub const NO_SLOT: u32 = u32::MAX;
+
+/// Bits of an index entry's tag: the entity's range, and whether it has bonds or fights.
+pub const TAG_BONDED: u32 = 1 << 8;
+
+/// What the tick touches of every entity: one cache line, which a test checks.
+#[derive(Debug, Clone)]
+#[repr(align(64))]
+pub struct Body {
+    pub id: EntityId,
+    pub pos: Pos,
+    /// Tick of the last change that viewers are told.
+    pub changed: TickStamp,
+    /// Tick of its last act.
+    pub acted: TickStamp,
+    /// Index into the region's viewers, for a player that lives here.
+    pub viewer: u32,
+    /// Rank that a pair must beat to interest this player; `u64::MAX` while it has room.
+    pub thr: u64,
+    pub kind: Kind,
+    /// Whether it lives here; as its [`Role`] says.
+    pub(super) real: bool,
+}
+
+impl Body {
+    /// Whether it lives here.
+    #[inline]
+    pub fn is_real(&self) -> bool {
+        self.real
+    }
+}
+
+/// What others look at of an entity in every tick to see whether it is in range: as small as can be,
+/// since sixty of these are looked at for each player.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// Position on the ground, as in [`Body::pos`], centimetres.
+    pub x: i32,
+    pub z: i32,
+    /// Patch in the grid of its own kind; equal coordinates in every grid of its layer.
+    pub patch: Patch,
+    /// Index of its plane; [`NOWHERE`] while the slot is free.
+    pub plane_ix: u32,
+    pub tag: u32,
+}
+
+/// The plane of a free slot.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+impl Place {
+    /// The entity's range.
+    #[inline]
+    pub fn range(&self) -> RangeSet {
+        tag_range(self.tag)
+    }
+
+    /// The slot is free.
+    #[inline]
+    pub fn is_free(&self) -> bool {
+        self.plane_ix == NOWHERE
+    }
+
+    /// Squared ground distance to `other`, in square centimetres.
+    #[inline]
+    pub fn dist2(&self, other: &Place) -> u64 {
+        dist2(self.x, self.z, other.x, other.z)
+    }
+}
+
+/// The range in an index entry's tag.
+#[inline]
+pub fn tag_range(tag: u32) -> RangeSet {
+    RangeSet::from_bits((tag & 7) as u8).unwrap_or(RangeSet::NONE)
+}
+
+/// An entity that lives here.
+#[derive(Debug, Clone, Default)]
+pub struct Real {
+    /// Neighbours that mirror it, a bit each.
+    pub mirrors: u32,
+    /// Neighbours must be told everything of it again.
+    pub restate: bool,
+    /// The rank as neighbours were told.
+    pub thr_told: u64,
+    /// It has jumped and goes where another region rules.
+    pub bound_for: Option<Bound>,
+    /// The account of its movement, where that is judged.
+    pub mover: Option<Box<Mover>>,
+}
+
+/// Where a jump out of the region goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Bound {
+    pub region: RegionId,
+    pub plane: Plane,
+}
+
+/// An entity that lives in another region. It is shown and negotiated with, never simulated.
+#[derive(Debug, Clone)]
+pub struct Ghost {
+    /// The owner.
+    pub owner: RegionId,
+    /// Since when nobody mirrors it, though its owner should.
+    pub orphan_since: Option<TickStamp>,
+}
+
+/// Whose an entity is. Two types and not a flag: a ghost has no handler for what only a real may do.
+#[derive(Debug, Clone)]
+pub enum Role {
+    Real(Real),
+    Ghost(Ghost),
+    /// The slot is free.
+    Free,
+}
+
+/// The rest of an entity.
+#[derive(Debug, Clone)]
+pub struct Record {
+    pub epoch: Epoch,
+    pub plane: Plane,
+    pub look: Bytes,
+    pub ties: Ties,
+    pub role: Role,
+}
+
+/// An entity that the store does not have yet. Its plane and kind are legal.
+#[derive(Debug)]
+pub struct NewEntity {
+    pub id: EntityId,
+    pub kind: Kind,
+    pub plane: Plane,
+    pub pos: Pos,
+    pub range: RangeSet,
+    pub look: Bytes,
+    pub ties: Ties,
+    pub epoch: Epoch,
+}
+
+impl NewEntity {
+    /// An entity that begins to live here.
+    pub fn of_spawn(spawn: &Spawn, ties: Ties, epoch: Epoch) -> NewEntity {
+        let Spawn { id, kind, plane, pos, range, ref look, .. } = *spawn;
+        NewEntity { id, kind, plane, pos, range, look: look.clone(), ties, epoch }
+    }
+
+    /// An entity that its owner mirrors here.
+    pub fn of_ghost(state: GhostState) -> NewEntity {
+        let GhostState { id, epoch, kind, plane, pos, range, look, ties, .. } = state;
+        NewEntity { id, kind, plane, pos, range, look, ties, epoch }
+    }
+
+    /// The three records, beside the role; the entity stands on no plane yet.
+    pub(super) fn into_records(self, role: Role, now: Tick) -> (Body, Place, Record) {
+        let NewEntity { id, kind, plane, pos, range, look, ties, epoch } = self;
+        let (viewer, real) = (u32::MAX, matches!(role, Role::Real(_)));
+        // Whoever adds the entity says whether viewers are told: until then nothing is new.
+        let before = TickStamp::of(Tick(now.0.wrapping_sub(1)));
+        let (changed, acted) = (before, before);
+        let body = Body { id, pos, changed, acted, viewer, thr: u64::MAX, kind, real };
+        let tag = tag_of(range, &ties);
+        let patch = Patch { x: 0, z: 0 };
+        let place = Place { x: pos.x, z: pos.z, patch, plane_ix: NOWHERE, tag };
+        (body, place, Record { epoch, plane, look, ties, role })
+    }
+}
+
+pub(super) fn tag_of(range: RangeSet, ties: &Ties) -> u32 {
+    u32::from(range.bits()) | if ties.is_empty() { 0 } else { TAG_BONDED }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_one_cache_line() {
+        assert_eq!(size_of::<Body>(), 64);
+    }
+}

@@ -1,0 +1,141 @@
+//! Entities that begin and end to live here, and what their sessions are told of it.
+//!
+//! Inputs, handoffs and restores call these rules. An entity never lives here twice: a ghost's slot becomes the real's.
+
+use super::{NewEntity, Role};
+use crate::scene::effects::{Effect, Notice, Spawn};
+use crate::scene::frames::Refusal;
+use crate::scene::region::Region;
+use crate::scene::region::custody::counter;
+use crate::scene::region::views::Viewer;
+use crate::scene::views::Ties;
+use crate::scene::{EntityId, Epoch, Kind, Plane, SessionId, TickStamp};
+
+/// Longest look of an entity, bytes.
+const MAX_LOOK: usize = 16 * 1_024;
+
+impl Region {
+    /// The session of a player that lives here or is about to.
+    fn session_of(&self, id: EntityId) -> Option<SessionId> {
+        if let Some(h) = self.custody.incoming_of(id) {
+            return h.state.session;
+        }
+        self.views.of(&self.entities, self.entities.real_slot(id)?)?.session
+    }
+
+    /// Adds an entity, or refuses it and tells its session.
+    pub(in crate::scene::region) fn add(&mut self, mut spawn: Spawn, fx: &mut Vec<Effect>) {
+        let legal = self.entities.has_kind(spawn.kind)
+            && self.identity.scene().map.bounds.contains(spawn.pos)
+            && spawn.plane != Plane::LIMBO
+            && spawn.look.len() <= MAX_LOOK;
+        let known = self.entities.slot(spawn.id).is_some() || self.custody.is_incoming(spawn.id);
+        let lives_here =
+            self.entities.real_slot(spawn.id).is_some() || self.custody.is_incoming(spawn.id);
+        let is_here = lives_here && self.session_of(spawn.id) == spawn.session;
+        let was_here = !lives_here && (known || self.custody.knows_moved(spawn.id));
+        if spawn.session.is_some() && (is_here || was_here) {
+            // Told twice; the first time counted. It may have gone on since, and its session is told by who has it.
+            return;
+        }
+        if !legal || known {
+            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %spawn.id, "an entity was not added: its id is in use, its look too long, or its kind, plane or place is none of the scene's");
+            if let Some(session) = spawn.session {
+                fx.push(Effect::Notice(session, Notice::Refused(Refusal::OutOfBounds)));
+            }
+            return;
+        }
+        let ties = Ties::of(std::mem::take(&mut spawn.bonds));
+        // A checkpoint may know it from before its session was told that it is here.
+        let before = self.take_unclaimed(spawn.id);
+        let birth = self.identity.lineage().of_birth();
+        let epoch =
+            before.as_ref().map_or(birth, |before| before.epoch.next_life(self.identity.lineage()));
+        let slot = self.place_real(&spawn, ties, epoch);
+        if spawn.kind == Kind::PLAYER {
+            self.give_mover(slot, None);
+            if self.custody.is_recovering() {
+                self.views.note_new_incarnation(spawn.id);
+            }
+            if let Some(viewer) =
+                self.views.of_mut(&self.entities, slot).filter(|_| epoch.lives() > 0)
+            {
+                let last = before.map_or(0, |before| before.view_counter);
+                viewer.registers.counter = counter(epoch, last);
+            }
+        }
+        self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));
+        self.notice_route(slot, true, fx);
+    }
+
+    /// Makes the entity a real of this region, in its ghost's slot if there is one.
+    pub(in crate::scene::region) fn place_real(
+        &mut self,
+        spawn: &Spawn,
+        ties: Ties,
+        epoch: Epoch,
+    ) -> u32 {
+        let role = Role::Real(Default::default());
+        let slot = match self.entities.slot(spawn.id) {
+            Some(slot) => {
+                self.entities.set_plane(slot, spawn.plane);
+                self.entities.set_pos(slot, spawn.pos);
+                self.entities.set_traits(slot, spawn.range, ties);
+                self.entities.set_role(slot, role, epoch);
+                slot
+            }
+            None => self.entities.add(NewEntity::of_spawn(spawn, ties, epoch), role),
+        };
+        self.counts.reals += 1;
+        if spawn.kind == Kind::PLAYER {
+            self.views.add_viewer(&mut self.entities, spawn.id, slot, spawn.session);
+            self.counts.players += u64::from(spawn.session.is_some());
+        }
+        slot
+    }
+
+    /// Takes the viewer of a player that lives here no more.
+    pub(in crate::scene::region) fn take_viewer(&mut self, slot: u32) -> Option<Viewer> {
+        let viewer = self.views.take_viewer(&mut self.entities, slot)?;
+        self.counts.players -= u64::from(viewer.session.is_some());
+        Some(viewer)
+    }
+
+    /// An entity that lives here leaves for good. Its session is told.
+    pub(in crate::scene::region) fn remove_real(&mut self, slot: u32, fx: &mut Vec<Effect>) {
+        self.border.sign_off(slot, None, &mut self.entities);
+        let (id, epoch) = (self.entities.body(slot).id, self.entities.record(slot).epoch);
+        let (here, tick) = (self.identity.id(), self.clock.tick());
+        let viewer = self.take_viewer(slot);
+        self.custody.note_left(id, epoch, here, tick);
+        self.entities.remove(slot);
+        self.counts.reals -= 1;
+        if let Some(session) = viewer.and_then(|v| v.session) {
+            fx.push(Effect::Notice(session, Notice::Left { tick, epoch }));
+        }
+    }
+
+    /// Tells the session of the entity at `slot` that it lives here.
+    pub(in crate::scene::region) fn notice_route(
+        &mut self,
+        slot: u32,
+        arrived: bool,
+        fx: &mut Vec<Effect>,
+    ) {
+        let (body, record) = (self.entities.body(slot), self.entities.record(slot));
+        let Some(viewer) = self.views.get(body.viewer) else { return };
+        let Some(session) = viewer.session else { return };
+        let route = Notice::Route {
+            scene: self.identity.scene().id,
+            region: self.identity.id(),
+            epoch: record.epoch,
+            last_applied: viewer.last_applied,
+            tick: self.clock.tick(),
+            plane: record.plane,
+            pos: body.pos,
+            own: self.own_of(slot).map(Box::new),
+            arrived,
+        };
+        fx.push(Effect::Notice(session, route));
+    }
+}

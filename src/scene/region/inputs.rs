@@ -1,0 +1,289 @@
+//! What inputs do: some at once, most in the next tick.
+//!
+//! The actor calls [`Region::handle`]. An input for an entity that has moved on follows the entity, or is sent again by its
+//! session; it is never applied to a ghost.
+
+use super::actions::PendingAction;
+use super::entities::Bound;
+use super::views::Viewer;
+use super::{Region, prefetch};
+use crate::scene::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order};
+use crate::scene::frames::{InputRefused, Refusal};
+use crate::scene::mutants::{self, Mutant};
+use crate::scene::{EntityId, Plane, Seq, Tick, TickStamp};
+
+/// Longest payload of an action, bytes.
+const MAX_ACTION: usize = 1_024;
+
+/// Refused inputs of which a client is not told yet; more of its inputs wait until it is.
+const MAX_REFUSED: usize = 256;
+
+impl Region {
+    /// Takes an input. Most wait for the next tick; ghosts may close the present one, and messages
+    /// of the view negotiation are answered at once while the tick is closed.
+    pub fn handle(&mut self, input: Input, fx: &mut Vec<Effect>) {
+        if !self.is_plausible(&input) {
+            return;
+        }
+        let Some(input) = self.hold_early(input) else { return };
+        match input {
+            Input::Border(batch) => {
+                self.fence(batch.from, batch.lineage);
+                let here = self.identity.id();
+                self.counts.fenced += u64::from(self.border.keep(*batch, here, fx));
+                self.evaluate_when_complete(fx);
+            }
+            Input::BorderLost(neighbour) => self.border.lost(neighbour),
+            Input::Settle(batch) if self.is_late(batch.from, batch.epoch) => {}
+            Input::Settle(batch) => self.take_round(*batch, fx),
+            Input::View(msg) => {
+                self.views.enqueue(msg);
+                if self.clock.is_closed() {
+                    self.read_view_queue(fx);
+                }
+            }
+            Input::Handoff(handoff) if self.is_late(handoff.from, handoff.from_epoch) => {}
+            Input::Handoff(handoff) => self.receive(*handoff, fx),
+            Input::Elsewhere(claim) => self.take_elsewhere(claim),
+            Input::Recovered(news) => self.answer_recovered(&news, fx),
+            Input::Claims(claims) => self.take_claims(*claims, fx),
+            Input::Map(news) => self.take_layout_news(*news, fx),
+            Input::Door(order) => self.take_door_order(order, fx),
+            other => self.queue(other),
+        }
+        self.resume_displaced(fx);
+    }
+
+    /// Keeps an input for the next tick.
+    fn queue(&mut self, input: Input) {
+        if !self.inbox.accept(input) {
+            self.counts.inputs_refused += 1;
+            let refused = self.counts.inputs_refused;
+            crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), refused, "too many inputs wait for the next tick");
+        }
+    }
+
+    /// Applies the inputs that have waited for this tick.
+    pub(super) fn apply_inputs(&mut self, fx: &mut Vec<Effect>) {
+        let mut queued = self.inbox.take();
+        let mut inputs = queued.drain(..);
+        while let Some(input) = inputs.next() {
+            if let Some(later) = inputs.as_slice().get(prefetch::INPUTS) {
+                self.entities.fetch(later.entity());
+            }
+            // An input for an entity that is not installed yet waits with the entity.
+            match input.entity() {
+                Some(id) if self.waits(id, &input) => self.inbox.push(input),
+                _ => self.apply(input, fx),
+            }
+        }
+        drop(inputs);
+        self.inbox.reuse(queued);
+    }
+
+    fn apply(&mut self, input: Input, fx: &mut Vec<Effect>) {
+        match input {
+            Input::Enter(spawn) => self.inbox.announce(*spawn),
+            Input::Client { id, seq, order } => self.apply_client(id, seq, order, fx),
+            Input::Leave(id) => match self.entities.real_slot(id) {
+                Some(slot) => self.remove_real(slot, fx),
+                None => self.cancel_arrival(id, fx),
+            },
+            Input::Logic { id, ref order } => match self.entities.real_slot(id) {
+                Some(slot) => {
+                    if let Err(why) = self.execute(slot, order.clone(), fx) {
+                        crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %id, ?why, "an order of the server's logic was refused");
+                    }
+                }
+                None => self.forward(id, input, fx),
+            },
+            Input::Motion { id, motion } => match self.entities.real_slot(id) {
+                Some(slot) => {
+                    if let Err(why) = self.set_in_motion(slot, motion) {
+                        crate::log_limited!(at self.log_ms(); warn, region = %self.identity.id(), entity = %id, ?motion, ?why, "the server's logic cannot move an entity so");
+                    }
+                }
+                None => self.forward(id, input, fx),
+            },
+            Input::Bonds { id, ref bonds } => match self.entities.real_slot(id) {
+                Some(slot) => self.set_bonds(slot, bonds.clone()),
+                None => self.forward(id, input, fx),
+            },
+            Input::Hold(id) => self.with_player(id, input, fx, |v| v.held = true),
+            Input::Release(id) => self.with_player(id, input, fx, |v| v.held = false),
+            Input::Resync(id) => self.with_player(id, input, fx, |v| v.resync = true),
+            Input::Present(presented) => self.present(*presented, fx),
+            Input::Absent { id, ms: 0, .. } if !self.is_of_other_session(&input) => {
+                self.apply(Input::Leave(id), fx);
+            }
+            Input::Absent { .. } => self.disconnect(input, fx),
+            Input::Resume(resume) => self.resume(resume, fx),
+            Input::Border(_)
+            | Input::Elsewhere(_)
+            | Input::Recovered(_)
+            | Input::Claims(_)
+            | Input::BorderLost(_)
+            | Input::Settle(_)
+            | Input::View(_)
+            | Input::Handoff(_)
+            | Input::Map(_)
+            | Input::Door(_) => {
+                // `handle` takes these at once; they never wait in the inbox.
+            }
+        }
+    }
+
+    /// Whether an input waits with its entity, which is not installed yet or is between two scenes.
+    fn waits(&self, id: EntityId, input: &Input) -> bool {
+        match self.entities.real_slot(id) {
+            Some(slot) => {
+                let orders = matches!(
+                    input,
+                    Input::Client { .. }
+                        | Input::Logic { .. }
+                        | Input::Motion { .. }
+                        | Input::Resume(_)
+                );
+                orders && self.entities.record(slot).plane == Plane::LIMBO
+            }
+            None if self.custody.is_incoming(id) => true,
+            None if self.is_unclaimed(id) => {
+                matches!(input, Input::Logic { .. } | Input::Motion { .. } | Input::Bonds { .. })
+            }
+            None if matches!(input, Input::Leave(_)) => false,
+            None => self.inbox.is_announced(id),
+        }
+    }
+
+    /// An entity that leaves before it was added never was here; one that has moved on is followed.
+    fn cancel_arrival(&mut self, id: EntityId, fx: &mut Vec<Effect>) {
+        match self.inbox.cancel(id) {
+            Some(spawn) => {
+                if let Some(session) = spawn.session {
+                    let (tick, epoch) = (self.clock.tick(), self.identity.lineage().of_birth());
+                    fx.push(Effect::Notice(session, Notice::Left { tick, epoch }));
+                }
+            }
+            None if self.forget_unclaimed(id, fx) => {}
+            None => self.forward(id, Input::Leave(id), fx),
+        }
+    }
+
+    fn with_player(
+        &mut self,
+        id: EntityId,
+        i: Input,
+        fx: &mut Vec<Effect>,
+        f: impl Fn(&mut Viewer),
+    ) {
+        match self.entities.real_slot(id) {
+            Some(slot) => {
+                if let Some(viewer) = self.views.of_mut(&self.entities, slot) {
+                    f(viewer);
+                }
+            }
+            None => self.forward(id, i, fx),
+        }
+    }
+
+    /// Sends an input after an entity that has moved to another region.
+    pub(super) fn forward(&mut self, id: EntityId, input: Input, fx: &mut Vec<Effect>) {
+        if let Some(owner) = self.whereabouts(id).filter(|_| self.may_pass_on()) {
+            fx.push(Effect::Forward(owner, Box::new(input)));
+        }
+    }
+
+    fn apply_client(&mut self, id: EntityId, seq: Seq, order: Order, fx: &mut Vec<Effect>) {
+        // An input for an entity that has moved on is sent again by its session, which is told the
+        // new owner; one out of order waits to be sent again.
+        let Some(slot) = self.entities.real_slot(id) else { return };
+        let viewer = self.entities.body(slot).viewer;
+        match self.views.get_mut(viewer) {
+            Some(v) if v.refused.len() >= MAX_REFUSED => return,
+            Some(v) if seq == v.last_applied => return,
+            Some(v) if seq == v.last_applied.next() || mutants::has(Mutant::AnyNumber) => {
+                v.last_applied = seq;
+            }
+            _ => return,
+        }
+        if mutants::has(Mutant::AckUnapplied) && seq.0.is_multiple_of(16) {
+            return;
+        }
+        let done = match order {
+            Order::Move(_) if self.identity.scene().judged.is_some() => Err(Refusal::WrongForm),
+            Order::Walk(ref word) => self.take_command(slot, seq, word),
+            order => self.execute(slot, order, fx),
+        };
+        if let Err(why) = done {
+            if let Some(viewer) = self.views.of_mut(&self.entities, slot) {
+                viewer.refused.push(InputRefused { seq, why });
+            }
+        }
+    }
+
+    fn execute(&mut self, slot: u32, order: Order, fx: &mut Vec<Effect>) -> Result<(), Refusal> {
+        match order {
+            Order::Move(pos) if !self.identity.scene().map.bounds.contains(pos) => {
+                Err(Refusal::OutOfBounds)
+            }
+            Order::Move(pos) => {
+                self.place_at(slot, pos);
+                Ok(())
+            }
+            Order::Act(deed) if deed.payload.len() > MAX_ACTION => Err(Refusal::TooLong),
+            Order::Act(deed) => {
+                self.note_action(slot, deed, true, self.clock.tick());
+                Ok(())
+            }
+            Order::Walk(_) => Err(Refusal::WrongForm),
+            Order::Jump(to) => self.jump(slot, to, fx),
+        }
+    }
+
+    pub(super) fn jump(
+        &mut self,
+        slot: u32,
+        to: Destination,
+        fx: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        let away = to.scene != self.identity.scene().id;
+        let legal = self.identity.scene().map.bounds.contains(to.pos);
+        if to.plane == Plane::LIMBO || (!away && !legal) {
+            return Err(Refusal::OutOfBounds);
+        }
+        let owner = if away { to.region } else { self.identity.owner_of(to.plane, to.pos) };
+        // Between two scenes an entity is nowhere.
+        let plane = if away { Plane::LIMBO } else { to.plane };
+        self.entities.set_plane(slot, plane);
+        if away {
+            // The other scene judges it from there on.
+            self.entities.drop_trajectory(slot);
+            self.entities.set_pos(slot, to.pos);
+        } else {
+            self.place_at(slot, to.pos);
+        }
+        self.entities.set_changed(slot, TickStamp::of(self.clock.tick()));
+        let Some(real) = self.entities.real_mut(slot) else { return Ok(()) };
+        real.restate = true;
+        real.bound_for =
+            (owner != self.identity.id()).then_some(Bound { region: owner, plane: to.plane });
+        if real.bound_for.is_none() {
+            self.notice_route(slot, true, fx);
+        }
+        Ok(())
+    }
+
+    fn set_bonds(&mut self, slot: u32, bonds: Vec<Bond>) {
+        self.entities.change_ties(slot, |ties| ties.set_bonds(bonds));
+        // Neighbours must be told the new bonds: mirror it anew.
+        if let Some(real) = self.entities.real_mut(slot) {
+            real.restate = true;
+        }
+    }
+
+    /// An entity has acted; all who see it are told.
+    pub(super) fn note_action(&mut self, slot: u32, deed: Deed, here: bool, of: Tick) {
+        let id = self.entities.set_acted(slot, TickStamp::of(self.clock.tick()));
+        self.actions.note(PendingAction { slot, id, deed, here, of });
+    }
+}

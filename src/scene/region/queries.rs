@@ -1,0 +1,257 @@
+//! Questions about a region: where entities are, and who sees whom. Nothing is changed here.
+
+use super::Region;
+use super::entities::{Body, NO_SLOT, Role};
+use crate::scene::effects::Spawn;
+use crate::scene::geo::dist_cm;
+use crate::scene::index::Patch;
+use crate::scene::inspect::{
+    ActingPlayer, EntitySnapshot, PlayerSnapshot, RegionSnapshot, Resident, ViewEntry,
+};
+use crate::scene::views::{Peer, PeerState, Registers, Ties, ViewMsg};
+use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, SessionId};
+
+impl Region {
+    /// The entity with this id, real or ghost.
+    pub fn find(&self, id: EntityId) -> Option<EntitySnapshot> {
+        self.entities.slot(id).map(|slot| self.entity(slot))
+    }
+
+    /// Entities of a kind in the patch of `at`, in no particular order.
+    pub fn in_patch(&self, plane: Plane, kind: Kind, at: Pos) -> Vec<EntitySnapshot> {
+        self.search(plane, kind, at, 0, |_| true)
+    }
+
+    /// Entities of a kind within `radius_cm` of `at` on the ground, in no particular order. Beyond
+    /// the region's ground only those that are mirrored here.
+    pub fn within(&self, plane: Plane, kind: Kind, at: Pos, radius_cm: i32) -> Vec<EntitySnapshot> {
+        let r2 = (i64::from(radius_cm) * i64::from(radius_cm)) as u64;
+        self.search(plane, kind, at, radius_cm, |pos| pos.dist2(at) <= r2)
+    }
+
+    fn search(
+        &self,
+        plane: Plane,
+        kind: Kind,
+        at: Pos,
+        radius_cm: i32,
+        accept: impl Fn(Pos) -> bool,
+    ) -> Vec<EntitySnapshot> {
+        let index = self.entities.plane(plane);
+        let Some(Some(grid)) = index.and_then(|p| p.grids.get(usize::from(kind.0))) else {
+            return Vec::new();
+        };
+        let center: Patch = grid.patch_of(at);
+        let mut found = Vec::new();
+        grid.rings(center, grid.rings_of_radius(radius_cm), |_, entries| {
+            let near = entries.iter().filter(|e| accept(Pos::ground(e.x, e.z)));
+            found.extend(near.map(|e| self.entity(e.slot)));
+        });
+        found
+    }
+
+    /// All entities, or those of a plane.
+    pub fn inspect(&self, plane: Option<Plane>) -> RegionSnapshot {
+        let entities = self
+            .entities
+            .slots()
+            .filter(|s| plane.is_none_or(|p| self.entities.record(*s).plane == p))
+            .map(|slot| self.entity(slot))
+            .collect();
+        RegionSnapshot {
+            scene: self.identity.scene().id,
+            region: self.identity.id(),
+            epoch: self.identity.epoch(),
+            rect: self.identity.rect(),
+            tick: self.clock.tick(),
+            entities,
+            doors: self.doors.ground().as_ref().map_or_else(Vec::new, |g| g.doors_set(plane)),
+        }
+    }
+
+    /// What lives here under this id, or has just come and is not installed yet.
+    pub fn inspect_entity(&self, id: EntityId) -> Option<Resident> {
+        if let Some(player) = self.inspect_player(id) {
+            return Some(Resident::Player(Box::new(player)));
+        }
+        if let Some(h) = self.custody.incoming_of(id) {
+            let Spawn { kind, plane, pos, .. } = h.state;
+            let (owner, ghost, views) = (self.identity.id(), false, 0);
+            return Some(Resident::Other(EntitySnapshot {
+                id,
+                kind,
+                plane,
+                pos,
+                owner,
+                ghost,
+                views,
+            }));
+        }
+        self.entities.real_slot(id).map(|slot| Resident::Other(self.entity(slot)))
+    }
+
+    /// A player that lives here, or has just come and is not installed yet, with all that it sees.
+    pub fn inspect_player(&self, id: EntityId) -> Option<PlayerSnapshot> {
+        if let Some(h) = self.custody.incoming_of(id) {
+            let Spawn { kind, plane, pos, range, .. } = h.state;
+            let peers = Registers::restored(id, &h.peers, 0, NO_SLOT, self.clock.tick());
+            let seen = h.seen.iter().map(|s| s.id).collect();
+            let bare = self.bare_player(id, h.epoch, (plane, pos, range), &h.ties, seen);
+            return (kind == Kind::PLAYER).then(|| self.with_views(bare, peers));
+        }
+        let slot = self.entities.slot(id)?;
+        let (body, record) = (self.entities.body(slot), self.entities.record(slot));
+        let viewer = self.views.get(body.viewer)?;
+        let seen = viewer.seen.iter().map(|s| s.id).collect();
+        let range = self.entities.place(slot).range();
+        let place = (record.plane, body.pos, range);
+        let bare = self.bare_player(id, record.epoch, place, &record.ties, seen);
+        Some(self.with_views(bare, viewer.registers.clone()))
+    }
+
+    /// A player of this region before its view list is filled in.
+    fn bare_player(
+        &self,
+        id: EntityId,
+        epoch: Epoch,
+        (plane, pos, range): (Plane, Pos, RangeSet),
+        ties: &Ties,
+        seen: Vec<EntityId>,
+    ) -> PlayerSnapshot {
+        PlayerSnapshot {
+            id,
+            epoch,
+            scene: self.identity.scene().id,
+            region: self.identity.id(),
+            tick: self.clock.tick(),
+            plane,
+            pos,
+            range,
+            ties: ties.clone(),
+            rules: *self.views.rules(),
+            view: Vec::new(),
+            asked: Vec::new(),
+            worst: None,
+            seen,
+        }
+    }
+
+    /// The player with its view list, whom it has asked, and whom it would give up first. Distances
+    /// and classes are those of this moment, which in an open tick are newer than the registers'.
+    fn with_views(&self, mut player: PlayerSnapshot, mut registers: Registers) -> PlayerSnapshot {
+        // Links as they are now are those that the next tick begins with.
+        registers.keep_links();
+        registers.retain(Peer::said);
+        for ix in 0..registers.peers().len() {
+            let slot = self.entities.slot(registers.words()[ix].id);
+            let peer = &mut registers.peers_mut()[ix];
+            peer.dist_cm = u32::MAX;
+            if let Some(slot) = slot {
+                let (body, record) = (self.entities.body(slot), self.entities.record(slot));
+                peer.dist_cm = dist_cm(player.pos.dist2(body.pos));
+                let (me, other) = ((player.id, &player.ties), (body.id, &record.ties));
+                peer.class = self.views.rules().class(me, other, peer.dist_cm, self.entities.now());
+            }
+        }
+        let thr = registers.thr(self.views.rules());
+        let mut standing: Vec<usize> = (0..registers.peers().len()).collect();
+        standing.sort_unstable_by_key(|ix| registers.key(self.views.rules(), *ix));
+        let entry = |ix: usize| {
+            let (p, id) = (&registers.peers()[ix], registers.words()[ix].id);
+            let dist_cm = self.entities.slot(id).map(|_| p.dist_cm);
+            ViewEntry { id, class: p.class, dist_cm, linked: p.linked() }
+        };
+        let worst = standing.iter().find(|ix| registers.key(self.views.rules(), **ix) == thr);
+        player.worst = worst.map(|ix| entry(*ix));
+        let (view, asked) = standing.into_iter().map(entry).partition(|e| e.linked);
+        PlayerSnapshot { view, asked, ..player }
+    }
+
+    /// Every player that lives here, as [`ActingPlayer`] says. A player that has come and is not installed yet does
+    /// not act here so far.
+    pub fn acting_players(&self) -> impl Iterator<Item = ActingPlayer> + '_ {
+        self.views.viewers().iter().map(|viewer| {
+            let (body, record) =
+                (self.entities.body(viewer.slot), self.entities.record(viewer.slot));
+            ActingPlayer {
+                id: body.id,
+                epoch: record.epoch,
+                plane: record.plane,
+                pos: body.pos,
+                last_applied: viewer.last_applied,
+                session: viewer.session,
+            }
+        })
+    }
+
+    /// Everything that lives here and that no client steers: which, under which epoch, and where. Nothing of it acts
+    /// before the first tick after a death.
+    pub fn acting_others(&self) -> impl Iterator<Item = (EntityId, Epoch, (Plane, Pos))> + '_ {
+        let rises = self.is_rising();
+        let slots = self.entities.all();
+        let acts = move |body: &Body| !rises && body.is_real() && body.kind != Kind::PLAYER;
+        slots
+            .filter(move |(body, _)| acts(body))
+            .map(|(body, record)| (body.id, record.epoch, (record.plane, body.pos)))
+    }
+
+    /// Who was handed to another region in this tick: under which epoch, and where it stands.
+    pub fn handed_over(&self) -> impl Iterator<Item = (EntityId, Epoch, Pos)> + '_ {
+        let now =
+            self.custody.escrow().lent().rev().take_while(|(at, ..)| *at == self.clock.tick());
+        now.map(|(.., handoff)| (handoff.state.id, handoff.epoch, handoff.state.pos))
+    }
+
+    /// Players whose clients are connected, as far as is known, with their sessions.
+    pub fn attended(&self) -> impl Iterator<Item = (SessionId, EntityId)> + '_ {
+        let here = self.views.viewers().iter().filter(|viewer| viewer.absent_until.is_none());
+        here.filter_map(|v| Some((v.session?, self.entities.body(v.slot).id)))
+    }
+
+    /// The registers of every player that lives here, or has just come and is not installed yet, as
+    /// they would travel in a handoff.
+    pub fn inspect_registers(&self) -> Vec<(EntityId, Vec<PeerState>)> {
+        let here = self.views.viewers().iter().map(|v| {
+            let peers = 0..v.registers.peers().len();
+            (v.registers.me, peers.map(|ix| v.registers.state(ix, self.clock.tick())).collect())
+        });
+        let incoming = self.custody.incoming().iter().map(|h| (h.state.id, h.peers.clone()));
+        here.chain(incoming).collect()
+    }
+
+    /// Messages of the view negotiation that are here and wait to be heard, or to be sent to another
+    /// region.
+    pub fn inspect_mail(&self) -> Vec<ViewMsg> {
+        let id = |slot: u32| self.entities.get(slot).map(|body| body.id);
+        self.views.waiting((self.identity.id(), self.identity.epoch()), id)
+    }
+
+    /// The bond class of a pair of entities, as this region has them; 255 when they share no bond that
+    /// counts, `None` when one of them is not known here.
+    pub fn bond_class(&self, a: EntityId, b: EntityId) -> Option<u8> {
+        let (a, b) = (self.entities.slot(a)?, self.entities.slot(b)?);
+        let (body, other) = (self.entities.body(a), self.entities.body(b));
+        let ties = |slot: u32| &self.entities.record(slot).ties;
+        let dist_cm = dist_cm(body.pos.dist2(other.pos));
+        let pair = ((body.id, ties(a)), (other.id, ties(b)));
+        Some(self.views.rules().class(pair.0, pair.1, dist_cm, self.entities.now()))
+    }
+
+    fn entity(&self, slot: u32) -> EntitySnapshot {
+        let (body, record) = (self.entities.body(slot), self.entities.record(slot));
+        let (owner, ghost) = match &record.role {
+            Role::Ghost(ghost) => (ghost.owner, true),
+            Role::Real(_) | Role::Free => (self.identity.id(), false),
+        };
+        let views = self.views.get(body.viewer).map_or(0, |v| v.registers.links());
+        EntitySnapshot {
+            id: body.id,
+            kind: body.kind,
+            plane: record.plane,
+            pos: body.pos,
+            owner,
+            ghost,
+            views: views as u32,
+        }
+    }
+}

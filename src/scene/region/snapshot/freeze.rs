@@ -1,0 +1,111 @@
+//! Takes a region's whole state: to go on elsewhere (a frozen region), or to be kept (a checkpoint).
+
+use super::{RegionSnapshot, SavedGhost, SavedReal};
+use crate::scene::effects::Input;
+use crate::scene::region::Region;
+use crate::scene::region::border::state_of;
+use crate::scene::region::custody::Past;
+use crate::scene::region::entities::{Ghost, Role};
+
+impl Region {
+    /// Ends the region's life here: everything that another needs to go on with the next tick
+    /// ([`Region::restore`]). What comes for it afterwards is for that one.
+    ///
+    /// # Errors
+    /// It may not ([`Region::may_freeze`]), and is as it was.
+    pub fn freeze(mut self) -> Result<RegionSnapshot, Box<Region>> {
+        if !self.may_freeze() {
+            return Err(Box::new(self));
+        }
+        let mut snapshot = self.save(true);
+        snapshot.mail.unsent = self.take_outgoing();
+        Ok(snapshot)
+    }
+
+    /// Whether the region may end its life here: no tick is open, the first one after a death was, it has said again all
+    /// that its dead owner may have said in vain, and the region map does not change.
+    pub fn may_freeze(&self) -> bool {
+        self.clock.is_closed()
+            && !self.is_rising()
+            && !self.has_handoffs_to_repeat()
+            && !self.is_remapping()
+    }
+
+    /// What is to be kept in case that the region dies: everything that is of use some time later
+    /// ([`Region::recover`]). In an open tick, and before the first one after a death, `None`:
+    /// later.
+    pub fn checkpoint(&self) -> Option<RegionSnapshot> {
+        let done = self.clock.is_closed() && !self.is_rising();
+        done.then(|| self.save(false))
+    }
+
+    fn save(&self, whole: bool) -> RegionSnapshot {
+        let slots = 0..self.entities.slot_count();
+        let mut ghosts = Vec::new();
+        let mut reals = Vec::new();
+        for slot in slots {
+            match self.entities.role(slot) {
+                Role::Real(_) => reals.extend(self.save_real(slot, whole)),
+                Role::Ghost(ghost) if whole => ghosts.push(self.save_ghost(slot, ghost)),
+                Role::Ghost(_) | Role::Free => {}
+            }
+        }
+        // Sessions send theirs again.
+        let kept =
+            |input: &&Input| whole || !matches!(input, Input::Client { .. } | Input::Resume(_));
+        let (inbound, swept, crashed) = self.border.save_inbound(whole);
+        RegionSnapshot {
+            scene: self.identity.scene().id,
+            region: self.identity.id(),
+            epoch: self.identity.epoch(),
+            lineage: self.identity.lineage(),
+            tick: self.clock.tick(),
+            whole,
+            reals,
+            ghosts,
+            doors: self.doors.save(),
+            moved: self.custody.save_moved(),
+            inbox: self.inbox.queued().filter(kept).cloned().collect(),
+            arrivals: self.inbox.entering().to_vec(),
+            incoming: self.custody.incoming().to_vec(),
+            mail: if whole { self.views.save_queue() } else { Default::default() },
+            inbound,
+            swept,
+            crashed,
+            outbound: if whole { self.border.save_outbound() } else { Vec::new() },
+            escrow: self.custody.escrow().lent().cloned().collect(),
+            came: self.custody.escrow().came().copied().collect(),
+            dormant: self.unclaimed().cloned().collect(),
+            fences: self.custody.save_fences(),
+        }
+    }
+
+    fn save_real(&self, slot: u32, whole: bool) -> Option<SavedReal> {
+        let (body, record) = (self.entities.body(slot), self.entities.record(slot));
+        let Role::Real(real) = &record.role else { return None };
+        let viewer = self.views.get(body.viewer);
+        let mut state = self.describe(slot, if whole { Past::AsItIs } else { Past::Left });
+        if let Some(home) = viewer.and_then(|v| v.came_from) {
+            state.from = home;
+        }
+        Some(SavedReal {
+            state,
+            frames_from: viewer.map_or(self.clock.tick(), |v| v.frames_from),
+            changed: body.changed,
+            cut: self.entities.trajectory(slot).is_some_and(|track| track.cut),
+            mirrors: real.mirrors,
+            restate: real.restate,
+            thr_told: real.thr_told,
+            bound: real.bound_for.map(|bound| (bound.region, bound.plane)),
+        })
+    }
+
+    fn save_ghost(&self, slot: u32, ghost: &Ghost) -> SavedGhost {
+        SavedGhost {
+            state: state_of(&self.entities, slot),
+            owner: ghost.owner,
+            orphan_since: ghost.orphan_since,
+            changed: self.entities.body(slot).changed,
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The whole of a region as it can be kept and taken elsewhere.
+//!
+//! Two depths of one form. A *frozen* region ([`Region::freeze`](crate::scene::Region::freeze)) is complete: its
+//! ghosts, what its clients were told, what neighbours have sent that was not due. A region that goes on from
+//! it goes on as if nothing had happened. A *checkpoint* ([`Region::checkpoint`](crate::scene::Region::checkpoint))
+//! leaves out what is of no use once time has passed without it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::scene::border::{BorderBatch, GhostLeave, GhostState, Handoff};
+use crate::scene::effects::{Input, Spawn};
+use crate::scene::region::border::Progress;
+use crate::scene::region::custody::Moved;
+use crate::scene::terrain::SavedDoors;
+use crate::scene::views::ViewMsg;
+use crate::scene::{
+    EntityId, Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, SessionId, Tick, TickStamp,
+};
+
+/// An entity that lives in the region.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SavedReal {
+    /// Its state, under its present epoch.
+    pub state: Handoff,
+    /// The first tick of which its client gets a frame.
+    pub frames_from: Tick,
+    /// Tick of the last change that viewers are told.
+    pub changed: TickStamp,
+    /// A door has closed in its way.
+    pub cut: bool,
+    /// Neighbours that mirror it, a bit each, in the order of [`RegionSnapshot::outbound`].
+    pub mirrors: u32,
+    /// Neighbours must be told everything of it again.
+    pub restate: bool,
+    /// The rank as neighbours were told.
+    pub thr_told: u64,
+    /// Where a jump takes it.
+    pub bound: Option<(RegionId, Plane)>,
+}
+
+/// An entity that another region owns.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SavedGhost {
+    pub state: GhostState,
+    pub owner: RegionId,
+    pub orphan_since: Option<TickStamp>,
+    pub changed: TickStamp,
+}
+
+/// What a neighbour has sent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SavedInbound {
+    pub id: RegionId,
+    pub epoch: Epoch,
+    pub lineage: Epoch,
+    pub last: Tick,
+    pub progress: Progress,
+    pub sound: Tick,
+    pub expired: bool,
+    pub waiting: Vec<BorderBatch>,
+}
+
+/// What a neighbour was sent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SavedOutbound {
+    pub id: RegionId,
+    pub needs_all: bool,
+    pub last: Tick,
+    pub leaves: Vec<GhostLeave>,
+    pub said: Vec<(Tick, GhostLeave)>,
+}
+
+/// Messages of the view negotiation that wait here.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct SavedMail {
+    pub posted: Vec<ViewMsg>,
+    pub early: Vec<(Tick, ViewMsg)>,
+    pub thrs: Vec<(EntityId, u64)>,
+    /// For players of these regions.
+    pub unsent: Vec<(RegionId, ViewMsg)>,
+}
+
+/// A region at the end of a tick. Its bytes: `encode` and `decode` in `wire`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RegionSnapshot {
+    pub(in crate::scene::region) scene: SceneId,
+    pub(in crate::scene::region) region: RegionId,
+    pub(in crate::scene::region) epoch: Epoch,
+    pub(in crate::scene::region) lineage: Epoch,
+    pub(in crate::scene::region) tick: Tick,
+    /// Nothing is left out.
+    pub(in crate::scene::region) whole: bool,
+    pub(in crate::scene::region) reals: Vec<SavedReal>,
+    pub(in crate::scene::region) ghosts: Vec<SavedGhost>,
+    pub(in crate::scene::region) doors: Option<SavedDoors>,
+    pub(in crate::scene::region) moved: Vec<(EntityId, Moved)>,
+    pub(in crate::scene::region) inbox: Vec<Input>,
+    pub(in crate::scene::region) arrivals: Vec<Spawn>,
+    pub(in crate::scene::region) incoming: Vec<Handoff>,
+    pub(in crate::scene::region) mail: SavedMail,
+    pub(in crate::scene::region) inbound: Vec<SavedInbound>,
+    pub(in crate::scene::region) swept: Tick,
+    pub(in crate::scene::region) crashed: Vec<RegionId>,
+    pub(in crate::scene::region) outbound: Vec<SavedOutbound>,
+    /// Who was handed to whom of late, and when, as it was then.
+    pub(in crate::scene::region) escrow: Vec<(Tick, RegionId, Handoff)>,
+    /// Who has come of late, and when.
+    pub(in crate::scene::region) came: Vec<(Tick, EntityId, Epoch)>,
+    /// Players of an earlier checkpoint that no session had presented yet.
+    pub(in crate::scene::region) dormant: Vec<Handoff>,
+    /// Regions that have died once, and since which of their epochs they are believed again.
+    pub(in crate::scene::region) fences: Vec<(RegionId, Epoch)>,
+}
+
+/// An entity of a snapshot: what one may want to know of it without a region.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedEntity {
+    /// Who.
+    pub id: EntityId,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// Its plane.
+    pub plane: Plane,
+    /// Its last place.
+    pub pos: Pos,
+    /// The session of a player's client.
+    pub session: Option<SessionId>,
+    /// The last input that was applied.
+    pub last_applied: Seq,
+}
+
+impl RegionSnapshot {
+    /// What is left of a region of which there is no checkpoint, after an epoch that some owner may have
+    /// had: players are presented, and others bring who was handed to it of late.
+    pub fn nothing(scene: SceneId, region: RegionId, epoch: Epoch) -> RegionSnapshot {
+        let (reals, ghosts, moved, inbox, arrivals, incoming) = Default::default();
+        let (inbound, outbound, escrow, came, dormant, fences) = Default::default();
+        RegionSnapshot {
+            scene,
+            region,
+            epoch,
+            lineage: epoch,
+            tick: Tick(0),
+            whole: false,
+            reals,
+            ghosts,
+            doors: None,
+            moved,
+            inbox,
+            arrivals,
+            incoming,
+            mail: SavedMail::default(),
+            inbound,
+            swept: Tick(0),
+            crashed: Vec::new(),
+            outbound,
+            escrow,
+            came,
+            dormant,
+            fences,
+        }
+    }
+
+    /// The scene.
+    pub fn scene(&self) -> SceneId {
+        self.scene
+    }
+
+    /// The region.
+    pub fn region(&self) -> RegionId {
+        self.region
+    }
+
+    /// The region's epoch when this was taken.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The last tick that is in it.
+    pub fn tick(&self) -> Tick {
+        self.tick
+    }
+
+    /// Whether nothing is left out: it is a frozen region's and no checkpoint.
+    pub fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// Who lives in the region or was just coming to live there.
+    pub fn entities(&self) -> impl Iterator<Item = SavedEntity> + '_ {
+        let reals = self.reals.iter().map(|r| (&r.state, r.state.epoch));
+        let others = self.incoming.iter().chain(&self.dormant).map(|h| (h, h.epoch));
+        reals.chain(others).map(|(h, epoch)| SavedEntity {
+            id: h.state.id,
+            kind: h.state.kind,
+            epoch,
+            plane: h.state.plane,
+            pos: h.state.pos,
+            session: h.state.session,
+            last_applied: h.last_applied,
+        })
+    }
+}

@@ -1,0 +1,190 @@
+//! Border rounds: the part of a tick in which neighbours negotiate views across their borders, in rounds,
+//! before any of them makes frames of the tick.
+//!
+//! In a round each region sends each neighbour one batch with what its players have to say to theirs
+//! (often nothing), waits for the batches of that round from all of them, and lets its players hear
+//! them. When a round in which it said nothing brought nothing from any neighbour, it is done, makes its
+//! frames, and says so; neighbours that go on do not wait for it any more. What is said later than that
+//! is heard at once and shown in the next tick.
+//!
+//! So what two clients on the two sides of a border are shown in a tick is the outcome over the same
+//! positions, save for chains longer than [`MAX_ROUNDS`] or that reach beyond the neighbours.
+
+use super::ViewEngine;
+use crate::scene::border::SettleBatch;
+use crate::scene::effects::Effect;
+use crate::scene::region::Region;
+use crate::scene::region::clock::Phase;
+use crate::scene::region::entities::EntityStore;
+
+/// Rounds after which a tick is done even if there is more to say, which is then shown a tick later.
+pub const MAX_ROUNDS: u32 = 24;
+
+impl Region {
+    /// Begins the border rounds of the tick whose views have just been evaluated.
+    pub(in crate::scene::region) fn begin_rounds(&mut self, fx: &mut Vec<Effect>) {
+        self.border.begin_rounds(self.clock.tick());
+        self.clock.settle();
+        self.send_round(fx);
+        self.go_on_with_rounds(fx);
+    }
+
+    /// Takes a neighbour's batch of a round.
+    pub(in crate::scene::region) fn take_round(
+        &mut self,
+        batch: SettleBatch,
+        fx: &mut Vec<Effect>,
+    ) {
+        self.border.note_round(&batch);
+        self.views.enqueue_thresholds(batch.thrs);
+        for msg in batch.letters {
+            self.views.enqueue(msg);
+        }
+        match self.clock.phase() {
+            Phase::Open => {}
+            Phase::Settling => self.go_on_with_rounds(fx),
+            Phase::Closed => self.read_view_queue(fx),
+        }
+    }
+
+    /// Goes through all rounds for which everything has come.
+    fn go_on_with_rounds(&mut self, fx: &mut Vec<Effect>) {
+        while self.clock.phase() == Phase::Settling {
+            let tick = self.clock.tick();
+            if !self.border.has_round(tick) {
+                return;
+            }
+            let quiet = self.border.was_quiet(tick);
+            self.hear_view_queue(fx);
+            let last = self.border.round() + 1 >= MAX_ROUNDS;
+            if last || (quiet && !self.views.has_outgoing()) {
+                return self.finish_tick(fx);
+            }
+            self.border.next_round();
+            self.send_round(fx);
+        }
+    }
+
+    fn send_round(&mut self, fx: &mut Vec<Effect>) {
+        let spoke = self.views.has_outgoing();
+        let quiet = !self.send_batches(false, fx) && !spoke;
+        self.border.set_quiet(quiet);
+    }
+
+    /// Tells the neighbours that this region makes its frames now.
+    pub(in crate::scene::region) fn send_done(&mut self, fx: &mut Vec<Effect>) {
+        self.send_batches(true, fx);
+    }
+
+    /// Sends every neighbour its part; says whether any player has more room than before.
+    fn send_batches(&mut self, done: bool, fx: &mut Vec<Effect>) -> bool {
+        let (from, epoch) = (self.identity.id(), self.identity.epoch());
+        let (tick, round) = (self.clock.tick(), self.border.round());
+        let empty = |_: &_| SettleBatch {
+            from,
+            epoch,
+            tick,
+            round,
+            done,
+            letters: Vec::new(),
+            thrs: Vec::new(),
+            rises: false,
+        };
+        let neighbours = self.border.neighbour_ids();
+        let mut batches: Vec<_> = neighbours.iter().map(empty).collect();
+        for (to, msg) in self.take_outgoing() {
+            match neighbours.iter().position(|id| *id == to) {
+                Some(i) => batches[i].letters.push(msg),
+                None => fx.push(Effect::View(to, msg)),
+            }
+        }
+        let bits = self.border.mirror_bits();
+        let rises = self.views.tell_thresholds(&mut self.entities, &bits, &mut batches);
+        let batches = neighbours.into_iter().zip(batches);
+        fx.extend(batches.map(|(to, batch)| Effect::Settle(to, Box::new(batch))));
+        rises
+    }
+}
+
+impl ViewEngine {
+    /// Puts changed thresholds of mirrored players into the batches. `bits` has for each batch's neighbour the bit that
+    /// says whether it mirrors a player.
+    fn tell_thresholds(
+        &self,
+        entities: &mut EntityStore,
+        bits: &[Option<u32>],
+        batches: &mut [SettleBatch],
+    ) -> bool {
+        let mut any = false;
+        for viewer in &self.viewers {
+            let (id, thr) = (entities.body(viewer.slot).id, entities.body(viewer.slot).thr);
+            let Some(real) = entities.real_mut(viewer.slot) else { continue };
+            if real.mirrors == 0 || real.thr_told == thr {
+                continue;
+            }
+            let rises = thr > real.thr_told;
+            any |= rises;
+            real.thr_told = thr;
+            for (bit, batch) in bits.iter().zip(batches.iter_mut()) {
+                if bit.is_some_and(|bit| real.mirrors >> bit & 1 == 1) {
+                    batch.thrs.push((id, thr));
+                    batch.rises |= rises;
+                }
+            }
+        }
+        any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::scene::effects::{Input, Spawn};
+    use crate::scene::{
+        EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, SessionId, Tick,
+    };
+
+    /// A region with neighbours on three sides, and a player near the western one.
+    fn region() -> Region {
+        let scene = Scene::new(SceneId(0), SceneSpec::default(), 100, RegionId(0)).unwrap();
+        let mut region = Region::new(Arc::new(scene), RegionId(1)).unwrap();
+        let spawn = Spawn {
+            id: EntityId(7),
+            kind: Kind::PLAYER,
+            plane: Plane(0),
+            pos: Pos::ground(102_500, 20_000),
+            range: RangeSet::FULL,
+            look: Bytes::new(),
+            session: Some(SessionId(1)),
+            bonds: Vec::new(),
+        };
+        region.handle(Input::Enter(Box::new(spawn)), &mut Vec::new());
+        region.tick(Tick(1), &mut Vec::new());
+        region
+    }
+
+    /// To whom a new threshold of the player is told.
+    fn told(region: &mut Region) -> Vec<RegionId> {
+        let slot = region.entities.slot(EntityId(7)).unwrap();
+        region.entities.set_thr(region.views.rules(), slot, 4_711);
+        let mut fx = Vec::new();
+        region.send_done(&mut fx);
+        let to = |effect| match effect {
+            Effect::Settle(to, batch) if !batch.thrs.is_empty() => Some(to),
+            _ => None,
+        };
+        fx.into_iter().filter_map(to).collect()
+    }
+
+    #[test]
+    fn thresholds_are_told_to_who_mirrors_a_player_in_whatever_order_neighbours_are_kept() {
+        assert_eq!(told(&mut region()), [RegionId(0)]);
+        let mut turned = region();
+        turned.border.reverse();
+        assert_eq!(told(&mut turned), [RegionId(0)]);
+    }
+}

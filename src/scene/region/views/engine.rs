@@ -1,0 +1,289 @@
+//! Evaluates views: every tick each player's registers are brought up to date, and a player that finds a better
+//! candidate than the worst of its view list asks that candidate.
+//!
+//! [`ViewEngine::evaluate_all`] is called once in a tick, over the positions of that tick. The loops here are the hottest
+//! of the server: no allocation, no hashing but of ids that have lost their slots.
+
+use super::range_query::{self, Candidate, Scratch};
+use super::{LocalMessage, ViewEngine, Viewer};
+use crate::scene::region::entities::{EntityStore, NO_SLOT, TAG_BONDED};
+use crate::scene::region::prefetch;
+use crate::scene::views::{Tally, ViewRules};
+use crate::scene::{Scene, Tick, TickStamp};
+
+/// Of how many candidates at least a player takes part when all of a crowd seek together: more than
+/// most find in a tick.
+const MOST_TOGETHER: usize = 24;
+
+/// Ticks after which a request that was not answered is said again, and a link:
+/// whatever has become of a message between two players, with a region or on its way, they come to agree.
+const ASKS_AGAIN: u32 = 20;
+const LINKS_AGAIN: u32 = 200;
+
+/// How many more players one player may ask: a few beyond its room, since many of them refuse.
+fn places(tally: &Tally, rules: &ViewRules) -> usize {
+    let room = rules.cap.saturating_sub(tally.links);
+    room.max(8).saturating_sub(tally.asked)
+}
+
+impl ViewEngine {
+    /// Evaluates every player's view over the positions of this tick.
+    pub fn evaluate_all(&mut self, tick: Tick, entities: &mut EntityStore, scene: &Scene) {
+        self.view_tick = TickStamp::of(tick);
+        let crowded = entities.has_crowds();
+        for ix in 0..self.viewers.len() {
+            if let Some(v) = self.viewers.get(ix + prefetch::PLAYERS) {
+                prefetch::fetch(v.registers.peers());
+            }
+            let tally = self.refresh(ix, true, entities, scene);
+            if !crowded {
+                self.find_better(ix, &tally, entities, scene);
+            }
+            self.deliver_local(entities, scene);
+        }
+        if crowded {
+            self.evaluate_crowd(entities, scene);
+        }
+        entities.reuse_slots();
+        self.still = true;
+    }
+
+    /// Entities have moved since views were evaluated.
+    pub fn positions_change(&mut self) {
+        self.still = false;
+    }
+
+    /// The tick whose views count, after a restore.
+    pub fn restore_tick(&mut self, tick: Tick) {
+        self.view_tick = TickStamp::of(tick);
+    }
+
+    /// A player that lost a link looks for another one.
+    pub fn evaluate_again(&mut self, ix: usize, entities: &mut EntityStore, scene: &Scene) {
+        if !self.still {
+            return self.evaluate(ix, false, entities, scene);
+        }
+        // No entity has moved since its view was evaluated in this tick.
+        self.viewers[ix].dirty = false;
+        let tally = self.recount(ix, entities);
+        self.find_better(ix, &tally, entities, scene);
+    }
+
+    /// Asks for all players at once, the best pair first. In a
+    /// crowd most lists are full: were one player to ask after the other, most links of a tick would be
+    /// displaced by better ones in the same tick.
+    fn evaluate_crowd(&mut self, entities: &mut EntityStore, scene: &Scene) {
+        let mut pairs = std::mem::take(&mut self.scratch.pairs);
+        for ix in 0..self.viewers.len() {
+            let tally = self.recount(ix, entities);
+            let most = places(&tally, &self.rules).max(MOST_TOGETHER);
+            self.find_candidates(ix, &tally, most, entities, scene);
+            let ViewEngine { scratch: Scratch { candidates, .. }, viewers, queue, .. } = self;
+            if candidates.len() > most {
+                candidates.select_nth_unstable_by_key(most, |c| c.key);
+            }
+            if candidates.len() >= most {
+                // There may be more.
+                Self::mark_dirty(queue, &mut viewers[ix]);
+            }
+            pairs.extend(candidates.iter().take(most).map(|c| (viewers[ix].slot, *c)));
+        }
+        pairs.sort_unstable_by_key(|(_, c)| c.key);
+        // Most pairs were found from both ends.
+        pairs.dedup_by_key(|(_, c)| c.key);
+        for (i, (slot, c)) in pairs.iter().enumerate() {
+            if let Some((far, c)) = pairs.get(i + 2 * prefetch::PLAYERS) {
+                [*far, c.slot]
+                    .into_iter()
+                    .for_each(|slot| self.fetch_viewer(entities, slot, false));
+            }
+            if let Some((near, c)) = pairs.get(i + prefetch::PLAYERS) {
+                [*near, c.slot]
+                    .into_iter()
+                    .for_each(|slot| self.fetch_viewer(entities, slot, true));
+            }
+            let ix = entities.body(*slot).viewer as usize;
+            let other = entities.body(c.slot);
+            let theirs = self.viewers.get(other.viewer as usize).is_none_or(|v| c.key < v.thr);
+            let lives_here = other.viewer != u32::MAX;
+            if theirs && c.key < self.viewers[ix].thr {
+                self.ask(ix, c, entities);
+                if !lives_here {
+                    self.viewers[ix].thr = self.viewers[ix].registers.thr(&self.rules);
+                    entities.set_thr(&self.rules, *slot, self.viewers[ix].thr.rank);
+                }
+                // Who lives here answers at once, and the answer sets the threshold.
+                self.deliver_local(entities, scene);
+            }
+        }
+        pairs.clear();
+        self.scratch.pairs = pairs;
+    }
+
+    /// Asks for what is kept of the player at `slot`: itself, or its registers.
+    fn fetch_viewer(&self, entities: &EntityStore, slot: u32, registers: bool) {
+        let ix = entities.body(slot).viewer as usize;
+        match self.viewers.get(ix) {
+            Some(v) if registers => prefetch::fetch(v.registers.peers()),
+            Some(_) => prefetch::fetch(&self.viewers[ix..ix + 1]),
+            None => {}
+        }
+    }
+
+    /// Brings one player's registers up to date and asks better candidates. `fully`: also what
+    /// it sees beside players.
+    pub fn evaluate(&mut self, ix: usize, fully: bool, entities: &mut EntityStore, scene: &Scene) {
+        let tally = self.refresh(ix, fully, entities, scene);
+        self.find_better(ix, &tally, entities, scene);
+    }
+
+    /// Brings one player's registers up to date: says NO to peers that are out of range, and marks in the
+    /// scratch the players that are no candidates.
+    fn refresh(
+        &mut self,
+        ix: usize,
+        fully: bool,
+        entities: &mut EntityStore,
+        scene: &Scene,
+    ) -> Tally {
+        let ViewEngine { viewers, scratch, queue, rules, view_tick, .. } = self;
+        let vis = &scene.spec.visibility;
+        let viewer = &mut viewers[ix];
+        viewer.dirty = false;
+        let slot = viewer.slot;
+        let me = entities.place(slot);
+        if fully {
+            range_query::see_others(entities, vis, viewer, scratch);
+        }
+        viewer.registers.begin_tick(*view_tick);
+        let mut tally = Tally::default();
+        scratch.begin(entities.slot_count() as usize);
+        // Players take turns. Where there are no borders, nothing is ever lost.
+        let turn = if fully { view_tick.bits().wrapping_add(slot) } else { 1 };
+        let asks_again = turn.is_multiple_of(ASKS_AGAIN) && scene.map.regions.len() > 1;
+        let links_again = asks_again && turn.is_multiple_of(LINKS_AGAIN);
+        let mut i = 0;
+        while i < viewer.registers.peers().len() {
+            let in_range =
+                range_query::refresh(entities, vis, rules, slot, me, &mut viewer.registers, i);
+            let peer = &viewer.registers.peers()[i];
+            if in_range && asks_again {
+                if links_again || peer.asked() {
+                    viewer.registers.repeat(i, |to, say| {
+                        queue.local.push_back(LocalMessage::new(slot, to, say));
+                    });
+                }
+                if links_again {
+                    // Perhaps the other one does not know that it owes the next YES.
+                    viewer.registers.forget_debt(i);
+                }
+            }
+            let peer = &viewer.registers.peers()[i];
+            if in_range && !peer.is_blank() {
+                tally.add(rules, i, peer);
+                scratch.mark_if_settled(entities, peer);
+                i += 1;
+                continue;
+            }
+            if peer.stands() {
+                viewer.registers.refuse(i, |to, say| {
+                    queue.local.push_back(LocalMessage::new(slot, to, say));
+                });
+            }
+            viewer.drop_peer(i);
+        }
+        if me.tag & TAG_BONDED != 0 || viewer.reach_ends {
+            let reach = range_query::bond_reach(entities, vis, rules, slot, scratch);
+            viewer.reach_ends = reach.is_some();
+            if reach != entities.record(slot).ties.reach {
+                queue.reaches.push((slot, reach));
+            }
+        }
+        viewer.thr = viewer.registers.thr_of(rules, &tally);
+        entities.set_thr(rules, slot, viewer.thr.rank);
+        tally
+    }
+
+    /// What there is of links and requests, with the marks, as they are now.
+    fn recount(&mut self, ix: usize, entities: &EntityStore) -> Tally {
+        let ViewEngine { viewers, scratch, rules, .. } = self;
+        scratch.begin(entities.slot_count() as usize);
+        let mut tally = Tally::default();
+        for (i, peer) in viewers[ix].registers.peers().iter().enumerate() {
+            tally.add(rules, i, peer);
+            scratch.mark_if_settled(entities, peer);
+        }
+        tally
+    }
+
+    /// Asks the candidates that one player would rather see than the worst of its list.
+    fn find_better(&mut self, ix: usize, tally: &Tally, entities: &mut EntityStore, scene: &Scene) {
+        let most = places(tally, &self.rules);
+        self.find_candidates(ix, tally, most, entities, scene);
+        self.ask_candidates(ix, most, tally.standing(), entities);
+    }
+
+    /// Puts into the scratch the candidates that one player would rather see than the worst of its list: at least the
+    /// `most` best ones.
+    fn find_candidates(
+        &mut self,
+        ix: usize,
+        tally: &Tally,
+        most: usize,
+        entities: &mut EntityStore,
+        scene: &Scene,
+    ) {
+        let ViewEngine { viewers, scratch, rules, .. } = self;
+        entities.see_to_crowds(rules, viewers[ix].slot);
+        let vis = &scene.spec.visibility;
+        range_query::candidates(
+            entities,
+            vis,
+            rules,
+            viewers,
+            ix,
+            (most, tally.displaced > 0),
+            scratch,
+        );
+    }
+
+    /// Asks the candidates that the scan has found, best first, while they are better than what there
+    /// is. A request reserves its place.
+    fn ask_candidates(
+        &mut self,
+        ix: usize,
+        most: usize,
+        standing: usize,
+        entities: &mut EntityStore,
+    ) {
+        let mut candidates = std::mem::take(&mut self.scratch.candidates);
+        if candidates.len() > 1 {
+            candidates.sort_unstable_by_key(|c| c.key);
+        }
+        for (asked, c) in candidates.iter().take(most).enumerate() {
+            if c.key >= self.viewers[ix].thr {
+                break;
+            }
+            self.ask(ix, c, entities);
+            if standing + asked + 1 >= self.rules.cap {
+                self.viewers[ix].thr = self.viewers[ix].registers.thr(&self.rules);
+            }
+        }
+        self.scratch.candidates = candidates;
+        let viewer = &self.viewers[ix];
+        entities.set_thr(&self.rules, viewer.slot, viewer.thr.rank);
+    }
+
+    /// One player says YES to another.
+    fn ask(&mut self, ix: usize, c: &Candidate, entities: &EntityStore) {
+        let ViewEngine { viewers, queue, .. } = self;
+        let Viewer { slot, registers, .. } = &mut viewers[ix];
+        let id = entities.body(c.slot).id;
+        let known = registers.find_at(c.slot, id, entities.have_moved(), NO_SLOT);
+        let at = known.unwrap_or_else(|| registers.push(id, c.slot));
+        let peer = &mut registers.peers_mut()[at];
+        peer.slot = c.slot;
+        (peer.dist_cm, peer.class, peer.ring) = (c.now.dist_cm, c.now.class, c.now.ring);
+        registers.ask(at, |to, say| queue.local.push_back(LocalMessage::new(*slot, to, say)));
+    }
+}

@@ -1,0 +1,139 @@
+//! View messages on their way: what other regions said, what players of this region say to each other, and what is
+//! for players of other regions.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashSet;
+
+use crate::scene::region::entities::Renumbering;
+use crate::scene::region::snapshot::SavedMail;
+use crate::scene::views::{Addressee, Say, ViewMsg};
+use crate::scene::{EntityId, Epoch, RegionId, Tick};
+
+/// Messages from other regions, and thresholds, that wait until they are read.
+const MAX_POSTED: usize = 65_536;
+
+/// A message between two players that are both known here.
+#[derive(Debug, Clone, Copy)]
+pub struct LocalMessage {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    /// Who was in slot `to` when the letter was written: it may be another's since.
+    pub(super) to_id: EntityId,
+    pub(super) say: Say,
+}
+
+impl LocalMessage {
+    pub fn new(from: u32, to: Addressee, say: Say) -> LocalMessage {
+        LocalMessage { from, to: to.slot, to_id: to.id, say }
+    }
+}
+
+/// Messages on their way.
+#[derive(Debug, Default)]
+pub struct ViewQueue {
+    /// From other regions, not yet heard.
+    pub(super) incoming: Vec<ViewMsg>,
+    /// From other regions, for a player that is not known here: the player may be on its way. With the tick
+    /// in which each came.
+    pub(super) early: Vec<(Tick, ViewMsg)>,
+    /// Thresholds of players of other regions, not yet heard.
+    pub(super) thrs: Vec<(EntityId, u64)>,
+    pub(super) local: VecDeque<LocalMessage>,
+    /// For players of other regions.
+    pub(super) outgoing: Vec<LocalMessage>,
+    /// For players that are not mirrored here any more: from, to.
+    pub(super) undeliverable: Vec<(EntityId, EntityId, Say)>,
+    pub(super) dirty: Vec<u32>,
+    /// Players that go on from a checkpoint, or from where it was not known that they live, and know
+    /// nothing of what was said to them.
+    pub(super) new_incarnations: FxHashSet<EntityId>,
+    /// How far players' bonds reach from the next tick on.
+    pub(super) reaches: Vec<(u32, Option<u64>)>,
+}
+
+impl ViewQueue {
+    /// Keeps a message from another region until it is read. Returns how many were lost: where [`MAX_POSTED`] wait, since
+    /// this region's tick does not end, it is said anew.
+    #[must_use]
+    pub fn enqueue(&mut self, msg: ViewMsg) -> u64 {
+        let room = self.incoming.len() < MAX_POSTED;
+        if room {
+            self.incoming.push(msg);
+        }
+        u64::from(!room)
+    }
+
+    /// Keeps thresholds of players of another region until they are read, the newest of each player. Returns how many
+    /// were lost: a later one comes with the player's ghost.
+    #[must_use]
+    pub fn enqueue_thresholds(&mut self, thrs: Vec<(EntityId, u64)>) -> u64 {
+        self.thrs.extend(thrs);
+        if self.thrs.len() <= MAX_POSTED {
+            return 0;
+        }
+        let mut newest = FxHashSet::default();
+        self.thrs.reverse();
+        self.thrs.retain(|(id, _)| newest.insert(*id));
+        let lost = self.thrs.len().saturating_sub(MAX_POSTED);
+        self.thrs.truncate(MAX_POSTED);
+        self.thrs.reverse();
+        lost as u64
+    }
+
+    /// Forgets how far bonds of the last tick would have reached.
+    pub fn forget_reaches(&mut self) {
+        self.reaches.clear();
+    }
+
+    /// Follows slots that were given out anew.
+    pub fn renumber(&mut self, new: &Renumbering) {
+        for letter in self.local.iter_mut().chain(&mut self.outgoing) {
+            new.apply(&mut letter.from);
+            new.apply(&mut letter.to);
+        }
+        self.dirty.iter_mut().for_each(|slot| new.apply(slot));
+    }
+
+    /// Copies of all that is still to be heard here, or said to players of other regions. `id` names
+    /// the entity in a slot.
+    pub fn waiting(
+        &self,
+        (here, epoch): (RegionId, Epoch),
+        id: impl Fn(u32) -> Option<EntityId>,
+    ) -> Vec<ViewMsg> {
+        let mut all = self.incoming.clone();
+        all.extend(self.early.iter().map(|(_, msg)| *msg));
+        let letters = self.local.iter().chain(&self.outgoing).map(|l| (id(l.from), l.to_id, l.say));
+        let undeliverable =
+            self.undeliverable.iter().map(|(from, to, say)| (Some(*from), *to, *say));
+        for (from, to, say) in letters.chain(undeliverable) {
+            all.extend(from.map(|from| ViewMsg {
+                from,
+                from_region: here,
+                from_epoch: epoch,
+                to,
+                say,
+            }));
+        }
+        all
+    }
+
+    /// What waits here, for a snapshot. Between ticks nothing is on its way inside.
+    pub fn save(&self) -> SavedMail {
+        debug_assert!(self.local.is_empty(), "letters are carried at once");
+        let (incoming, early, thrs) =
+            (self.incoming.clone(), self.early.clone(), self.thrs.clone());
+        SavedMail { posted: incoming, early, thrs, unsent: Vec::new() }
+    }
+
+    /// Goes on from a snapshot.
+    pub fn restore(&mut self, saved: SavedMail) {
+        (self.incoming, self.early, self.thrs) = (saved.posted, saved.early, saved.thrs);
+    }
+
+    /// Whether anything is to be said to players of other regions.
+    pub fn has_outgoing(&self) -> bool {
+        !self.outgoing.is_empty() || !self.undeliverable.is_empty()
+    }
+}

@@ -1,0 +1,407 @@
+//! Range queries: which entities are in range of a player, and which of them are candidates for its view list.
+
+use crate::scene::geo::dist_cm;
+use crate::scene::index::{Entry, Grid};
+use crate::scene::region::entities::{
+    EntityStore, NO_SLOT, Place, TAG_BONDED, nearer_than, tag_range,
+};
+use crate::scene::region::views::{Seen, Viewer};
+use crate::scene::views::{Key, NO_BOND, Peer, Registers, ViewRules};
+use crate::scene::{Kind, Plane, Pos, TickStamp, Visibility};
+
+/// A player in range that is neither linked nor asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate {
+    pub key: Key,
+    pub slot: u32,
+    pub now: Standing,
+}
+
+/// Buffers that are used again for every player.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    /// Per slot: the stamp of the viewer that knows it. Saves a set per viewer.
+    marks: Vec<u32>,
+    stamp: u32,
+    pub candidates: Vec<Candidate>,
+    /// Candidates of all players, each with the slot of whose it is.
+    pub pairs: Vec<(u32, Candidate)>,
+    /// Slots of who may share a bond with the viewer.
+    companions: Vec<u32>,
+    /// Ranks of these.
+    ranks: Vec<u64>,
+    /// Viewers, by index.
+    pub interested: Vec<u32>,
+}
+
+impl Scratch {
+    pub fn begin(&mut self, slots: usize) {
+        if self.marks.len() < slots {
+            self.marks.resize(slots, 0);
+        }
+        self.stamp = self.stamp.wrapping_add(1);
+        if self.stamp == 0 {
+            self.marks.fill(0);
+            self.stamp = 1;
+        }
+        self.candidates.clear();
+    }
+
+    /// Marks a peer that is not to be a candidate: whom the viewer has asked, and a ghost that owes it
+    /// the next YES. Of a player that lives here the threshold is known exactly, so that asking it again
+    /// cannot be in vain, whichever of them said NO last.
+    #[inline]
+    pub fn mark_if_settled(&mut self, entities: &EntityStore, p: &Peer) {
+        if p.said() || (p.owed() && entities.body(p.slot).viewer == u32::MAX) {
+            self.mark(p.slot);
+        }
+    }
+
+    #[inline]
+    fn mark(&mut self, slot: u32) {
+        self.marks[slot as usize] = self.stamp;
+    }
+
+    #[inline]
+    fn known(&self, slot: u32) -> bool {
+        self.marks[slot as usize] == self.stamp
+    }
+}
+
+/// The ring in which `other` is for `me`, if it is in range; `known` ones stay in a circle until they
+/// are beyond its leave radius. Planes are not compared.
+#[inline]
+pub fn in_range(v: &Visibility, me: &Place, other: &Place, known: bool) -> Option<u32> {
+    let ring = me.patch.ring(other.patch);
+    let d2 = me.dist2(other);
+    let inside = v.in_range(ring, d2, me.range().and(other.range()), known);
+    inside.then_some(ring)
+}
+
+/// A ring's number as viewers keep it; from FAR on all are alike.
+#[inline]
+pub fn small_ring(ring: u32) -> u8 {
+    ring.min(2) as u8
+}
+
+/// Whether two entities are of one plane, on which things are seen.
+#[inline]
+pub fn same_plane(entities: &EntityStore, a: &Place, b: &Place) -> bool {
+    a.plane_ix == b.plane_ix && entities.plane_at(a.plane_ix).plane != Plane::LIMBO
+}
+
+/// How two players stand to each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Standing {
+    pub dist_cm: u32,
+    pub class: u8,
+    pub ring: u8,
+}
+
+/// How two players of one plane stand to each other, if they are in range: as the visibility says, or
+/// as companions. `known` ones stay in range for longer.
+#[inline]
+fn standing(
+    entities: &EntityStore,
+    vis: &Visibility,
+    rules: &ViewRules,
+    (me_slot, me): (u32, &Place),
+    (other_slot, other): (u32, &Place),
+    known: bool,
+) -> Option<Standing> {
+    let near = in_range(vis, me, other, known);
+    let bonded = me.tag & other.tag & TAG_BONDED != 0;
+    if near.is_none() && !bonded {
+        return None;
+    }
+    let dist_cm = dist_cm(me.dist2(other));
+    let class =
+        if bonded { entities.bond_class(rules, me_slot, other_slot, dist_cm) } else { NO_BOND };
+    let exempt = || rules.exempt(class, dist_cm, known).then(|| me.patch.ring(other.patch));
+    let ring = small_ring(near.or_else(exempt)?);
+    Some(Standing { dist_cm, class, ring })
+}
+
+/// Brings the peer's slot, distance, class and ring up to date. False when it is out of range or
+/// gone.
+#[inline]
+pub fn refresh(
+    entities: &EntityStore,
+    vis: &Visibility,
+    rules: &ViewRules,
+    me_slot: u32,
+    me: &Place,
+    registers: &mut Registers,
+    ix: usize,
+) -> bool {
+    let known = registers.peers()[ix].slot;
+    if entities.is_free(known) {
+        match entities.slot(registers.words()[ix].id) {
+            Some(slot) => registers.peers_mut()[ix].slot = slot,
+            None => return false,
+        }
+    }
+    let peer = &mut registers.peers_mut()[ix];
+    let other = entities.place(peer.slot);
+    if !same_plane(entities, me, other) {
+        return false;
+    }
+    let Some(now) = standing(entities, vis, rules, (me_slot, me), (peer.slot, other), true) else {
+        return false;
+    };
+    (peer.dist_cm, peer.class, peer.ring) = (now.dist_cm, now.class, now.ring);
+    true
+}
+
+/// The rank of the last companion of the player at `slot` who counts as bonded; `None` when all of
+/// them do.
+pub fn bond_reach(
+    entities: &EntityStore,
+    vis: &Visibility,
+    rules: &ViewRules,
+    slot: u32,
+    scratch: &mut Scratch,
+) -> Option<u64> {
+    let me = entities.place(slot);
+    let Scratch { companions, ranks, .. } = scratch;
+    entities.companions(slot, companions);
+    if companions.len() <= rules.bond_cap {
+        return None;
+    }
+    ranks.clear();
+    ranks.extend(companions.iter().filter_map(|other_slot| {
+        let other = entities.place(*other_slot);
+        let class = entities.any_class(rules, slot, *other_slot);
+        let dist_cm = dist_cm(me.dist2(other));
+        let near = || in_range(vis, me, other, true).is_some() || dist_cm <= rules.bond_leave_cm;
+        let counts = class != NO_BOND && same_plane(entities, me, other) && near();
+        counts.then(|| rules.rank(class, dist_cm, false))
+    }));
+    match rules.bond_cap {
+        cap if ranks.len() <= cap => None,
+        0 => Some(0),
+        cap => Some(*ranks.select_nth_unstable(cap - 1).1),
+    }
+}
+
+/// How far a player looks around where it is crowded until there are enough candidates: first an
+/// eighth of a patch, then twice as far each time, and at last as far as there is.
+const FIRST_LOOK: i32 = 8;
+const LOOKS: u32 = 5;
+
+/// Collects into `scratch.candidates` the players in range that beat the viewer's threshold, and whose
+/// own threshold the viewer beats. Those that are marked are left out. Of more than `most` there are at
+/// least the `most` best ones. `displaced`: whether any of its peers is shown or kept and not asked.
+pub fn candidates(
+    entities: &EntityStore,
+    vis: &Visibility,
+    rules: &ViewRules,
+    viewers: &[Viewer],
+    ix: usize,
+    (most, displaced): (usize, bool),
+    scratch: &mut Scratch,
+) {
+    let Viewer { slot: me_slot, thr, .. } = viewers[ix];
+    let (id, me) = (viewers[ix].registers.me, entities.place(me_slot));
+    let index = entities.plane_at(me.plane_ix);
+    if index.plane == Plane::LIMBO {
+        return;
+    }
+    let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
+    // A pair without a bond can only beat the threshold when it is nearer than this.
+    let near2 = nearer_than(rules, thr.rank);
+    let consider = |slot: u32, known: bool, kept: bool| {
+        let place = entities.place(slot);
+        let now = standing(entities, vis, rules, (me_slot, me), (slot, place), known)?;
+        let other = entities.body(slot);
+        let rank = rules.rank(now.class, now.dist_cm, kept);
+        let key = Key::of(rank, id, other.id);
+        // The other's threshold is a whole key where it lives here, and a rank where it is a ghost.
+        let theirs = || viewers.get(other.viewer as usize).is_none_or(|v| key < v.thr);
+        let wanted = key < thr && (rank < other.thr || (rank == other.thr && theirs()));
+        wanted.then_some(Candidate { key, slot, now })
+    };
+    // A peer that was displaced since the last frame is still in range up to the leave radius, and counts
+    // as kept.
+    let peers = if displaced { viewers[ix].registers.peers() } else { &[] };
+    for p in peers.iter().filter(|p| (p.shown() || p.kept()) && !p.said()) {
+        if !scratch.known(p.slot) {
+            scratch.candidates.extend(consider(p.slot, true, p.kept()));
+            scratch.mark(p.slot);
+        }
+    }
+    if me.tag & TAG_BONDED != 0 {
+        let mut companions = std::mem::take(&mut scratch.companions);
+        entities.companions(me_slot, &mut companions);
+        for slot in companions.iter().copied() {
+            let is_player = entities.body(slot).kind == Kind::PLAYER;
+            let here = is_player && entities.place(slot).plane_ix == me.plane_ix;
+            let candidate = (here && !scratch.known(slot)).then(|| consider(slot, false, false));
+            if let Some(candidate) = candidate.flatten() {
+                scratch.candidates.push(candidate);
+                scratch.mark(slot);
+            }
+        }
+        scratch.companions = companions;
+    }
+    let Scratch { marks, stamp, candidates, .. } = scratch;
+    let known = |slot: u32| marks[slot as usize] == *stamp;
+    let others = candidates.len();
+    let first_cm = u64::from((grid.patch_cm() / FIRST_LOOK).unsigned_abs());
+    for look in if grid.has_crowds() { 0 } else { LOOKS }..=LOOKS {
+        let limit2 = if look == LOOKS { near2 } else { near2.min((first_cm << look).pow(2)) };
+        neighbourhood(vis, grid, me, limit2, |ring, e, d2| {
+            if entry_in_range(vis, me, ring, d2, e.tag) && e.slot != me_slot && !known(e.slot) {
+                candidates.extend(consider(e.slot, false, false));
+            }
+        });
+        // No player that is farther is better than any of these.
+        if limit2 == near2 || candidates.len() >= others + most {
+            break;
+        }
+        candidates.truncate(others);
+    }
+}
+
+/// Collects into `scratch.interested` the players that live here, in range of the ghost at `slot`,
+/// for whom it beats their threshold as they beat its; some of them twice.
+pub fn interested(
+    entities: &EntityStore,
+    vis: &Visibility,
+    rules: &ViewRules,
+    viewers: &[Viewer],
+    slot: u32,
+    scratch: &mut Scratch,
+) {
+    let Scratch { interested, companions, .. } = scratch;
+    let (ghost, at) = (entities.body(slot), entities.place(slot));
+    let index = entities.plane_at(at.plane_ix);
+    let Some(grid) = &index.grids[usize::from(Kind::PLAYER.0)] else { return };
+    let within = match *vis {
+        // A player that is shown the ghost has it in range for longer.
+        Visibility::Circle { leave_cm, .. } => Visibility::Circle { enter_cm: leave_cm, leave_cm },
+        Visibility::Patches | Visibility::All => *vis,
+    };
+    let mut consider = |other_slot: u32| {
+        let other = entities.body(other_slot);
+        let Some(viewer) = viewers.get(other.viewer as usize) else { return };
+        let known = viewer
+            .registers
+            .find_at(slot, ghost.id, entities.have_moved(), NO_SLOT)
+            .map(|at| viewer.registers.peers()[at]);
+        let (shown, kept) = known.map_or((false, false), |p| (p.shown(), p.kept()));
+        let (me, there) = ((slot, at), (other_slot, entities.place(other_slot)));
+        let Some(now) = standing(entities, vis, rules, me, there, shown) else { return };
+        let rank = rules.rank(now.class, now.dist_cm, kept);
+        if rank <= ghost.thr && Key::of(rank, ghost.id, other.id) < viewer.thr {
+            interested.push(other.viewer);
+        }
+    };
+    // Whom it was linked with when the tick began may be farther by the margin.
+    let limit2 = nearer_than(rules, ghost.thr.saturating_add(rules.margin_cm.into()));
+    neighbourhood(&within, grid, at, limit2, |ring, e, d2| {
+        if entry_in_range(&within, at, ring, d2, e.tag) {
+            consider(e.slot);
+        }
+    });
+    if at.tag & TAG_BONDED != 0 {
+        entities.companions(slot, companions);
+        let here = |s: &&u32| entities.place(**s).plane_ix == at.plane_ix;
+        companions.iter().filter(here).for_each(|s| consider(*s));
+    }
+}
+
+#[inline]
+fn entry_in_range(vis: &Visibility, me: &Place, ring: u32, d2: u64, tag: u32) -> bool {
+    match *vis {
+        Visibility::Patches => me.range().and(tag_range(tag)).has_ring(ring),
+        Visibility::Circle { enter_cm, .. } => {
+            d2 <= (i64::from(enter_cm) * i64::from(enter_cm)) as u64
+        }
+        Visibility::All => true,
+    }
+}
+
+/// Visits who may be in range, no farther than `limit2`: ring, entry, squared distance.
+#[inline]
+fn neighbourhood(
+    vis: &Visibility,
+    grid: &Grid,
+    me: &Place,
+    limit2: u64,
+    visit: impl FnMut(u32, &Entry, u64),
+) {
+    let reach = match *vis {
+        Visibility::Patches => match me.range().reach() {
+            Some(reach) => Some(reach),
+            None => return,
+        },
+        Visibility::Circle { enter_cm, .. } => Some(grid.rings_of_radius(enter_cm)),
+        Visibility::All => None,
+    };
+    grid.near(Pos::ground(me.x, me.z), reach, limit2, visit);
+}
+
+/// Brings what the viewer sees beside players up to date.
+pub fn see_others(
+    entities: &EntityStore,
+    vis: &Visibility,
+    viewer: &mut Viewer,
+    scratch: &mut Scratch,
+) {
+    let me = entities.place(viewer.slot);
+    let index = entities.plane_at(me.plane_ix);
+    let others = index.grids.iter().enumerate().skip(1);
+    let populated = |g: &Option<Grid>| g.as_ref().is_some_and(|g| !g.is_empty());
+    if viewer.seen.is_empty() && !others.clone().any(|(_, g)| populated(g)) {
+        return;
+    }
+    scratch.begin(entities.slot_count() as usize);
+    let mut ix = 0;
+    while ix < viewer.seen.len() {
+        if still_seen(entities, vis, me, &mut viewer.seen[ix]) {
+            scratch.mark(viewer.seen[ix].slot);
+            ix += 1;
+        } else {
+            viewer.drop_seen(ix);
+        }
+    }
+    if index.plane == Plane::LIMBO {
+        return;
+    }
+    for grid in others.filter_map(|(_, g)| g.as_ref()).filter(|g| !g.is_empty()) {
+        neighbourhood(vis, grid, me, u64::MAX, |ring, e, d2| {
+            if entry_in_range(vis, me, ring, d2, e.tag) && !scratch.known(e.slot) {
+                let id = entities.body(e.slot).id;
+                let (ring, sent) = (small_ring(ring), TickStamp::default());
+                viewer.seen.push(Seen { id, slot: e.slot, sent, ring, shown: false });
+            }
+        });
+    }
+}
+
+fn still_seen(entities: &EntityStore, vis: &Visibility, me: &Place, seen: &mut Seen) -> bool {
+    if seen.slot == NO_SLOT || entities.body(seen.slot).id != seen.id {
+        match entities.slot(seen.id) {
+            Some(slot) => seen.slot = slot,
+            None => return false,
+        }
+    }
+    let (body, other) = (entities.body(seen.slot), entities.place(seen.slot));
+    if !same_plane(entities, me, other) {
+        return false;
+    }
+    let Some(grid) = &entities.plane_at(me.plane_ix).grids[usize::from(body.kind.0)] else {
+        return false;
+    };
+    let ring = grid.patch_of(Pos::ground(me.x, me.z)).ring(other.patch);
+    let inside = match *vis {
+        Visibility::Patches => me.range().and(other.range()).has_ring(ring),
+        Visibility::Circle { leave_cm, .. } => {
+            me.dist2(other) <= (i64::from(leave_cm) * i64::from(leave_cm)) as u64
+        }
+        Visibility::All => true,
+    };
+    seen.ring = small_ring(ring);
+    inside
+}

@@ -1,0 +1,156 @@
+//! What a region keeps of each player that lives in it: its registers, what its client was told, and
+//! its session's numbering.
+
+use crate::scene::border::Handoff;
+use crate::scene::effects::{FIRST_SESSION, Resume};
+use crate::scene::frames::InputRefused;
+use crate::scene::mutants::{self, Mutant};
+use crate::scene::region::entities::NO_SLOT;
+use crate::scene::views::{Key, Registers};
+use crate::scene::{EntityId, RegionId, Seq, SessionId, Tick, TickStamp};
+
+/// Something else than a player that a player sees.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    pub id: EntityId,
+    pub slot: u32,
+    /// Tick of the last update that the client was sent.
+    pub sent: TickStamp,
+    pub ring: u8,
+    /// The client was told of it.
+    pub shown: bool,
+}
+
+/// A player that lives in the region.
+#[derive(Debug, Clone)]
+pub struct Viewer {
+    pub slot: u32,
+    pub session: Option<SessionId>,
+    /// Since when that session has it, [`FIRST_SESSION`] at least: of two the later one counts. 0: of an older
+    /// release, which does not say.
+    pub since_ms: u64,
+    /// The region that handed it here, which knows of peers that were never mirrored here.
+    pub came_from: Option<RegionId>,
+    pub registers: Registers,
+    /// The key that a pair must beat to interest this player, as of its last change.
+    pub thr: Key,
+    pub seen: Vec<Seen>,
+    /// Entities that the client was shown, sees no more, and must still be told of.
+    pub gone: Vec<EntityId>,
+    pub last_applied: Seq,
+    pub refused: Vec<InputRefused>,
+    /// The first tick of which its client gets a frame from here.
+    pub frames_from: Tick,
+    pub held: bool,
+    pub resync: bool,
+    /// The client is disconnected: the end of the grace period, in which the player leaves.
+    pub absent_until: Option<Tick>,
+    /// The session that it had before its client came back; what that session asks is late.
+    pub replaced: Option<SessionId>,
+    /// Its client must be told of its own movement.
+    pub own_due: bool,
+    /// A link or request was lost since the last evaluation.
+    pub dirty: bool,
+    /// Its bonds do not reach to all of its companions, or did not of late.
+    pub reach_ends: bool,
+}
+
+impl Viewer {
+    pub fn new(id: EntityId, slot: u32, session: Option<SessionId>) -> Viewer {
+        Viewer {
+            slot,
+            session,
+            since_ms: FIRST_SESSION,
+            came_from: None,
+            registers: Registers::new(id),
+            thr: Key::WORST,
+            seen: Vec::new(),
+            gone: Vec::new(),
+            last_applied: Seq(0),
+            refused: Vec::new(),
+            frames_from: Tick(0),
+            held: false,
+            resync: false,
+            absent_until: None,
+            replaced: None,
+            own_due: true,
+            dirty: false,
+            reach_ends: false,
+        }
+    }
+
+    /// Whether the client gets a frame of a tick.
+    #[inline]
+    pub fn gets_frame_of(&self, tick: Tick) -> bool {
+        let hears = self.session.is_some() && !self.held && self.absent_until.is_none();
+        hears && self.frames_from <= tick
+    }
+
+    /// The client of a session is gone: the player stays until the grace period ends. False when the player has another
+    /// session by now, or is disconnected already.
+    pub fn disconnect(&mut self, session: SessionId, until: Tick) -> bool {
+        let is_new = self.session == Some(session) && self.absent_until.is_none();
+        if is_new {
+            self.absent_until = Some(until);
+        }
+        is_new
+    }
+
+    /// The client has come back by another session. Gives the session before.
+    pub fn resume(&mut self, resume: &Resume) -> Option<SessionId> {
+        let before = self.session.replace(resume.session);
+        (self.replaced, self.absent_until) = (before, None);
+        (self.held, self.resync, self.own_due) = (false, true, true);
+        self.last_applied = self.last_applied.max(resume.acked);
+        self.since_ms = resume.since_ms.max(self.since_ms.saturating_add(1));
+        before
+    }
+
+    /// A later session presents the player. Gives the session before.
+    pub fn present(&mut self, session: SessionId, since_ms: u64) -> Option<SessionId> {
+        self.since_ms = since_ms;
+        self.replaced = self.session.replace(session);
+        (self.absent_until, self.resync) = (None, true);
+        self.replaced
+    }
+
+    /// The client knows what a handoff says that it was told.
+    pub fn restore(&mut self, handoff: &Handoff, tick: Tick) {
+        let seen = handoff.seen.iter().map(|s| Seen {
+            id: s.id,
+            slot: NO_SLOT,
+            sent: TickStamp::heard(s.sent, tick),
+            ring: 0,
+            shown: true,
+        });
+        self.seen = seen.collect();
+        self.gone.clone_from(&handoff.gone);
+        self.refused.clone_from(&handoff.refused);
+        self.last_applied = handoff.last_applied;
+        let told = if mutants::has(Mutant::TwoFrames) { Tick(0) } else { handoff.tick.next() };
+        self.frames_from = told;
+        self.came_from = Some(handoff.from);
+        self.reach_ends = handoff.ties.reach.is_some();
+        (self.held, self.resync) = (handoff.held, handoff.resync);
+        // A level: to be told twice does no harm.
+        self.own_due = true;
+        self.absent_until = handoff.absent_until;
+        self.since_ms = handoff.since_ms;
+    }
+
+    /// Forgets the peer at `ix`; if the client was shown it, it will be told.
+    pub fn drop_peer(&mut self, ix: usize) {
+        let (words, peer) = self.registers.swap_remove(ix);
+        if peer.shown() {
+            self.gone.push(words.id);
+        }
+    }
+
+    /// Forgets the seen entity at `ix`; if the client was told of it, it will be told.
+    pub fn drop_seen(&mut self, ix: usize) {
+        let seen = self.seen.swap_remove(ix);
+        if seen.shown {
+            self.gone.push(seen.id);
+        }
+    }
+}
