@@ -119,7 +119,7 @@ pub enum AccessError {
     )]
     Same,
     /// The system gives no random bytes.
-    #[error("the system gives no random bytes for the console's tokens")]
+    #[error("the operating system provides no random bytes for the console's tokens")]
     Random,
 }
 
