@@ -1,4 +1,4 @@
-//! The lease store of a cluster: etcd, 3.4 or later.
+//! The lease store of a cluster: etcd, 3.4 or later. A node connects once at its start.
 
 mod forget;
 mod keep_alive;
@@ -23,81 +23,82 @@ use crate::config::Password;
 use crate::storage::LeaseError;
 use request::Failed;
 
-/// How long a connection may take to come about.
+/// How long a connection attempt may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 
-/// How long one etcd is given for one answer.
+/// How long one etcd may take for one answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
-/// How long a request is asked again, of each etcd in turn.
+/// How long a request is retried, at one etcd after the other.
 const REQUEST_LIMIT: Duration = Duration::from_secs(4);
 
-/// How long a connection may be silent before it is probed, and how long a probe may take. Servers
-/// close connections that probe more often than every 5 s.
+/// After which silence a connection is probed, and how long a probe may take. Servers close
+/// connections that probe more often than every 5 s.
 const PROBE: (Duration, Duration) = (Duration::from_secs(6), Duration::from_secs(2));
 
-/// Largest answer that is read, bytes: a snapshot of everything.
+/// Largest answer in bytes, for a listing of everything.
 const ANSWER_MAX: usize = 64 << 20;
 
-/// Below the root: what epochs are counted from.
+/// The key, below the root, of the number that epochs are counted from.
 const EPOCHS_ABOVE: &str = "epochs_above";
 
-/// Where the etcds are and what this cluster is called there.
+/// The addresses of etcd and the name of the cluster in it.
 #[derive(Debug, Clone)]
 pub struct EtcdOptions {
-    /// One or more, `http://host:port`, or `https://host:port` with `tls`.
+    /// One or more addresses: `http://host:port`, or `https://host:port` with `tls`.
     pub endpoints: Vec<String>,
-    /// The cluster's name, 1 to 255 bytes without a slash: clusters of different names do not see
+    /// The cluster's name, 1 to 255 bytes without a slash. Clusters with different names do not see
     /// each other.
     pub cluster: String,
-    /// Name and password, where etcd wants them.
+    /// User and password, if etcd requires them.
     pub user: Option<(String, Password)>,
-    /// The authority to trust and the own certificate.
+    /// The trusted authority and this process's certificate.
     pub tls: Option<TlsOptions>,
-    /// The highest epoch that checkpoints know. It counts when the cluster's first node comes to an
-    /// etcd that does not know the cluster, for example because its data were lost.
+    /// The highest epoch of all checkpoints. The first node of the cluster stores it in an etcd
+    /// that does not know the cluster, for example after etcd lost its data.
     pub epochs_above: Epoch,
 }
 
 impl EtcdOptions {
-    /// Plain, for a new cluster.
+    /// Options without TLS and user, for a new cluster.
     pub fn new(endpoints: Vec<String>, cluster: impl Into<String>) -> EtcdOptions {
         let cluster = cluster.into();
         EtcdOptions { endpoints, cluster, user: None, tls: None, epochs_above: Epoch(0) }
     }
 }
 
-/// The lease store of a cluster. Clones share its connections.
+/// The lease store of a cluster. Clones share the connections.
 #[derive(Clone)]
 pub struct Etcd {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// One client for each etcd: which is asked is decided here.
+    /// One client for each etcd; the code here chooses the client for each request.
     clients: Vec<Client>,
-    /// Which is asked first, modulo their number.
+    /// Index of the client to ask first, modulo their number.
     at: AtomicUsize,
-    /// As configured, for errors.
+    /// The configured addresses, for errors.
     name: String,
-    /// In front of every key.
+    /// The prefix of every key.
     root: String,
-    /// The highest revision that was answered.
+    /// The highest revision in any answer.
     seen: AtomicU64,
     epochs_above: u64,
     runtime: tokio::runtime::Handle,
-    /// With what whoever needs connections of its own connects.
+    /// The addresses for further connections, such as those of a lease.
     endpoints: Vec<String>,
     connect: ConnectOptions,
 }
 
 impl Etcd {
-    /// Finds the cluster, or founds it. All that goes on in the background goes on on the runtime
-    /// on which this is called, which must live as long as the store is used.
+    /// Finds the cluster in etcd, or creates it. Background tasks run on the calling runtime, which
+    /// must live as long as the store is used.
     ///
     /// # Errors
-    /// [`LeaseError::Illegal`]: the options; [`LeaseError::Unreachable`]: no etcd answers within
-    /// 4 s; [`LeaseError::Refused`]: wrong password, for example.
+    /// [`LeaseError::Illegal`]: the options; [`LeaseError::Unreachable`]: no etcd answers within 4
+    /// s;
+    /// [`LeaseError::Refused`]: wrong password, for example.
     pub async fn connect(options: EtcdOptions) -> Result<Etcd, LeaseError> {
         check(&options)?;
         let name = options.endpoints.join(", ");
@@ -128,10 +129,10 @@ fn check(options: &EtcdOptions) -> Result<(), LeaseError> {
         Err(LeaseError::Illegal { what: what.into(), found: found.into(), rule: rule.into() })
     };
     if options.cluster.contains('/') {
-        return illegal("the cluster's name", &options.cluster, "must have no slash");
+        return illegal("the cluster's name", &options.cluster, "must not contain a slash");
     }
     if options.endpoints.is_empty() {
-        return illegal("the list of etcds", "empty", "must name one: http://host:port");
+        return illegal("the list of etcds", "empty", "must name at least one: http://host:port");
     }
     let scheme = if options.tls.is_some() { "https://" } else { "http://" };
     for endpoint in &options.endpoints {
@@ -163,7 +164,7 @@ impl Shared {
         format!("{}{key}", self.root)
     }
 
-    /// What epochs are counted from: whoever comes first decides.
+    /// The number that epochs are counted from; the first node decides.
     async fn found(&self, epochs_above: Epoch) -> Result<u64, LeaseError> {
         let write = Write::Put { data: epochs_above.to_string().into(), lease: 0 };
         let (key, guard) = (EPOCHS_ABOVE.to_owned(), Guard::Absent);
@@ -174,12 +175,12 @@ impl Shared {
                 let text = std::str::from_utf8(&entry.data).ok();
                 text.and_then(|text| text.parse().ok()).ok_or_else(|| LeaseError::BadData {
                     key: self.key(EPOCHS_ABOVE),
-                    rule: format!("{:?}: want a number", entry.data),
+                    rule: format!("{:?}: must be a number", entry.data),
                 })
             }
             Swapped::Refused { .. } | Swapped::NoLease => Err(LeaseError::BadData {
                 key: self.key(EPOCHS_ABOVE),
-                rule: "is taken away while the cluster comes up: nothing else may write here"
+                rule: "was removed while the cluster started: no other program may write here"
                     .into(),
             }),
         }
@@ -241,7 +242,7 @@ impl Shared {
         Ok(Listing { revision: unsigned(revision), entries })
     }
 
-    /// A key below the root. None: it is no text, and so nobody's here.
+    /// A key below the root. `None`: the key is not UTF-8, so it does not belong to Purview.
     fn entry(&self, kv: &KeyValue) -> Option<Entry> {
         let key = std::str::from_utf8(kv.key()).ok()?.strip_prefix(&self.root)?;
         Some(Entry {
@@ -280,7 +281,7 @@ impl Store for Etcd {
     }
 }
 
-/// Revisions count from 1 and never come near the top.
+/// Revisions count from 1 and stay far below the maximum.
 fn unsigned(revision: i64) -> u64 {
     u64::try_from(revision).unwrap_or(0)
 }

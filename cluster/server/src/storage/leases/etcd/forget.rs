@@ -1,4 +1,4 @@
-//! Taking a whole cluster out of etcd, before it begins again from a backup.
+//! Removes a whole cluster from etcd, before a restore from a backup.
 
 use etcd_client::DeleteOptions;
 
@@ -6,7 +6,8 @@ use super::Etcd;
 use crate::storage::LeaseError;
 
 impl Etcd {
-    /// Removes every key of this cluster. Whoever connects next founds it anew. Nobody may be a member.
+    /// Removes every key of this cluster; the next node that connects creates the cluster anew.
+    /// There must be no members.
     ///
     /// # Errors
     /// [`LeaseError`].
