@@ -83,7 +83,7 @@ fn why_tells_of_every_pair_by_which_rule_it_is_seen_or_not() {
     says(&server, (a, b), 0, &[&seen, &rank]);
     let head = format!("{b} and {c} do not see each other though they are in range: no bond, 3 m");
     let kept = format!(
-        "The view list of {b} is full (1), and it prefers all who are on it, even {a} (no bond, 2 m)."
+        "The view list of {b} is full (1), and it prefers every player on it, even {a} (no bond, 2 m)."
     );
     says(&server, (b, c), 3, &[&head, &kept, &format!("{c} would see {b}.")]);
     let out = format!("{a} and {far} are out of range: 228.97 m apart");
