@@ -1,6 +1,6 @@
-//! The sessions of a process by their subjects. Of two sessions of one subject with different players one yields,
-//! wherever in the cluster both are: each process tells the others its claims (`node::logins`), and all decide alike
-//! by the claims' stamps.
+//! The sessions of a process by subject. When a subject has two sessions with different players,
+//! one of them yields, wherever in the cluster they are: processes exchange their claims
+//! (`node::logins`), and all decide alike by the stamps of the claims.
 //!
 //! | policy | of two claims | the claim of a session whose client is gone |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | refuse | the older one stands | yields to any |
 //! | allow | there are none | |
 //!
-//! It must never happen that two claims of one subject both stand once the processes have told each other.
+//! Two claims of one subject must never both stand once the processes have exchanged them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ use purview::wire::enquiry::{Stamp, SubjectClaim};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-/// What becomes of two sessions of one subject.
+/// The policy for two sessions of one subject.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Duplicate {
     /// The newer one replaces the older.
@@ -39,7 +39,7 @@ pub enum Duplicate {
 /// How long a session that may be refused waits for other processes.
 const ANSWERS: Duration = Duration::from_secs(1);
 
-/// Longer than that nobody is barred.
+/// Longest time for which new sessions of a subject can be refused.
 const BAR_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// A session of this process.
@@ -94,8 +94,8 @@ impl Inner {
         }
     }
 
-    /// A claim meets those of this process: sessions whose claims yield are told; the claims that stand against it are
-    /// given.
+    /// A claim meets those of this process: sessions whose claims yield are told; the claims that
+    /// stand against it are given.
     fn meet(&self, held: &mut Held, claim: &SubjectClaim) -> Vec<SubjectClaim> {
         held.newest_ms = held.newest_ms.max(claim.stamp.at_ms);
         let sessions = held.of.get(&claim.subject).cloned().unwrap_or_default();
@@ -158,7 +158,8 @@ impl Subjects {
         claims.iter().flat_map(|claim| self.0.meet(&mut held, claim)).collect()
     }
 
-    /// The claims of this process after this number, at most so many, in their order and each with its number.
+    /// The claims of this process after this number, at most so many, in their order and each with
+    /// its number.
     pub fn claims_after(&self, number: u64, most: usize) -> Vec<(u64, SubjectClaim)> {
         let held = self.0.held();
         let claims = held.sessions.values().filter_map(|session| session.claim.clone());

@@ -221,7 +221,7 @@ mod tests {
             ),
             (
                 "file = \"a.png\"\ntile = \"3m\"",
-                "config:4: scene.0.map.tile = \"3m\": a scene of 204800 cm x 204800 cm is no whole number \
+                "config:4: scene.0.map.tile = \"3m\": a scene of 204800 cm x 204800 cm is not a whole number \
                  of tiles of 300 cm; choose a tile that divides both",
             ),
             (
@@ -286,7 +286,7 @@ mod tests {
         assert!(missing.starts_with(&start), "{missing}");
         std::fs::write(&file, "no picture").unwrap();
         let broken = build(&format!("file = {shown}"));
-        let start = format!("scene.0.map.file = {shown}: is no PNG that can be read: ");
+        let start = format!("scene.0.map.file = {shown}: is not a readable PNG: ");
         assert!(broken.starts_with(&start), "{broken}");
         // The middle of 32 x 32 tiles.
         assert_eq!(

@@ -1,4 +1,5 @@
-//! A child process that ends with its handle, and with this process.
+//! A child process that ends with its handle and with this process. `etcd` and `postgres` start
+//! their programs here.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,10 +11,10 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use super::{READY_LIMIT, READY_PAUSE, ServerError, find, system};
 
-/// How long it may take to end when it is asked to.
+/// How long the program may take to end after a signal.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// Most of its last words that an error tells, bytes.
+/// Most bytes of its log in an error.
 const LOG_MAX: usize = 2_000;
 
 /// A running program.
@@ -42,14 +43,14 @@ pub struct Run<'a> {
     pub args: Vec<String>,
     /// What it says goes there, behind what is there.
     pub log: PathBuf,
-    /// What asks it to end.
+    /// The signal for an orderly end.
     pub end: Signal,
     /// What ends it at once, with all that it started, and the name of that signal: also what the
     /// system sends when this process is gone.
     pub crash: (Signal, &'static str),
-    /// Variables of the environment that begin so are kept from it.
+    /// Environment variables with this prefix are not passed on.
     pub hidden: &'static str,
-    /// Who it runs as, if not as who runs this.
+    /// The user that runs the program, if not the current one.
     pub user: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! etcd: one, or a cluster of several, on this machine.
+//! Starts etcd on this machine: a single one, or a cluster of several.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -35,7 +35,7 @@ struct Setup {
     /// What it shows, and whom it lets in.
     tls: Option<TlsSettings>,
     place: Place,
-    /// All members: `name=url`, parted by commas.
+    /// All members: `name=url`, comma-separated.
     members: String,
 }
 

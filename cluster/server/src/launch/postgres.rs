@@ -1,4 +1,4 @@
-//! PostgreSQL, on this machine.
+//! Starts PostgreSQL on this machine.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,7 +15,7 @@ use crate::config::TlsSettings;
 /// The user and the database of the cluster's checkpoints.
 const NAME: &str = "purview";
 
-/// Who runs PostgreSQL if root is who runs this: it refuses to run as root.
+/// The user that runs PostgreSQL when this process runs as root, which PostgreSQL refuses.
 const USER: &str = "postgres";
 
 /// A PostgreSQL of this machine; ended when it is dropped.
@@ -44,8 +44,8 @@ impl PostgresServer {
         PostgresServer::start_as(dir, None)
     }
 
-    /// The same over TLS alone, for who shows a certificate whose common name is [`crate::tls::make::USER`],
-    /// and knows the password.
+    /// The same over TLS alone, for who shows a certificate whose common name is
+    /// [`crate::tls::make::USER`], and knows the password.
     ///
     /// # Errors
     /// [`ServerError`].

@@ -148,7 +148,7 @@ fn a_console_that_is_not_there_is_one_error() {
         "{refused}"
     );
     assert!(refused.contains("--console URL names another"), "{refused}");
-    assert!(failed("ftp://127.0.0.1:1").contains("want http://host:port or https://host:port"));
+    assert!(failed("ftp://127.0.0.1:1").contains("write http://host:port or https://host:port"));
     let off = run(&["ctl", "why", "1", "2", "--set", "console.listen=off"]);
     assert_eq!(off.code, Some(1), "{off:?}");
     assert!(off.stderr.contains("no console to ask"), "{off:?}");
