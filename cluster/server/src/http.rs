@@ -92,7 +92,7 @@ impl Caller {
 
     async fn ask(&self, base: &str, path: &str, json: Option<Bytes>) -> Result<Answer, HttpError> {
         let uri = uri(base, path).ok_or_else(|| HttpError::BadUrl(base.into()))?;
-        // Only who calls by TLS needs authorities.
+        // Only calls over TLS need authorities.
         let config = match uri.scheme() == Some(&Scheme::HTTPS) {
             true => Some((*self.trust.config()?).clone()),
             false => None,

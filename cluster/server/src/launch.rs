@@ -94,7 +94,7 @@ impl Place {
     }
 }
 
-/// A port that nobody listens on now.
+/// A port without a listener at this moment.
 fn free_port() -> Result<u16, ServerError> {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0));
     let port = listener.and_then(|listener| listener.local_addr()).map(|address| address.port());

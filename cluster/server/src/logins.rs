@@ -76,7 +76,7 @@ struct Inner {
     held: Mutex<Held>,
     /// There is a claim that others do not know.
     news: Notify,
-    /// Up to which number the others know the claims; `None`: there are no others.
+    /// The number up to which other processes know the claims; `None`: there are no others.
     told: watch::Sender<Option<u64>>,
 }
 
@@ -85,7 +85,7 @@ impl Inner {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a claim stands against that of a session here.
+    /// Whether a claim wins against that of a local session.
     fn beats(&self, claim: &SubjectClaim, own: &SubjectClaim, absent: bool) -> bool {
         match self.duplicate {
             Duplicate::Allow => false,
@@ -152,7 +152,7 @@ impl Subjects {
         Subjects(Arc::new(Inner { duplicate, held, news, told: watch::Sender::new(None) }))
     }
 
-    /// Takes the claims of another process; gives those of this one that stand against them.
+    /// Applies the claims of another process; returns the local claims that win against them.
     pub fn meet(&self, claims: &[SubjectClaim]) -> Vec<SubjectClaim> {
         let mut held = self.0.held();
         claims.iter().flat_map(|claim| self.0.meet(&mut held, claim)).collect()
@@ -237,7 +237,7 @@ impl Logins for Subjects {
         let (inner, mut told) = (self.0.clone(), self.0.told.subscribe());
         async move {
             let known = told.wait_for(|told| told.is_none_or(|told| told >= number));
-            // Of who does not answer in time it is decided later.
+            // Claims of processes that answer late are decided later.
             let _late = tokio::time::timeout(ANSWERS, known).await.is_err();
             if inner.stands(session, number) { Ok(number) } else { Err(Taken) }
         }

@@ -174,7 +174,7 @@ fn crc(head: &[u8], payload: &[u8]) -> u32 {
     crc.finalize()
 }
 
-/// Reads a backup, record by record; `take` is told each that this release knows.
+/// Reads a backup record by record; calls `take` with each known record.
 ///
 /// # Errors
 /// The first thing that is wrong; what came before it was told.
@@ -219,7 +219,7 @@ fn begin(from: &mut impl Read) -> Result<(), FileError> {
     }
 }
 
-/// The next record's kind and payload, after so many.
+/// The next record's kind and payload; `before` is the number of records before it.
 fn next(from: &mut impl Read, before: u64) -> Result<(u8, Vec<u8>), FileError> {
     let (mut head, mut crc_read) = ([0; 5], [0; 4]);
     if !fill(from, &mut head)? {

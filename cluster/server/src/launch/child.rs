@@ -99,12 +99,12 @@ impl Run<'_> {
     }
 }
 
-/// Starts the child and stays until it has ended: the system ends it with this thread.
+/// Starts the child and waits until it has ended: the system ends the child with this thread.
 fn keep(mut command: Command, tell: &mpsc::Sender<std::io::Result<Pid>>, ended: &Ended) {
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(e) => {
-            // Whoever started it waits for this.
+            // The starter waits for this.
             let _there = tell.send(Err(e)).is_ok();
             return;
         }
@@ -121,7 +121,7 @@ impl Ended {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Under the lock: nobody signals a number that may be another's already.
+    /// Call it under the lock, so that no signal goes to a reused process id.
     fn reap(&self, child: &mut Child) {
         let mut status = self.lock();
         *status = Some(child.wait().unwrap_or_default());

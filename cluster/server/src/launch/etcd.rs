@@ -32,7 +32,7 @@ struct Setup {
     peer_port: u16,
     /// Where its health is asked after, plain.
     health_port: u16,
-    /// What it shows, and whom it lets in.
+    /// The certificate, and the authority of accepted clients.
     tls: Option<TlsSettings>,
     place: Place,
     /// All members: `name=url`, comma-separated.
@@ -48,7 +48,7 @@ impl EtcdServer {
         EtcdServer::start_as(dir, None)
     }
 
-    /// The same, which lets in only who shows a certificate.
+    /// Like [`EtcdServer::start`], with a required client certificate.
     ///
     /// # Errors
     /// [`ServerError`].

@@ -29,7 +29,7 @@ struct Setup {
     port: u16,
     user: Option<&'static str>,
     password: String,
-    /// Whether it lets in only who shows a certificate of its user's.
+    /// Whether clients must show a certificate of their user.
     secure: bool,
 }
 
@@ -176,7 +176,7 @@ impl Setup {
         Ok(password)
     }
 
-    /// Gives it its certificate, and lets in only who has one.
+    /// Installs the certificate and requires one of clients.
     fn secure(&mut self, tls: &TlsSettings) -> Result<(), ServerError> {
         self.secure = true;
         let copies = [("crt", &tls.certificate), ("key", &tls.key), ("authority", &tls.authority)];

@@ -169,7 +169,7 @@ fn draw(
 
 fn add_door(draft: &mut Draft, door: &DoorSpec) -> Result<(), MapProblem> {
     let [x, z, width, depth] = door.tiles;
-    // The first tile outside is told; no more are made than lie on the map.
+    // Reports the first tile outside; makes no tiles beyond the map.
     let (end_x, end_z) = (x.saturating_add(width), z.saturating_add(depth));
     let (end_x, end_z) = (end_x.min(draft.width() + 1), end_z.min(draft.depth() + 1));
     let (x, z) = (x.max(-1), z.max(-1));

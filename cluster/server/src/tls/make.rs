@@ -79,13 +79,13 @@ pub enum MakeError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// The name of a process is no name of a file, or stands twice.
+    /// A process name is not usable as a file name, or is given twice.
     #[error(
         "{0:?} cannot name a process and its files: use letters, digits, '-', '_', '.' and ':', each name once, \
          and neither ca, etcd nor postgres"
     )]
     Process(String),
-    /// The key of the authority is missing or is none.
+    /// The key of the authority is missing or unusable.
     #[error("{path:?}: is not the key of an authority, as `purview certs` makes it: {cause}")]
     Authority {
         /// The file.
@@ -93,7 +93,7 @@ pub enum MakeError {
         /// What is wrong with it.
         cause: String,
     },
-    /// What stands for a host can be no host's name.
+    /// A host name is not valid.
     #[error("{name:?} is not a host name or address: {cause}")]
     Name {
         /// The name.
@@ -272,7 +272,7 @@ fn authority(until: SystemTime) -> Result<CertificateParams, MakeError> {
     Ok(authority)
 }
 
-/// All files and what stands in them.
+/// All files and their contents.
 struct Pages<'a> {
     folder: &'a Path,
     until: SystemTime,

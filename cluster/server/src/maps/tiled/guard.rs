@@ -40,7 +40,7 @@ pub(super) struct Guard<'g, 'f> {
     wanted: Wanted,
     cells: u64,
     tileset_tiles: u64,
-    /// What was wrong with which file; the parser wraps what it is told.
+    /// The first refusal with its file, because the parser wraps the error that it gets.
     pub refused: Option<(PathBuf, MapProblem)>,
 }
 
