@@ -1,5 +1,5 @@
-//! How many files and sockets this process may have open: raised as far as the system lets it, and held against what
-//! the configuration promises.
+//! The limit on open files of this process: raised to the maximum, and compared with the configured
+//! numbers of sessions.
 
 use std::sync::Once;
 
@@ -23,7 +23,7 @@ pub(crate) fn raise() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Raises the limit, and warns once if a gateway with so many sessions and connections that wait does not fit in it.
+/// Raises the limit, and warns once if it is too low for so many sessions and waiting connections.
 pub(crate) fn provide(sessions: u64, waiting: u64) {
     static WARNED: Once = Once::new();
     let limit = raise();
@@ -32,7 +32,7 @@ pub(crate) fn provide(sessions: u64, waiting: u64) {
     }
 }
 
-/// What is wrong with a limit.
+/// The warning about a limit that is too low.
 fn shortfall(limit: u64, sessions: u64, waiting: u64) -> Option<String> {
     let need = sessions.saturating_add(waiting).saturating_add(BESIDE);
     let room = limit.saturating_sub(waiting + BESIDE);

@@ -1,4 +1,5 @@
-//! Asks the console of a server: HTTP as a client, for short answers.
+//! An HTTP client for the console of a server, for short answers. Commands of the command line and
+//! tests call it.
 
 use std::error::Error;
 use std::time::Duration;
@@ -26,7 +27,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// Not the address of a console.
-    #[error("cannot ask {0:?}: want http://host:port or https://host:port")]
+    #[error("cannot ask {0:?}: write http://host:port or https://host:port")]
     BadUrl(String),
     /// There is nothing to judge the console's certificate by.
     #[error(transparent)]
@@ -59,7 +60,8 @@ pub struct Answer {
 /// Who asks: with which token, and which authorities it believes of `https://`.
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
-    /// The console's token, if it asks for one. One that cannot stand in a header is shown to nobody.
+    /// The console's token, if it asks for one. One that cannot stand in a header is shown to
+    /// nobody.
     pub token: Option<String>,
     /// The authorities.
     pub trust: Trust,
@@ -90,7 +92,7 @@ impl Caller {
 
     async fn ask(&self, base: &str, path: &str, json: Option<Bytes>) -> Result<Answer, HttpError> {
         let uri = uri(base, path).ok_or_else(|| HttpError::BadUrl(base.into()))?;
-        // Only who calls by TLS needs authorities.
+        // Only calls over TLS need authorities.
         let config = match uri.scheme() == Some(&Scheme::HTTPS) {
             true => Some((*self.trust.config()?).clone()),
             false => None,

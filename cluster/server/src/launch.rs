@@ -1,8 +1,8 @@
-//! A real etcd and a real PostgreSQL as child processes, for `purview dev` and for tests: found where
-//! they are installed, on free ports of this machine, in a directory that is given or thrown away,
-//! and ended with their handle or with this process, however it ends.
+//! A real etcd and a real PostgreSQL as child processes, for `purview dev` and for tests: installed
+//! programs on free ports of this machine, with their data in a given or a temporary directory.
+//! They must never outlive their handle or this process.
 //!
-//! Everything here blocks, up to [`READY_LIMIT`].
+//! All calls block, at most for [`READY_LIMIT`].
 
 pub mod child;
 mod etcd;
@@ -15,16 +15,16 @@ use std::time::Duration;
 pub use etcd::EtcdServer;
 pub use postgres::PostgresServer;
 
-/// How long a server may take to come up.
+/// How long a server may take to start.
 pub const READY_LIMIT: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether a server is up.
+/// Time between two checks whether a server is ready.
 const READY_PAUSE: Duration = Duration::from_millis(20);
 
-/// How often a server is started whose port was taken by another in the meantime.
+/// How often a server is started again because another process took its port.
 const STARTS_MAX: usize = 5;
 
-/// Why a server is not there.
+/// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// It is not installed.
@@ -43,14 +43,14 @@ pub enum ServerError {
         /// The system's words.
         cause: std::io::Error,
     },
-    /// It ended, or did not come up in time.
-    #[error("{program} does not come up: {cause}\n{log}")]
+    /// The server ended, or was not ready in time.
+    #[error("{program} does not start: {cause}\n{log}")]
     NotUp {
         /// The program.
         program: &'static str,
         /// How it ended, or that it did not.
         cause: String,
-        /// The last lines that it said.
+        /// The last lines of its log.
         log: String,
     },
 }
@@ -94,7 +94,7 @@ impl Place {
     }
 }
 
-/// A port that nobody listens on now.
+/// A port without a listener at this moment.
 fn free_port() -> Result<u16, ServerError> {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0));
     let port = listener.and_then(|listener| listener.local_addr()).map(|address| address.port());

@@ -1,6 +1,6 @@
-//! The sessions of a process by their subjects. Of two sessions of one subject with different players one yields,
-//! wherever in the cluster both are: each process tells the others its claims (`node::logins`), and all decide alike
-//! by the claims' stamps.
+//! The sessions of a process by subject. When a subject has two sessions with different players,
+//! one of them yields, wherever in the cluster they are: processes exchange their claims
+//! (`node::logins`), and all decide alike by the stamps of the claims.
 //!
 //! | policy | of two claims | the claim of a session whose client is gone |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | refuse | the older one stands | yields to any |
 //! | allow | there are none | |
 //!
-//! It must never happen that two claims of one subject both stand once the processes have told each other.
+//! Two claims of one subject must never both stand once the processes have exchanged them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ use purview::wire::enquiry::{Stamp, SubjectClaim};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-/// What becomes of two sessions of one subject.
+/// The policy for two sessions of one subject.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Duplicate {
     /// The newer one replaces the older.
@@ -39,7 +39,7 @@ pub enum Duplicate {
 /// How long a session that may be refused waits for other processes.
 const ANSWERS: Duration = Duration::from_secs(1);
 
-/// Longer than that nobody is barred.
+/// Longest time for which new sessions of a subject can be refused.
 const BAR_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// A session of this process.
@@ -76,7 +76,7 @@ struct Inner {
     held: Mutex<Held>,
     /// There is a claim that others do not know.
     news: Notify,
-    /// Up to which number the others know the claims; `None`: there are no others.
+    /// The number up to which other processes know the claims; `None`: there are no others.
     told: watch::Sender<Option<u64>>,
 }
 
@@ -85,7 +85,7 @@ impl Inner {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a claim stands against that of a session here.
+    /// Whether a claim wins against that of a local session.
     fn beats(&self, claim: &SubjectClaim, own: &SubjectClaim, absent: bool) -> bool {
         match self.duplicate {
             Duplicate::Allow => false,
@@ -94,8 +94,8 @@ impl Inner {
         }
     }
 
-    /// A claim meets those of this process: sessions whose claims yield are told; the claims that stand against it are
-    /// given.
+    /// A claim meets those of this process: sessions whose claims yield are told; the claims that
+    /// stand against it are given.
     fn meet(&self, held: &mut Held, claim: &SubjectClaim) -> Vec<SubjectClaim> {
         held.newest_ms = held.newest_ms.max(claim.stamp.at_ms);
         let sessions = held.of.get(&claim.subject).cloned().unwrap_or_default();
@@ -152,13 +152,14 @@ impl Subjects {
         Subjects(Arc::new(Inner { duplicate, held, news, told: watch::Sender::new(None) }))
     }
 
-    /// Takes the claims of another process; gives those of this one that stand against them.
+    /// Applies the claims of another process; returns the local claims that win against them.
     pub fn meet(&self, claims: &[SubjectClaim]) -> Vec<SubjectClaim> {
         let mut held = self.0.held();
         claims.iter().flat_map(|claim| self.0.meet(&mut held, claim)).collect()
     }
 
-    /// The claims of this process after this number, at most so many, in their order and each with its number.
+    /// The claims of this process after this number, at most so many, in their order and each with
+    /// its number.
     pub fn claims_after(&self, number: u64, most: usize) -> Vec<(u64, SubjectClaim)> {
         let held = self.0.held();
         let claims = held.sessions.values().filter_map(|session| session.claim.clone());
@@ -236,7 +237,7 @@ impl Logins for Subjects {
         let (inner, mut told) = (self.0.clone(), self.0.told.subscribe());
         async move {
             let known = told.wait_for(|told| told.is_none_or(|told| told >= number));
-            // Of who does not answer in time it is decided later.
+            // Claims of processes that answer late are decided later.
             let _late = tokio::time::timeout(ANSWERS, known).await.is_err();
             if inner.stands(session, number) { Ok(number) } else { Err(Taken) }
         }

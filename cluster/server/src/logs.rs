@@ -1,8 +1,8 @@
-//! Log lines: to standard error, as text or as JSON, at the level that the configuration says.
-//! Standard output is left to what a command has to say.
+//! Log lines on standard error, as text or JSON, at the configured level. Standard output belongs
+//! to the commands.
 //!
-//! A thread of its own writes them. Whoever logs never waits for it: when [`LINES_MAX`] lines wait, since
-//! nobody reads standard error, further ones are dropped and counted.
+//! A thread of its own writes the lines, so logging never blocks: when [`LINES_MAX`] lines wait
+//! because standard error is not read, further lines are dropped and counted.
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ const LINES_MAX: usize = 16_384;
 /// Counts the lines of this process that were dropped.
 static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
 
-/// Writes what waits when it is dropped, for at most a second: keep it until the process ends.
+/// Writes waiting lines when dropped, for at most a second: keep it until the process ends.
 #[derive(Debug)]
 #[must_use = "lines that wait when the process ends are lost without it"]
 pub struct LogGuard {
@@ -31,7 +31,7 @@ pub fn dropped() -> u64 {
     DROPPED.get().map_or(0, |counter| counter.dropped_lines() as u64)
 }
 
-/// Why logs cannot be set up. Nothing has changed then.
+/// Why logs cannot be set up. Nothing changed.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The level is not one; a configuration that was loaded has none such.
@@ -53,7 +53,8 @@ pub enum LogError {
 /// [`LogError`]; nothing has changed then.
 pub fn init(settings: &LogSettings) -> Result<LogGuard, LogError> {
     let level = settings.level.clone();
-    // Commands are written down at every level but by `audit=off`; what comes later in the list counts.
+    // Commands are written down at every level but by `audit=off`; what comes later in the list
+    // counts.
     let filter = EnvFilter::try_new(format!("audit=info,{level}"))
         .map_err(|source| LogError::Level { level, source })?;
     let (writer, guard) = writer_to(std::io::stderr());

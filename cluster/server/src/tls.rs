@@ -1,9 +1,9 @@
-//! Who may talk to whom, by certificates: mutual TLS between processes and towards etcd and PostgreSQL.
+//! TLS with certificates on both sides: between processes, and towards etcd and PostgreSQL.
 //!
-//! What the configuration names is read at the start, and again when it changes. Both ends of a connection show a certificate of the
-//! same authority, and that of the called one names the host that was called. Whoever does not, or speaks
-//! plain, is refused with an [`Untrusted`] before anything is said. The certificate of a process of the
-//! cluster also says which process it is ([`Named`]).
+//! The configured files are read at the start and again when they change. Both sides of a
+//! connection show a certificate of the same authority, and the called side's certificate names the
+//! called host. Any other connection must be refused with an [`Untrusted`] before any data is
+//! exchanged. The certificate of a process also names that process ([`Named`]).
 //!
 //! One stack for all: rustls with ring, which tonic brings, too.
 
@@ -27,10 +27,10 @@ use crate::config::TlsSettings;
 
 pub use named::{Named, ProcessRole};
 
-/// What streams between processes speak inside of TLS.
+/// The ALPN protocol between processes.
 const HTTP2: &[u8] = b"h2";
 
-/// Why certificates cannot be used. The process does not start.
+/// Why certificates are unusable. The process does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -43,55 +43,55 @@ pub enum TlsError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// A file does not hold what it should.
-    #[error("{key} = {path:?}: {cause}; want {want}, as `purview certs` makes them")]
+    /// A file has the wrong content.
+    #[error("{key} = {path:?}: {cause}; expected {want}, as `purview certs` makes them")]
     Unfit {
         /// The key of the configuration.
         key: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         cause: String,
-        /// What should stand there.
+        /// The expected content.
         want: &'static str,
     },
     /// The system gives no thread that follows changes of the files.
     #[error("cannot start the thread that follows changes of certificates: {0}")]
     Thread(std::io::Error),
     /// Not as many files were read as there are.
-    #[error("certificates were not read to the end")]
+    #[error("the certificate files were not read completely")]
     Ended,
 }
 
-/// Why the other end of a connection is not talked to. Nothing was said to it, and nothing heard.
+/// Why the other side of a connection is refused. No data was exchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Untrusted {
-    /// It does not speak TLS.
-    #[error("it speaks plain, not TLS")]
+    /// The connection is plain.
+    #[error("the connection is plain, not TLS")]
     Plain,
-    /// It shows no certificate.
-    #[error("it shows no certificate")]
+    /// The other side shows no certificate.
+    #[error("the other side shows no certificate")]
     NoCertificate,
-    /// Its certificate is of another authority, has run out, or is another host's.
-    #[error("its certificate is refused: {0}")]
+    /// The certificate is of another authority, has expired, or names another host.
+    #[error("the other side's certificate is refused: {0}")]
     Certificate(String),
-    /// Its certificate names no process of a cluster, or more than one.
+    /// The certificate names no process of a cluster, or more than one.
     #[error(
-        "its certificate names no process: want one alternative name such as \
+        "the other side's certificate names no process: give it one alternative name such as \
          purview://CLUSTER/node/NAME or purview://CLUSTER/gateway/NAME"
     )]
     Nameless,
-    /// It refuses our certificate, or our way to speak.
-    #[error("it refuses this side's certificate or words: {0}")]
+    /// The other side refuses this side's certificate or protocol.
+    #[error("the other side refuses this side's certificate or protocol: {0}")]
     RefusesUs(String),
-    /// Something else is wrong with its handshake.
-    #[error("its handshake is wrong: {0}")]
+    /// Another failure of the handshake.
+    #[error("the TLS handshake failed: {0}")]
     Handshake(String),
-    /// It did not come to an end with its handshake.
-    #[error("it does not end its handshake in time")]
+    /// The handshake took too long.
+    #[error("the TLS handshake took too long")]
     Slow,
-    /// What it is called can stand in no certificate.
-    #[error("{0:?} is no name that a certificate could have")]
+    /// The called name cannot be in a certificate.
+    #[error("{0:?} is not a host name that a certificate can have")]
     Name(String),
 }
 
@@ -115,14 +115,14 @@ impl From<&std::io::Error> for Untrusted {
 }
 
 impl Untrusted {
-    /// What of TLS was wrong, wherever it lies below an error; `None`: something else was.
+    /// The TLS failure somewhere below an error; `None`: another failure.
     pub fn below(error: &(dyn std::error::Error + 'static)) -> Option<Untrusted> {
         let mut at = Some(error);
         while let Some(error) = at {
             if let Some(tls) = error.downcast_ref::<rustls::Error>() {
                 return Some(tls.into());
             }
-            // What an error of the system carries is not among its sources.
+            // An error inside an `io::Error` is not among its sources.
             let carried = error.downcast_ref::<std::io::Error>().and_then(|e| e.get_ref());
             if let Some(tls) = carried.and_then(|e| e.downcast_ref::<rustls::Error>()) {
                 return Some(tls.into());
@@ -133,7 +133,7 @@ impl Untrusted {
     }
 }
 
-/// The certificate of this process and the authority that it trusts. Cheap to clone.
+/// The certificate of this process and its trusted authority. Clones share them.
 #[derive(Clone)]
 pub struct Tls(Arc<Reloading<Inner>>);
 
@@ -150,7 +150,7 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// What the files say.
+/// The content of the files.
 struct Files {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -182,13 +182,13 @@ fn private_key(
         .map_err(|e| unfit(key, path, e.to_string(), "a private key (PEM)"))
 }
 
-/// The keys of the configuration that name the files of processes.
+/// The configuration keys of the certificate files.
 const CERTIFICATE: &str = "cluster.tls.certificate";
 const KEY: &str = "cluster.tls.key";
 const AUTHORITY: &str = "cluster.tls.authority";
 
 impl Tls {
-    /// Reads what the configuration names, and follows its changes.
+    /// Reads the configured files and follows their changes.
     ///
     /// # Errors
     /// [`TlsError`]: a file cannot be read, is no certificate or key, or the key is another
@@ -204,17 +204,17 @@ impl Tls {
         Ok(Tls(Reloading::start(files, make)?))
     }
 
-    /// For peers that call: only those with a certificate are let in.
+    /// The configuration for accepting peers; a certificate is required.
     pub(crate) fn serve(&self) -> Arc<ServerConfig> {
         self.0.current().serve.clone()
     }
 
-    /// For calling peers.
+    /// The configuration for calling peers.
     pub(crate) fn call(&self) -> Arc<ClientConfig> {
         self.0.current().call.clone()
     }
 
-    /// For calling a database.
+    /// The configuration for calling a database.
     pub(crate) fn database(&self) -> Arc<ClientConfig> {
         self.0.current().database.clone()
     }
@@ -251,7 +251,7 @@ fn configs(files: &Files) -> Result<Configs, Box<dyn std::error::Error>> {
     let roots = Arc::new(files.roots.clone());
     let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone()).build()?;
     let own = || (files.chain.clone(), files.key.clone_key());
-    // Both sides are this program: nothing older is spoken between them.
+    // Both sides are this program, so no older version is needed.
     let newest = &[&version::TLS13];
     let (chain, key) = own();
     let mut serve = ServerConfig::builder_with_provider(provider.clone())

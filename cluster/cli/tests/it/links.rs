@@ -37,7 +37,7 @@ impl Handler<ToRegion> for Listener {
     type Result = ();
 
     fn handle(&mut self, msg: ToRegion, _: &mut Context<Self>) {
-        let Input::Logic { id, .. } = msg.input else { panic!("something else was said") };
+        let Input::Logic { id, .. } = msg.input else { panic!("another input") };
         self.0.lock().unwrap().push(id.0);
     }
 }

@@ -123,7 +123,7 @@ fn whoever_is_asked_knows_where_everybody_in_the_cluster_is() {
     assert_eq!((code, there.pos), (Some(0), at(0)));
     let (code, stdout, stderr) = ctl(&["entity", "424242"], &consoles[0], Some(&token));
     assert_eq!((code, stdout.as_str()), (Some(1), ""));
-    assert!(stderr.contains("nobody has an entity 424242"), "{stderr}");
+    assert!(stderr.contains("no process has an entity 424242"), "{stderr}");
     for (args, token) in [(&["players"][..], None), (&["players", "--token", "x"], Some(&*token))] {
         let (code, stdout, stderr) = ctl(args, &consoles[0], token);
         assert_eq!((code, stdout.as_str()), (Some(1), ""));

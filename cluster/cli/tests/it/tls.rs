@@ -409,7 +409,7 @@ fn a_whole_cluster_says_nothing_plain_and_lets_no_stranger_in() {
     wait_for("refusals", || survey(&runtime, &console).refused >= before.refused + 3);
     assert_eq!(connected(&links), 0);
     links.stop();
-    wait_for("a line in the log", || cluster.nodes()[0].said().contains("a caller was not let in"));
+    wait_for("a line in the log", || cluster.nodes()[0].said().contains("a peer was refused"));
 
     // It has harmed nobody: all is where it was, and people walk.
     let after = survey(&runtime, &console);

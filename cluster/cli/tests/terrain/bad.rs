@@ -44,7 +44,7 @@ fn files_that_are_not_there_or_of_no_known_form() {
     assert_eq!(told, "keep.tmx: cannot be read: entity not found");
     assert_eq!(
         Shelf::default().wrong(&map("keep.gif"), 4, 4),
-        "keep.gif: is of no form that is known; the name of a map ends in .tmx, .tmj or .json (Tiled) \
+        "keep.gif: has an unknown format; the name of a map ends in .tmx, .tmj or .json (Tiled) \
          or .png"
     );
     let error = load(&map("/"), &SceneSpec::default()).unwrap_err();
@@ -73,7 +73,7 @@ fn tiles_that_do_not_divide_the_scene_or_are_too_many() {
     let nothing = |_: &Path| Ok(Box::new(std::io::empty()) as Box<dyn Read>);
     assert_eq!(
         load_with(&spec, &scene, &nothing).unwrap_err().to_string(),
-        "a.tmx: a scene of 1000 cm x 900 cm is no whole number of tiles of 300 cm; choose a tile that \
+        "a.tmx: a scene of 1000 cm x 900 cm is not a whole number of tiles of 300 cm; choose a tile that \
          divides both"
     );
     let spec = MapSpec { tile_cm: 1, ..map("a.png") };
@@ -110,7 +110,7 @@ fn files_that_are_cut_off_or_are_no_maps() {
     for cut in [10, text.len() / 3, text.len() / 2, text.len() - 8] {
         let told = xml(&text.as_bytes()[..cut]);
         let cut_off = told.contains("the file is cut off")
-            || told.starts_with("a.tmx: is no Tiled map that can be read: ");
+            || told.starts_with("a.tmx: is not a readable Tiled map: ");
         assert!(cut_off, "{cut}: {told}");
     }
     assert_eq!(
@@ -124,8 +124,8 @@ fn files_that_are_cut_off_or_are_no_maps() {
     for text in ["", "hello", "<map>", "<tileset/>", "{}", "\u{0}\u{1}\u{2}"] {
         assert!(xml(text).starts_with("a.tmx: "), "{text}");
     }
-    assert!(json("[]").starts_with("a.tmj: is no Tiled map that can be read: "));
-    assert!(json("{}").starts_with("a.tmj: is no Tiled map that can be read: missing field"));
+    assert!(json("[]").starts_with("a.tmj: is not a readable Tiled map: "));
+    assert!(json("{}").starts_with("a.tmj: is not a readable Tiled map: missing field"));
     let tileset = good_json().replace("\"type\": \"map\"", "\"type\": \"tileset\"");
     assert_eq!(json(tileset), "a.tmj: is a Tiled tileset; it must be a map");
 }
@@ -151,7 +151,7 @@ fn layers_that_are_not_there_or_say_nothing() {
         assert_eq!(
             shelf.wrong(&map(file), 4, 4),
             format!(
-                "{file}: says nothing: it has no tile layer \"blocked\" (`layer` names another), no \
+                "{file}: is empty: it has no tile layer \"blocked\" (`layer` names another), no \
                  property `blocked` or `height` of a tile or a layer, and no door; its tile layers are \
                  [\"ground\"]"
             )
@@ -211,7 +211,7 @@ fn layers_in_no_encoding_that_is_known() {
         );
     }
     let told = xml(tmx(4, 4, &blocked(Packing::Base64, &[1; 16]).replace("AQAAAAEA", "AQ*AAAEA")));
-    assert!(told.starts_with("a.tmx: layer \"blocked\": its tiles are no base64: "), "{told}");
+    assert!(told.starts_with("a.tmx: layer \"blocked\": its tiles are not base64: "), "{told}");
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn files_that_a_map_names() {
     assert_eq!(xml(text.clone()), "town.tsx: cannot be read: entity not found");
     let shelf = Shelf::of("a.tmx", text).and("town.tsx", "{ \"name\": \"town\" }");
     assert!(
-        shelf.wrong(&map("a.tmx"), 4, 4).starts_with("a.tmx: is no Tiled map that can be read: ")
+        shelf.wrong(&map("a.tmx"), 4, 4).starts_with("a.tmx: is not a readable Tiled map: ")
     );
     let set = r#"{ "firstgid": 10, "source": "town.tsj" }"#;
     let layer = json_layer("blocked", 4, Packing::Csv, &[1; 16]);
@@ -314,7 +314,7 @@ fn files_that_a_map_names() {
     assert_eq!(json(text.clone()), "town.tsj: cannot be read: entity not found");
     let shelf = Shelf::of("a.tmj", text).and("town.tsj", "<tileset/>");
     let told = shelf.wrong(&map("a.tmj"), 4, 4);
-    assert!(told.starts_with("town.tsj: is no Tiled map that can be read: "), "{told}");
+    assert!(told.starts_with("town.tsj: is not a readable Tiled map: "), "{told}");
 
     let object =
         r#"{ "type": "objectgroup", "name": "doors", "objects": [{ "template": "gate.tx" }] }"#;

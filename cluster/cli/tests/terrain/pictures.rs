@@ -110,16 +110,16 @@ fn what_is_no_picture_is_refused() {
     let good = picture(4, 4, BitDepth::Eight, &[7; 16]);
     for cut in [0, 7, 20, good.len() - 20] {
         let told = Shelf::of("a.png", &good[..cut]).wrong(&map("a.png"), 4, 4);
-        assert!(told.starts_with("a.png: is no PNG that can be read: "), "{cut}: {told}");
+        assert!(told.starts_with("a.png: is not a readable PNG: "), "{cut}: {told}");
     }
     let mut damaged = good.clone();
     // A bit within the picture's data, which its checksum tells.
     let at = good.windows(4).position(|w| w == b"IDAT").unwrap() + 8;
     damaged[at] ^= 1;
     let told = Shelf::of("a.png", damaged).wrong(&map("a.png"), 4, 4);
-    assert!(told.starts_with("a.png: is no PNG that can be read: "), "{told}");
+    assert!(told.starts_with("a.png: is not a readable PNG: "), "{told}");
     let told = Shelf::of("a.png", "<map/>").wrong(&map("a.png"), 4, 4);
-    assert!(told.starts_with("a.png: is no PNG that can be read: "), "{told}");
+    assert!(told.starts_with("a.png: is not a readable PNG: "), "{told}");
 }
 
 #[test]

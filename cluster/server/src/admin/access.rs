@@ -1,7 +1,8 @@
-//! Who may use the API, by tokens: one for reading and one for commands.
+//! Access to the API by tokens: one token for reading, one for commands. `guard` checks every
+//! request here.
 //!
-//! Anybody on this machine's loopback may read, unless `console.token_file` names a token for reading. A
-//! command always needs the command token. The command token may read, too.
+//! On loopback reading needs no token, unless `console.token_file` names one. A command always
+//! needs the command token, which also permits reading. A token must never appear in a log line.
 
 use std::fmt;
 use std::io::Write;
@@ -18,28 +19,28 @@ use tokio_rustls::rustls::crypto::ring;
 
 use crate::config::ConsoleSettings;
 
-/// Shortest token, bytes.
+/// Shortest token, in bytes.
 const TOKEN_MIN: usize = 32;
 
-/// Longest file that is read for one, bytes.
+/// Largest token file, in bytes.
 const FILE_MAX: u64 = 4_096;
 
-/// What a request wants to do.
+/// What a request may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// To read.
+    /// Read.
     Read,
-    /// To change something in the cluster.
+    /// Change something in the cluster.
     Command,
 }
 
 impl Scope {
-    /// What a request by this method wants to do: safe methods read.
+    /// The scope of an HTTP method: safe methods read.
     pub fn of(method: &Method) -> Scope {
         if method.is_safe() { Scope::Read } else { Scope::Command }
     }
 
-    /// The key of the configuration that names the file of its token.
+    /// The configuration key of the token file for this scope.
     fn key(self) -> &'static str {
         match self {
             Scope::Read => "console.token_file",
@@ -47,7 +48,7 @@ impl Scope {
         }
     }
 
-    /// The file that the configuration names for its token.
+    /// The configured token file for this scope.
     fn file(self, settings: &ConsoleSettings) -> Option<&Path> {
         match self {
             Scope::Read => settings.token_file.as_deref(),
@@ -56,19 +57,19 @@ impl Scope {
     }
 }
 
-/// Which token a request shows.
+/// The token in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
-    /// None, or one that is not known here.
+    /// No token, or an unknown one.
     Nothing,
-    /// That for reading.
+    /// The token for reading.
     Read,
-    /// That for commands.
+    /// The command token.
     Command,
 }
 
 impl Shown {
-    /// Its name in the audit log.
+    /// The name in the audit log.
     pub fn word(self) -> &'static str {
         match self {
             Shown::Nothing => "none",
@@ -78,67 +79,67 @@ impl Shown {
     }
 }
 
-/// Why a request may not go on.
+/// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    /// It shows no token, or one that is not known here.
-    #[error("the request shows no token, or a wrong one")]
+    /// The request has no token, or an unknown one.
+    #[error("the request has no token, or an unknown one")]
     Unknown,
-    /// It shows the token for reading and is a command.
-    #[error("the request is a command and shows the token for reading")]
+    /// The request is a command but has the token for reading.
+    #[error("the request is a command but has the token for reading")]
     ReadOnly,
 }
 
-/// Why there is no token to ask for. The console does not start then.
+/// Why there is no usable token; the console does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// The file of the token cannot be read or made.
+    /// The token file cannot be read or created.
     #[error("{key} = {path:?}: {source}")]
     File {
         /// The key of the configuration.
         key: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The file says too little, or too much, to be a token.
-    #[error("{key} = {path:?}: has {bytes} bytes; want {TOKEN_MIN} to {FILE_MAX}")]
+    /// The file is too short or too long for a token.
+    #[error("{key} = {path:?}: has {bytes} bytes; write {TOKEN_MIN} to {FILE_MAX} bytes")]
     Length {
         /// The key of the configuration.
         key: &'static str,
         /// The file.
         path: PathBuf,
-        /// What it holds, white space at its ends not counted.
+        /// Its length, without white space at both ends.
         bytes: u64,
     },
-    /// Both files hold one token.
+    /// Both files hold the same token.
     #[error(
-        "console.token_file and console.command_token_file hold the same token: whoever may read could \
-         command; want two tokens"
+        "console.token_file and console.command_token_file hold the same token, so readers could \
+         send commands; write two different tokens"
     )]
     Same,
-    /// The system gives no random bytes.
-    #[error("the system gives no random bytes for the console's tokens")]
+    /// The operating system provides no random bytes.
+    #[error("the operating system provides no random bytes for the console's tokens")]
     Random,
 }
 
-/// Who may use the API. Cheap to clone.
+/// The tokens of a console. Clones share them.
 #[derive(Clone)]
 pub struct Access {
-    /// None: anybody may read.
+    /// `None`: reading needs no token.
     read: Option<Arc<Token>>,
     command: Arc<Token>,
 }
 
 struct Token {
     bytes: Vec<u8>,
-    /// The file in which it stands, if it was made for this run alone.
+    /// The file of a token that was created for this run.
     run: Option<PathBuf>,
 }
 
 impl Token {
-    /// Only the length of what is shown can be told from the time that this takes.
+    /// Compares in constant time; only the length can leak.
     fn is(&self, shown: &[u8]) -> bool {
         shown.ct_eq(&self.bytes).into()
     }
@@ -149,7 +150,7 @@ impl Drop for Token {
         if let Some(file) = &self.run
             && let Err(error) = std::fs::remove_file(file)
         {
-            tracing::debug!(file = %file.display(), %error, "a token of the console stays behind");
+            tracing::debug!(file = %file.display(), %error, "a token file of the console could not be removed");
         }
     }
 }
@@ -157,15 +158,15 @@ impl Drop for Token {
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.read {
-            None => "Access(anybody reads, token commands)",
-            Some(_) => "Access(token reads, token commands)",
+            None => "Access(read: everybody, command: token)",
+            Some(_) => "Access(read: token, command: token)",
         })
     }
 }
 
 impl Access {
-    /// For a console that listens on `addr`. A token stands in the file that the settings name, which is made if
-    /// it is missing. Without a file a token is made for this run; none is asked of readers on loopback then.
+    /// The tokens of a console that listens on `addr`. A configured token file is created if it is
+    /// missing. Without a file a token is created for this run, except for reading on loopback.
     ///
     /// # Errors
     /// [`AccessError`].
@@ -186,7 +187,7 @@ impl Access {
         }
     }
 
-    /// Which token a request with these headers shows.
+    /// The token in these headers.
     pub fn shown(&self, headers: &HeaderMap) -> Shown {
         let value = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
         let Some((scheme, token)) = value.and_then(|value| value.split_at_checked(7)) else {
@@ -201,7 +202,7 @@ impl Access {
         }
     }
 
-    /// Whether a request that shows this may do that.
+    /// Whether a request with this token may do this.
     ///
     /// # Errors
     /// [`Denied`].
@@ -215,7 +216,7 @@ impl Access {
     }
 }
 
-/// A token that is made for this run, in a file in which its owner finds it.
+/// Creates a token for this run in a file that only its owner can read.
 fn run_token(scope: Scope, port: u16) -> Result<Arc<Token>, AccessError> {
     let file = File { key: scope.key(), path: run_file(scope, port) };
     match std::fs::remove_file(&file.path) {
@@ -224,15 +225,15 @@ fn run_token(scope: Scope, port: u16) -> Result<Arc<Token>, AccessError> {
     }
     let bytes = file.make()?;
     let wants = match scope {
-        Scope::Read => "the console's API asks for the token in this file",
-        Scope::Command => "commands to the console need the token in this file",
+        Scope::Read => "the console's API requires the token in this file",
+        Scope::Command => "commands to the console require the token in this file",
     };
     tracing::info!(file = %file.path.display(), "{wants}");
     Ok(Arc::new(Token { bytes, run: Some(file.path) }))
 }
 
-/// The token to show to the console that these settings are for, or that listens on `addr` of this machine; `None`: there
-/// is no file of it, or none that can be read. The command token reads where there is none for reading.
+/// The token for requests to the console with these settings, or on `addr` of this machine; `None`:
+/// there is no readable token file. Falls back to the command token if there is none for reading.
 pub fn token_for(
     addr: Option<SocketAddr>,
     settings: &ConsoleSettings,
@@ -249,19 +250,19 @@ pub fn token_for(
     }
 }
 
-/// The command token of the run of a console at `http://ADDRESS:PORT` of this machine's loopback.
+/// The command token of the run of a console at `http://ADDRESS:PORT` on this machine's loopback.
 pub fn token_at(url: &str) -> Option<String> {
     token_for(Some(on_loopback(url)?), &ConsoleSettings::default(), Scope::Command)
 }
 
-/// Where a console is that is called on this machine's loopback.
+/// The address in a URL, if it is on this machine's loopback.
 pub fn on_loopback(url: &str) -> Option<SocketAddr> {
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"))?;
     let host = rest.split('/').next()?.replace("localhost:", "127.0.0.1:");
     host.parse().ok().filter(|addr: &SocketAddr| addr.ip().is_loopback())
 }
 
-/// Where the token of a run is, for a console on `port` that has no file of its own.
+/// The file of a run's token, for a console on `port`.
 fn run_file(scope: Scope, port: u16) -> PathBuf {
     let folders = ["RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"];
     let folder = folders.iter().find_map(std::env::var_os).map(PathBuf::from);
@@ -272,9 +273,9 @@ fn run_file(scope: Scope, port: u16) -> PathBuf {
     folder.unwrap_or_else(std::env::temp_dir).join(format!("purview-console-{port}.{ending}"))
 }
 
-/// The file of a token.
+/// A token file.
 struct File {
-    /// The key of the configuration that names it.
+    /// The configuration key that names the file.
     key: &'static str,
     path: PathBuf,
 }
@@ -288,7 +289,7 @@ impl File {
         let is = |error: &AccessError, kind| matches!(error, AccessError::File { source, .. } if source.kind() == kind);
         match self.read() {
             Err(error) if is(&error, std::io::ErrorKind::NotFound) => match self.make() {
-                // Another process of this machine has just made it.
+                // Another process of this machine has just created the file.
                 Err(error) if is(&error, std::io::ErrorKind::AlreadyExists) => self.read(),
                 made => made,
             },
@@ -306,13 +307,13 @@ impl File {
         if token.len() < TOKEN_MIN { Err(length(token.len() as u64)) } else { Ok(token) }
     }
 
-    /// A token in a new file that only its owner may read.
+    /// Creates a file with a new token that only its owner can read.
     fn make(&self) -> Result<Vec<u8>, AccessError> {
         let mut random = [0; 32];
         let source = ring::default_provider().secure_random;
         source.fill(&mut random).map_err(|_| AccessError::Random)?;
         let token = URL_SAFE_NO_PAD.encode(random);
-        // Whoever finds the file finds all of it.
+        // Written to a temporary file and renamed, so that readers see the whole token or nothing.
         let part = self.path.with_extension(format!("{}.part", std::process::id()));
         let mut options = std::fs::OpenOptions::new();
         let opened = options.write(true).create_new(true).mode(0o600).open(&part);
@@ -347,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_made_once_for_their_owner_and_nothing_else_is_let_in() {
+    fn tokens_are_created_once_for_their_owner_and_other_tokens_are_refused() {
         let place = tempfile::tempdir().unwrap();
         let files = ["read.token", "command.token"].map(|name| place.path().join(name));
         let settings = settings(Some(&files[0]), Some(&files[1]));
@@ -369,7 +370,7 @@ mod tests {
         }
         assert_eq!(access.shown(&HeaderMap::new()), Shown::Nothing);
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 2);
-        // Another start finds the same.
+        // The next start uses the same tokens.
         let again = Access::new(addr, &settings).unwrap();
         assert_eq!(again.shown(&headers(&format!("Bearer {command}"))), Shown::Command);
         let told = format!("{access:?}");
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_for_reading_reads_and_the_command_token_does_both() {
+    fn the_read_token_permits_reading_and_the_command_token_permits_both() {
         let place = tempfile::tempdir().unwrap();
         let files = ["read.token", "command.token"].map(|name| place.path().join(name));
         let addr = SocketAddr::from(([127, 0, 0, 1], 7));
@@ -392,8 +393,8 @@ mod tests {
     }
 
     #[test]
-    fn on_loopback_anybody_reads_and_only_the_command_token_of_the_run_commands() {
-        // Nobody listens there.
+    fn on_loopback_reading_is_free_and_commands_need_the_token_of_the_run() {
+        // A port without a listener.
         let (addr, none) = (SocketAddr::from(([127, 0, 0, 1], 9)), ConsoleSettings::default());
         let access = Access::new(addr, &none).unwrap();
         assert_eq!(access.check(Scope::Read, Shown::Nothing), Ok(()));
@@ -405,11 +406,11 @@ mod tests {
         assert_eq!(access.shown(&headers(&format!("Bearer {token}"))), Shown::Command);
         assert_eq!(token_for(Some(addr), &none, Scope::Read), Some(token));
         drop(access);
-        assert!(!command.exists(), "it was for this run");
+        assert!(!command.exists(), "the file belongs to this run");
     }
 
     #[test]
-    fn beyond_loopback_both_tokens_are_made_for_the_run() {
+    fn beyond_loopback_both_tokens_are_created_for_the_run() {
         let addr = SocketAddr::from(([0, 0, 0, 0], 11));
         let access = Access::new(addr, &ConsoleSettings::default()).unwrap();
         assert_eq!(access.check(Scope::Read, Shown::Nothing), Err(Denied::Unknown));
@@ -420,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_token_is_refused_and_so_is_one_token_for_both() {
+    fn a_file_without_a_token_is_refused_and_so_is_one_token_for_both() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("console.token");
         let addr = SocketAddr::from(([127, 0, 0, 1], 7));

@@ -1,5 +1,6 @@
-//! The HTTP side: routes, arguments, errors. Every error is JSON that says what was wrong
-//! (`error`) and what would be right (`expected`).
+//! The HTTP API: routes, arguments, errors. The server in `serve` calls its router. Every error is
+//! JSON with `error` (what was wrong) and `expected` (what would be right). A request must never
+//! wait for a region without a limit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,24 +31,24 @@ use super::{
 use crate::node::inspect;
 use crate::node::inspect::Surveys;
 
-/// What all requests share.
+/// The state that all requests share.
 pub struct Shared {
-    /// What the console looks at.
+    /// The state of the server that the console shows.
     pub state: ConsoleState,
     surveys: Surveys,
     sampler: Mutex<Sampler>,
-    /// Whole clusters are asked by one at a time.
+    /// Held during a question to the whole cluster, so that there is one at a time.
     asking: tokio::sync::Mutex<()>,
 }
 
 impl Shared {
-    /// Nothing looked at yet.
+    /// Without samples.
     pub fn new(state: ConsoleState) -> Shared {
         let (surveys, sampler, asking) = Default::default();
         Shared { state, surveys, sampler, asking }
     }
 
-    /// The figures over time.
+    /// The recent samples.
     pub fn sampler(&self) -> MutexGuard<'_, Sampler> {
         self.sampler.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -57,7 +58,7 @@ type Console = State<Arc<Shared>>;
 type Args = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Id = Result<Path<String>, PathRejection>;
 
-/// An answer that is not what was asked for.
+/// An error answer.
 #[derive(Debug, Serialize)]
 pub struct ApiError {
     #[serde(skip)]
@@ -91,7 +92,7 @@ impl IntoResponse for ApiError {
 
 type Route = (&'static str, MethodRouter<Arc<Shared>>);
 
-/// What anybody may ask.
+/// Routes without a token.
 fn open_routes() -> Vec<Route> {
     vec![
         ("/", get(async || asset(&PAGE))),
@@ -102,7 +103,7 @@ fn open_routes() -> Vec<Route> {
     ]
 }
 
-/// What is asked for with the token, where there is one.
+/// Routes that need the token for reading, if there is one.
 fn api_routes() -> Vec<Route> {
     vec![
         ("/api/scenes", get(scenes)),
@@ -124,12 +125,12 @@ fn api_routes() -> Vec<Route> {
     ]
 }
 
-/// Every path that is served.
+/// All paths.
 pub fn paths() -> Vec<&'static str> {
     open_routes().into_iter().chain(api_routes()).map(|(path, _)| path).collect()
 }
 
-/// The routes, each behind what it needs.
+/// The router, with the checks of each route.
 pub fn router(shared: Arc<Shared>, access: Access, hosts: Hosts) -> Router {
     let add = |router: Router<Arc<Shared>>, (path, method): Route| router.route(path, method);
     let api = api_routes().into_iter().fold(Router::new(), add);
@@ -139,14 +140,14 @@ pub fn router(shared: Arc<Shared>, access: Access, hosts: Hosts) -> Router {
         .into_iter()
         .fold(api, add)
         .fallback(async |uri: Uri| {
-            let expected = format!("one of {}; /api/openapi.json says more", paths().join(", "));
+            let expected = format!("one of {}; see /api/openapi.json", paths().join(", "));
             ApiError::new(StatusCode::NOT_FOUND, format!("there is no {}", uri.path()), expected)
         })
         .method_not_allowed_fallback(async || {
             ApiError::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "this method is not allowed here",
-                "one of the methods in the header Allow",
+                "one of the methods in the Allow header",
             )
         })
         .layer(middleware::from_fn_with_state(hosts, guard::by_name))
@@ -158,7 +159,7 @@ async fn document() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], openapi::DOCUMENT).into_response()
 }
 
-/// Headers that every answer carries.
+/// Adds the security headers to every answer.
 async fn harden(mut response: Response) -> Response {
     let all: [(HeaderName, &'static str); 4] = [
         (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
@@ -214,14 +215,17 @@ async fn entities(State(shared): Console, args: Args) -> Result<Json<shapes::Ent
         None | Some((_, Some(0))) => false,
         Some((_, Some(1))) => true,
         Some((g, _)) => {
-            return Err(ApiError::bad(format!("ghosts is {g:?}"), "ghosts=1 with them, 0 without"));
+            return Err(ApiError::bad(
+                format!("ghosts is {g:?}"),
+                "ghosts=1 to include ghosts, ghosts=0 to leave them out",
+            ));
         }
     };
     let survey = shared.surveys.look(&shared.state.regions.now(), scene.id, Some(plane)).await;
     Ok(Json(shapes::entities(&scene, plane, ghosts, &survey)))
 }
 
-/// The arguments, all of which must be among `known`.
+/// The arguments; each must be in `known`.
 fn known_args(args: Args, known: &[&str]) -> Result<HashMap<String, String>, ApiError> {
     let expected = || format!("only {}", known.join(", "));
     let Query(args) = args.map_err(|e| ApiError::bad(e.body_text(), expected()))?;
@@ -231,7 +235,7 @@ fn known_args(args: Args, known: &[&str]) -> Result<HashMap<String, String>, Api
             return Err(ApiError::bad(format!("there is no argument {name:?}"), expected()));
         }
         if read.insert(name.clone(), value).is_some() {
-            return Err(ApiError::bad(format!("{name} stands twice"), "each argument once"));
+            return Err(ApiError::bad(format!("{name} is given twice"), "each argument once"));
         }
     }
     Ok(read)
@@ -251,7 +255,7 @@ fn scene_arg(state: &ConsoleState, args: &HashMap<String, String>) -> Result<Arc
     })
 }
 
-/// The id in a path.
+/// Parses the id in a path.
 fn id_arg(id: Id, expected: &str) -> Result<EntityId, ApiError> {
     let Path(id) = id.map_err(|e| ApiError::bad(e.body_text(), expected))?;
     let bad = || ApiError::bad(format!("the id is {id:?}"), expected);
@@ -270,7 +274,7 @@ async fn player(State(shared): Console, id: Id) -> Result<Json<shapes::Player>, 
     }
 }
 
-/// The entity, with its scene.
+/// Finds an entity and its scene.
 async fn find(state: &ConsoleState, id: EntityId) -> Result<(Arc<Scene>, Resident), ApiError> {
     let (found, late) = inspect::entity(&state.regions.now(), id).await;
     let scene = |id| state.directory.scene(id);
@@ -285,7 +289,10 @@ async fn find(state: &ConsoleState, id: EntityId) -> Result<(Arc<Scene>, Residen
             let late: Vec<String> = late.into_iter().map(shapes::region_name).collect();
             Err(ApiError::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                format!("no region that answered has an entity {id}; {} did not", late.join(", ")),
+                format!(
+                    "no region that answered has an entity {id}; no answer from {}",
+                    late.join(", ")
+                ),
                 "try again",
             ))
         }
@@ -308,7 +315,7 @@ async fn why_seen(State(shared): Console, args: Args) -> Result<Json<why::Answer
     Ok(Json(why::answer([&scene_of_a, &scene_of_b], &a, &b)))
 }
 
-/// The terrain of the scene that the arguments name.
+/// The terrain of the scene in the arguments.
 fn terrain_arg(
     state: &ConsoleState,
     args: &HashMap<String, String>,
@@ -330,13 +337,13 @@ fn terrain_arg(
     }
 }
 
-/// Whether the client has what bears this tag already.
+/// Whether the client has the version with this tag already.
 fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let known = headers.get(header::IF_NONE_MATCH).and_then(|v| v.to_str().ok());
     known.is_some_and(|all| all.split(',').any(|t| t.trim().trim_matches('"') == tag))
 }
 
-/// An answer that a client may keep as long as its tag is the same.
+/// An answer that a client may cache while its tag stays the same.
 fn tagged(tag: &str, mut response: Response) -> Response {
     if let Ok(value) = HeaderValue::from_str(&format!("\"{tag}\"")) {
         response.headers_mut().insert(header::ETAG, value);
@@ -361,7 +368,7 @@ async fn terrain_figures(
     ))
 }
 
-/// A whole number from 0 among the arguments; 0 if it is not there.
+/// A whole number from 0 among the arguments; default 0.
 fn number_arg(args: &HashMap<String, String>, name: &str) -> Result<u32, ApiError> {
     let Some(text) = args.get(name) else { return Ok(0) };
     whole::parse(text).ok_or_else(|| {
@@ -384,7 +391,7 @@ async fn terrain_piece(
         return Ok(tagged(&tag, StatusCode::NOT_MODIFIED.into_response()));
     }
     let drawn = map.clone();
-    // A large map takes some milliseconds, which nobody else waits for.
+    // A large map takes some milliseconds, so it is drawn on another thread.
     let png = tokio::task::spawn_blocking(move || terrain::piece(&drawn, level, x, z)).await;
     let Some(png) = png.ok().flatten() else {
         let most = |tiles: i32| (tiles - 1) / (terrain::PIECE << level.min(15));
@@ -412,7 +419,11 @@ async fn cluster(State(shared): Console) -> Result<Json<serde_json::Value>, ApiE
         Some(view) => Ok(Json(view())),
         None => {
             let expected = "a process of a cluster: purview node or purview gateway";
-            Err(ApiError::new(StatusCode::NOT_FOUND, "this server is alone", expected))
+            Err(ApiError::new(
+                StatusCode::NOT_FOUND,
+                "this server is not part of a cluster",
+                expected,
+            ))
         }
     }
 }
@@ -434,12 +445,15 @@ async fn entity(State(shared): Console, id: Id) -> Result<Json<people::Whereabou
     Err(match silent.is_empty() {
         true => ApiError::new(
             StatusCode::NOT_FOUND,
-            format!("nobody has an entity {id}"),
+            format!("no process has an entity {id}"),
             "the id of an entity; /api/players lists players",
         ),
         false => ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
-            format!("nobody who answered has an entity {id}; {} did not", silent.join(", ")),
+            format!(
+                "no process that answered has an entity {id}; no answer from {}",
+                silent.join(", ")
+            ),
             "try again",
         ),
     })
@@ -463,7 +477,7 @@ async fn ready(State(shared): Console) -> Response {
     let silent = shared.sampler().silent(Instant::now(), super::figures(&regions));
     let mut lacks = match &shared.state.readiness {
         Some(lacks) => lacks(),
-        None if regions.is_empty() => vec!["there is no region".to_owned()],
+        None if regions.is_empty() => vec!["this process has no region".to_owned()],
         None => Vec::new(),
     };
     lacks.extend(silent.into_iter().map(|(id, ago)| match ago {
@@ -476,7 +490,7 @@ async fn ready(State(shared): Console) -> Response {
         return Json(serde_json::json!({ "ready": true })).into_response();
     }
     let expected = format!(
-        "a process that does not end, whose regions tick at least every {} s, and, if it holds sessions, reaches \
+        "a process that is not shutting down, whose regions tick at least every {} s, and that, if it holds sessions, reaches \
          every region",
         SILENCE_LIMIT.as_secs()
     );

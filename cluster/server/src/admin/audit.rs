@@ -1,5 +1,6 @@
-//! The audit log: one line per command, of the target `audit`: who called, with which token, what was commanded,
-//! and what became of it. The time is the line's own.
+//! The audit log: one line per command, of the target `audit`, with caller, token, command and
+//! outcome. The time is that of the log line. `guard` writes it. Every command must have a line;
+//! refused ones are counted.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,42 +10,42 @@ use axum::http::StatusCode;
 
 use super::access::Shown;
 
-/// Longest command that is written down whole, characters.
+/// Commands are cut to this many characters.
 const COMMAND_MAX: usize = 512;
 
-/// Time between two lines about commands that were refused for want of a token.
+/// Time between two lines about commands without the command token.
 const SAY_EVERY: Duration = Duration::from_secs(1);
 
-/// A command as it came.
+/// A command as received.
 pub struct Command<'a> {
-    /// Where it came from.
+    /// The caller's address.
     pub caller: SocketAddr,
-    /// Which token it showed.
+    /// The token in the request.
     pub shown: Shown,
-    /// Its route, for example `/api/cluster/drain`.
+    /// The route, for example `/api/cluster/drain`.
     pub path: &'a str,
     /// Its body.
     pub body: &'a [u8],
 }
 
-/// The answer to a command, in words; an extension of the response.
+/// The outcome of a command in words; an extension of the response.
 #[derive(Debug, Clone)]
 pub struct Outcome(pub String);
 
-/// Writes commands down. Cheap to clone.
+/// Writes the audit log. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Audit(Arc<Mutex<Denials>>);
 
-/// Commands without the right token: anybody may send them, so they are not written down one by one.
+/// Commands without the command token. Anybody can send them, so most are only counted.
 #[derive(Debug, Default)]
 struct Denials {
     told: Option<Instant>,
-    /// Since then.
+    /// Denials since the last line.
     more: u64,
 }
 
 impl Denials {
-    /// How many were left out before this one, if this one is to be told.
+    /// The number of denials without a line, if this one gets a line.
     fn next(&mut self, now: Instant) -> Option<u64> {
         if self.told.is_some_and(|told| now.duration_since(told) < SAY_EVERY) {
             self.more += 1;
@@ -56,14 +57,14 @@ impl Denials {
 }
 
 impl Audit {
-    /// A command was answered.
+    /// Logs an answered command.
     pub fn done(&self, command: &Command<'_>, status: StatusCode, outcome: &str) {
         let Command { caller, shown, path, body } = command;
         let (token, order, status) = (shown.word(), text(body), status.as_u16());
         tracing::info!(target: "audit", %caller, token, command = path, order, status, result = outcome, "command");
     }
 
-    /// A command was refused, since it does not show the command token. At most one a second is told.
+    /// Logs a command without the command token, at most once a second.
     pub fn denied(&self, command: &Command<'_>, status: StatusCode, outcome: &str) {
         let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).next(Instant::now());
         let Some(more) = next else { return };
@@ -73,7 +74,7 @@ impl Audit {
     }
 }
 
-/// A body on one line, without characters that could write to a terminal.
+/// A body as one line, without control characters.
 fn text(body: &[u8]) -> String {
     let json = serde_json::from_slice::<serde_json::Value>(body).map(|json| json.to_string());
     let text = json.unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned());
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_one_line_whatever_it_says() {
+    fn a_command_is_one_line_whatever_its_body() {
         assert_eq!(text(b"{\"node\":\n \"a\\nb\"}"), "{\"node\":\"a\\nb\"}");
         assert_eq!(text(b"no\njson\x1b[2J"), "no\\u{a}json\\u{1b}[2J");
         assert_eq!(text("\u{9b}2J\u{7f}".as_bytes()), "\\u{9b}2J\\u{7f}");
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn denials_are_told_once_a_second_and_counted_between() {
+    fn denials_are_logged_once_a_second_and_counted_meanwhile() {
         let (mut denials, begin) = (Denials::default(), Instant::now());
         assert_eq!(denials.next(begin), Some(0));
         assert_eq!(denials.next(begin + SAY_EVERY / 3), None);

@@ -1,5 +1,5 @@
-//! What a request passes before anything of it is read: by which name the console was called, which token is shown,
-//! and, of a command, that it comes to an end. Commands are written down.
+//! The checks of a request before a handler runs: host name, token, and for commands a complete
+//! body and a line in the audit log. The router in `api` puts it in front of the routes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -16,28 +16,28 @@ use super::audit::{Audit, Command, Outcome};
 use super::hosts::{Hosts, Misdirected};
 use super::serve::Caller;
 
-/// Longest body of a command, bytes.
+/// Largest body of a command, in bytes.
 const BODY_MAX: usize = 64 << 10;
 
-/// How long a body may take.
+/// How long the body may take to arrive.
 const BODY_LIMIT: Duration = Duration::from_secs(5);
 
-/// Lets a request on that calls the console by one of its names.
+/// Passes a request on if its host name is one of the console's names.
 pub async fn by_name(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
     let Err(why) = hosts.check(request.uri(), request.headers()) else {
         return next.run(request).await;
     };
     let (status, expected) = match why {
-        Misdirected::NoHost => (StatusCode::BAD_REQUEST, "one header Host"),
+        Misdirected::NoHost => (StatusCode::BAD_REQUEST, "one Host header"),
         Misdirected::Unknown(_) => (
             StatusCode::MISDIRECTED_REQUEST,
-            "an IP address, localhost, or a name that [console] hosts lists",
+            "an IP address, localhost, or a name in [console] hosts",
         ),
     };
     ApiError::new(status, why.to_string(), expected).into_response()
 }
 
-/// Lets a request on that shows the token which it needs, and writes commands down.
+/// Passes a request on if it has the token that it needs; writes commands to the audit log.
 pub async fn by_token(
     State((access, audit)): State<(Access, Audit)>,
     request: Request,
@@ -73,18 +73,22 @@ fn caller(request: &Request) -> SocketAddr {
     request.extensions().get::<Caller>().map_or(unknown, |caller| caller.0)
 }
 
-/// Reads the body of a command to its end.
+/// Reads the whole body of a command.
 async fn whole(request: Request) -> Result<(Request, Bytes), ApiError> {
     let (head, body) = request.into_parts();
     let body = match tokio::time::timeout(BODY_LIMIT, to_bytes(body, BODY_MAX)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => {
-            let (error, expected) = ("the body is too long, or breaks off", "64 KiB at most");
+            let (error, expected) = ("the body is too long or incomplete", "at most 64 KiB");
             return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, error, expected));
         }
         Err(_) => {
-            let error = format!("the body has not come within {} s", BODY_LIMIT.as_secs());
-            return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, error, "a body at once"));
+            let error = format!("the body did not arrive within {} s", BODY_LIMIT.as_secs());
+            return Err(ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                error,
+                "a body that is sent at once",
+            ));
         }
     };
     Ok((Request::from_parts(head, Body::from(body.clone())), body))
@@ -94,8 +98,8 @@ fn denied(why: Denied) -> Response {
     let (status, expected) = match why {
         Denied::Unknown => (
             StatusCode::UNAUTHORIZED,
-            "the header Authorization: Bearer TOKEN, with a token of this server's console ([console] token_file \
-             or command_token_file, or the files that its log names)",
+            "the header Authorization: Bearer TOKEN with a token of this console ([console] token_file \
+             or command_token_file, or a file that the server's log names)",
         ),
         Denied::ReadOnly => (
             StatusCode::FORBIDDEN,

@@ -1,6 +1,7 @@
-//! By which names the console may be called. A page of another site can make a browser on this network call any
-//! address, under a name of that site that it lets point there (DNS rebinding). The header `Host` tells
-//! such a call: it carries that site's name. An IP address cannot be rebound, so all of them are let in.
+//! The host names of the console. A foreign web page can make a browser on this network call any
+//! address under a name of its own that points there (DNS rebinding). The `Host` header of such a
+//! call has the foreign name, so the console refuses unknown names. An IP address cannot be
+//! rebound, so all IP addresses are accepted.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,28 +9,28 @@ use std::sync::Arc;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri, header};
 
-/// The names under which the console answers. Cheap to clone.
+/// The host names of the console. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Hosts(Arc<[String]>);
 
-/// Why a request is not answered.
+/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misdirected {
-    /// There is no header `Host`, or more than one, or it is no host.
-    #[error("the request names no host, or not exactly one")]
+    /// There is no valid `Host` header, or more than one.
+    #[error("the request must have exactly one valid Host header")]
     NoHost,
-    /// It names another host.
-    #[error("this console is not called {0:?}")]
+    /// The request names another host.
+    #[error("this console has no name {0:?}")]
     Unknown(String),
 }
 
 impl Hosts {
-    /// `localhost`, every IP address, and these names.
+    /// `localhost`, every IP address, and `names`.
     pub fn new(names: &[String]) -> Hosts {
         Hosts(names.iter().map(|name| name.to_ascii_lowercase()).collect())
     }
 
-    /// Whether a request is for this console.
+    /// Checks the host names of a request.
     ///
     /// # Errors
     /// [`Misdirected`].
@@ -39,7 +40,7 @@ impl Hosts {
             return Err(Misdirected::NoHost);
         };
         let host = Authority::try_from(host.as_bytes()).map_err(|_| Misdirected::NoHost)?;
-        // A request may name a host in its first line, too.
+        // The request line may name a host, too.
         uri.authority().into_iter().chain([&host]).try_for_each(|host| self.check_one(host.host()))
     }
 
@@ -65,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_loopback_and_configured_names_are_let_in() {
+    fn addresses_localhost_and_configured_names_are_accepted() {
         for host in ["localhost", "LOCALHOST:7780", "127.0.0.1:7780", "[::1]:7780", "10.0.0.7"] {
             assert_eq!(check("/", &[host]), Ok(()), "{host}");
         }
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_name_is_refused_wherever_it_stands() {
+    fn any_other_name_is_refused_in_header_and_request_line() {
         let unknown = |name: &str| Err(Misdirected::Unknown(name.into()));
         for name in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "internal"]
         {

@@ -1,4 +1,4 @@
-//! The order of an operator that ends the sessions of a subject. Of a server that is a single process, too.
+//! The command that ends the sessions of a subject, in a cluster and in a single-process server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,14 @@ use super::whole::whole;
 use crate::node::leader::OrderError;
 use crate::node::logins::is_subject;
 
-/// The sessions of a subject are to end.
+/// End the sessions of a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KickOrder {
-    /// The subject that their tokens name.
+    /// The subject of the tokens.
     pub subject: String,
-    /// For how long none may begin, milliseconds; 0: one may at once; absent: an earlier bar stays as it is.
+    /// How long new sessions are refused, in milliseconds; 0: not at all; absent: an earlier
+    /// refusal stays in force.
     #[serde(default, deserialize_with = "whole_or_null", skip_serializing_if = "Option::is_none")]
     pub for_ms: Option<u64>,
 }
@@ -46,11 +47,11 @@ pub async fn kick(
         return answer(Err(OrderError::NoSubject(order.subject.len())));
     }
     let Some(logins) = shared.state.directory.logins() else {
-        let expected = "a server that takes clients with tokens";
-        let error = "this server knows no subjects";
+        let expected = "a server that accepts clients with tokens";
+        let error = "this server has no subjects, because its clients have no tokens";
         return Err(ApiError::new(StatusCode::NOT_FOUND, error, expected));
     };
     let ended = logins.kick(&order.subject, bar);
-    tracing::info!(subject = order.subject, ?bar, ended, "sessions were ended by an order");
+    tracing::info!(subject = order.subject, ?bar, ended, "sessions were closed by a kick command");
     Ok((StatusCode::ACCEPTED, Json(Ordered { ordered: true })))
 }

@@ -1,4 +1,5 @@
-//! Metrics in Prometheus' text form, and the same figures for the page.
+//! The figures of regions and process: as metrics in Prometheus text format, and as JSON for the
+//! page.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,7 +15,7 @@ use super::quantiles::{TickSum, TickTimes, tick_times};
 use super::sampler::Recent;
 use super::shapes;
 
-/// A family of figures that every region has one of.
+/// A metric that every region has.
 struct Family {
     name: &'static str,
     kind: &'static str,
@@ -26,13 +27,13 @@ const FAMILIES: [Family; 22] = [
     Family {
         name: "purview_entities",
         kind: "gauge",
-        help: "Entities that live in the region.",
+        help: "Real entities of the region.",
         of: |m| &m.reals,
     },
     Family {
         name: "purview_players",
         kind: "gauge",
-        help: "Players with a session that live in the region.",
+        help: "Players of the region with a session.",
         of: |m| &m.players,
     },
     Family {
@@ -50,13 +51,13 @@ const FAMILIES: [Family; 22] = [
     Family {
         name: "purview_frames_total",
         kind: "counter",
-        help: "Frames given to sessions.",
+        help: "Frames sent to sessions.",
         of: |m| &m.frames,
     },
     Family {
         name: "purview_updates_total",
         kind: "counter",
-        help: "Enters, leaves, moves and acts in frames.",
+        help: "Enters, leaves, moves and actions in frames.",
         of: |m| &m.updates,
     },
     Family {
@@ -74,90 +75,90 @@ const FAMILIES: [Family; 22] = [
     Family {
         name: "purview_outbox_lost_total",
         kind: "counter",
-        help: "Messages for other regions for which no room was left to wait.",
+        help: "Messages for other regions lost because the queue was full.",
         of: |m| &m.outbox_lost,
     },
     Family {
         name: "purview_notices_lost_total",
         kind: "counter",
-        help: "News for sessions for which no room was left to wait.",
+        help: "Notifications for sessions lost because the queue was full.",
         of: |m| &m.notices_lost,
     },
     Family {
         name: "purview_inputs_refused_total",
         kind: "counter",
-        help: "Inputs that found no room to wait for the next tick; clients' are sent again.",
+        help: "Inputs lost because the region's inbox was full; clients' inputs are sent again.",
         of: |m| &m.inputs_refused,
     },
     Family {
         name: "purview_letters_lost_total",
         kind: "counter",
-        help: "Messages of the view negotiation from other regions that found no room.",
+        help: "View negotiation messages from other regions lost because the inbox was full.",
         of: |m| &m.letters_lost,
     },
     Family {
         name: "purview_implausible_total",
         kind: "counter",
-        help: "Messages of other regions with an epoch or a tick that cannot be true.",
+        help: "Messages of other regions with an impossible epoch or tick.",
         of: |m| &m.implausible,
     },
     Family {
         name: "purview_view_messages_total",
         kind: "counter",
-        help: "Messages of the view negotiation sent to other regions.",
+        help: "View negotiation messages sent to other regions.",
         of: |m| &m.view_messages,
     },
     Family {
         name: "purview_ticks_skipped_total",
         kind: "counter",
-        help: "Ticks left out because the region, or a neighbour that it waited for, was late.",
+        help: "Ticks skipped because the region, or a neighbour that it waited for, was late.",
         of: |m| &m.skipped_ticks,
     },
     Family {
         name: "purview_forced_closes_total",
         kind: "counter",
-        help: "Ticks closed without a neighbour that was waited for in vain.",
+        help: "Ticks closed without a late neighbour, after the longest wait.",
         of: |m| &m.forced_closes,
     },
     Family {
         name: "purview_acts_dropped_total",
         kind: "counter",
-        help: "Acts that found no room in a client's frame.",
+        help: "Actions lost because a client's frame was full.",
         of: |m| &m.acts_dropped,
     },
     Family {
         name: "purview_border_ticks_total",
         kind: "counter",
-        help: "Neighbours whose ghosts a region has looked at, summed over its ticks.",
+        help: "Neighbours whose ghosts were used, summed over ticks.",
         of: |m| &m.border_ticks,
     },
     Family {
         name: "purview_border_ticks_stale_total",
         kind: "counter",
-        help: "Of these, those whose ghosts were older than the tick.",
+        help: "Neighbours whose ghosts were older than the tick, summed over ticks.",
         of: |m| &m.stale_border_ticks,
     },
     Family {
         name: "purview_ghosts_stalest_ticks",
         kind: "gauge",
-        help: "By how many ticks ghosts were older than a region's tick, at most since its start.",
+        help: "Largest age of ghosts since the region's start, in ticks.",
         of: |m| &m.stalest_ticks,
     },
     Family {
         name: "purview_arrivals_total",
         kind: "counter",
-        help: "Entities that came from other regions.",
+        help: "Entities received from other regions.",
         of: |m| &m.arrivals,
     },
     Family {
         name: "purview_arrivals_late_total",
         kind: "counter",
-        help: "Of these, those that act later than in the tick after their last one where they came from.",
+        help: "Entities received that acted later than in the tick after their last one in the old region.",
         of: |m| &m.late_arrivals,
     },
 ];
 
-/// The metrics of these regions (each with the name of its scene) and of the process.
+/// The metrics of these regions (each with its scene's name) and of the process.
 pub fn text(
     regions: &[(&str, RegionId, &RegionMetrics)],
     usage: Usage,
@@ -179,7 +180,7 @@ pub fn text(
         }
     }
     let name = "purview_moves_refused_total";
-    head(&mut out, name, "counter", "Words about movement that were refused, by reason.");
+    head(&mut out, name, "counter", "Move commands refused, by reason.");
     for ((.., m), labels) in regions.iter().zip(&labels) {
         for (reason, count) in Reason::WORDS.iter().zip(&m.moves_refused) {
             line(&mut out, name, &format!("{labels},reason=\"{reason}\""), count.load(Relaxed));
@@ -190,7 +191,7 @@ pub fn text(
         let max_us = m.tick_us_max.load(Relaxed);
         line(&mut out, "purview_tick_max_seconds", labels, seconds(max_us));
     }
-    head(&mut out, "purview_tick_seconds", "histogram", "Work in a tick of the region.");
+    head(&mut out, "purview_tick_seconds", "histogram", "Time of work in a tick of the region.");
     for ((.., m), labels) in regions.iter().zip(&labels) {
         histogram(&mut out, labels, m);
     }
@@ -215,11 +216,11 @@ fn histogram(out: &mut String, labels: &str, m: &RegionMetrics) {
 
 fn process(out: &mut String, usage: Usage) {
     let name = "purview_log_lines_dropped_total";
-    head(out, name, "counter", "Log lines that were dropped since nobody reads what waits.");
+    head(out, name, "counter", "Log lines dropped because the output is not read.");
     line(out, name, "", crate::logs::dropped());
     if let Some(s) = usage.cpu_s {
         let name = "process_cpu_seconds_total";
-        head(out, name, "counter", "User and system processor time, in seconds.");
+        head(out, name, "counter", "User and system CPU time, in seconds.");
         line(out, name, "", s);
     }
     if let Some(bytes) = usage.rss_bytes {
@@ -229,7 +230,7 @@ fn process(out: &mut String, usage: Usage) {
     }
     if let Some(bytes) = usage.peak_rss_bytes {
         let name = "purview_peak_resident_memory_bytes";
-        head(out, name, "gauge", "The most resident memory so far, in bytes.");
+        head(out, name, "gauge", "Peak resident memory, in bytes.");
         line(out, name, "", bytes);
     }
 }
@@ -254,7 +255,7 @@ fn escaped(label: &str) -> String {
     label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// `GET /api/stats`. Counters are since the start.
+/// `GET /api/stats`. Counters count from the start.
 #[derive(Debug, Serialize)]
 pub struct Stats {
     pub node: String,
@@ -270,7 +271,7 @@ pub struct Stats {
     pub regions: Vec<RegionStats>,
 }
 
-/// What one or more regions count.
+/// The figures of one region or of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Figures {
     pub ticks: u64,
@@ -379,11 +380,11 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_carries_its_scene_and_region() {
+    fn every_figure_has_its_scene_and_region() {
         let m = region();
         let text = text(&[("a", RegionId(0), &m), ("b", RegionId(1), &m)], usage(), Duration::ZERO);
         for line in [
-            "# HELP purview_players Players with a session that live in the region.",
+            "# HELP purview_players Players of the region with a session.",
             "# TYPE purview_players gauge",
             "purview_players{scene=\"a\",region=\"0\"} 7",
             "purview_players{scene=\"b\",region=\"1\"} 7",
@@ -395,7 +396,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
         }
-        assert!(!text.contains("purview_peak_resident"), "what is unknown is left out");
+        assert!(!text.contains("purview_peak_resident"), "unknown values are left out");
     }
 
     #[test]
@@ -425,7 +426,7 @@ mod tests {
         for line in text.lines() {
             if let Some(rest) = line.strip_prefix("# TYPE ") {
                 family = rest.split(' ').next().unwrap().to_owned();
-                assert!(seen.insert(family.clone()), "{family} stands twice");
+                assert!(seen.insert(family.clone()), "{family} appears twice");
             } else if !line.starts_with("# HELP ") {
                 assert!(line.starts_with(&family), "{line:?} is not of {family}");
                 let (_, value) = line.rsplit_once(' ').unwrap();

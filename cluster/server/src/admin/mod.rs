@@ -1,4 +1,5 @@
-//! The console: a live map in the browser, a JSON API beneath it, metrics and health.
+//! The console: a live map in the browser, a JSON API, metrics and health checks. A process starts
+//! it once.
 //!
 //! ```text
 //!  region ticks                     console's own thread
@@ -10,9 +11,10 @@
 //!  Terrain ◄──────── immutable ───  /api/terrain, /api/terrain.png
 //! ```
 //!
-//! The server has a thread and a runtime of its own, so that a slow reader never holds up a tick,
-//! and it only ever reads, but for what an operator orders of the cluster. What is absent: no write to a region, no state that outlives a request
-//! except figures, no resource from another host in the page.
+//! The console has a thread and a runtime of its own, so that a slow reader never delays a tick. It
+//! only reads, except for an operator's commands to the cluster. What must be absent: a write to a
+//! region, state that outlives a request (except figures), and resources from another host in the
+//! page.
 
 mod access;
 mod api;
@@ -55,37 +57,37 @@ pub use openapi::DOCUMENT as OPENAPI;
 pub use people::{AskOthers, People, Whereabouts, answer};
 pub use quantiles::{TickTimes, tick_times};
 
-/// Appends families of metrics in Prometheus' text form.
+/// Appends metrics in Prometheus text format.
 pub type ExtraMetrics = Box<dyn Fn(&mut String) + Send + Sync>;
 
-/// Tells what keeps the process from being ready, beside its own regions, in words.
+/// Reports in words why the process is not ready, apart from its own regions.
 pub type Readiness = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 
-/// Tells what is known of the cluster, as JSON.
+/// The state of the cluster as JSON.
 pub type ClusterView = Box<dyn Fn() -> serde_json::Value + Send + Sync>;
 
-/// All that the console looks at.
+/// Everything that the console shows.
 pub struct ConsoleState {
-    /// Scenes and the players in their planes.
+    /// The scenes, and the players in their planes.
     pub directory: Arc<Directory>,
     /// The regions of this process.
     pub regions: Hosted,
-    /// Further metrics, appended to `/metrics` in this order; their families' names must not be
-    /// among the console's own.
+    /// Further metrics, appended to `/metrics` in this order. Their names must differ from the
+    /// console's own.
     pub extra_metrics: Vec<ExtraMetrics>,
     /// The name of this node, shown as the owner of its regions.
     pub node: String,
-    /// What this process knows of its cluster, as JSON; `None` where it is alone.
+    /// This process's view of its cluster, as JSON; `None` in a single-process server.
     pub cluster: Option<ClusterView>,
-    /// What may be ordered; `None` where it is alone.
+    /// Executes an operator's commands; `None` in a single-process server.
     pub orders: Option<crate::node::leader::Orders>,
-    /// Asks other processes who lives there; `None` where it is alone.
+    /// Asks other processes for their entities; `None` in a single-process server.
     pub others: Option<AskOthers>,
-    /// What else `/ready` depends on; `None`: at least one region.
+    /// Further conditions of `/ready`; `None`: at least one region.
     pub readiness: Option<Readiness>,
 }
 
-/// The regions' figures.
+/// The metrics of the regions.
 fn figures(regions: &[RegionHandle]) -> impl Iterator<Item = (RegionId, &RegionMetrics)> + Clone {
     regions.iter().map(|r| (r.region, &*r.metrics))
 }
@@ -100,27 +102,27 @@ impl std::fmt::Debug for ConsoleState {
     }
 }
 
-/// Why a console could not start. Nothing is left running.
+/// Why a console did not start. Nothing keeps running.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsoleError {
-    /// The address cannot be listened on.
+    /// The console cannot listen on the address.
     #[error(
         "console: cannot listen on {addr}: {source}; choose another address, or port 0 for any free one"
     )]
     Listen {
-        /// The address asked for.
+        /// The configured address.
         addr: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// There is no token to ask for.
+    /// There is no usable token.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// Its certificate cannot be used.
+    /// The certificate is unusable.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The thread or its runtime cannot be made.
-    #[error("console: cannot start its thread: {0}")]
+    /// The thread or its runtime cannot be created.
+    #[error("console: cannot start the thread: {0}")]
     Thread(std::io::Error),
 }
 
@@ -128,23 +130,24 @@ pub enum ConsoleError {
 #[derive(Debug)]
 pub struct Console {
     addr: SocketAddr,
-    /// Dropped to say stop.
+    /// Dropping it stops the console.
     stop: oneshot::Sender<()>,
     /// Closed when the thread has ended.
     done: oneshot::Receiver<()>,
 }
 
 impl Console {
-    /// Where a console listens unless told otherwise: this machine only.
+    /// The default address, on this machine only.
     pub const DEFAULT_ADDR: SocketAddr =
         SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7070);
 
-    /// Listens on `addr` (port 0: any free one) and serves from a thread of its own. May be called
-    /// from any thread, with or without a runtime. `settings` say which tokens it asks for ([`Access::new`]) and by
-    /// which names it may be called.
+    /// Listens on `addr` (port 0: any free port) and serves from a thread of its own. Callable from
+    /// any thread, with or without a runtime. `settings` name the token files ([`Access::new`]) and
+    /// the host names.
     ///
     /// # Errors
-    /// The address is taken or not of this machine, there is no token, or the system gives no thread.
+    /// The address is in use or not local, there is no usable token, or the thread cannot be
+    /// created.
     pub fn start(
         state: ConsoleState,
         addr: SocketAddr,
@@ -166,7 +169,7 @@ impl Console {
             .name("console".into())
             .spawn(move || {
                 if let Err(e) = runtime.block_on(serve(state, guards, (listener, tls), stopped)) {
-                    tracing::error!("the console ended: {e}");
+                    tracing::error!("the console stopped: {e}");
                 }
                 runtime.shutdown_background();
                 drop(ended);
@@ -176,16 +179,16 @@ impl Console {
         Ok(Console { addr, stop, done })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Takes no more requests, lets those under way end (two seconds at most) and returns when the
+    /// Accepts no more requests, waits for open ones (at most two seconds) and returns when the
     /// port is free. The future runs under any runtime.
     pub async fn stop(self) {
         drop(self.stop);
-        // Nothing is ever sent: the end of the channel is the end of the thread.
+        // No message is ever sent: the channel closes when the thread ends.
         let _closed = self.done.await;
     }
 }

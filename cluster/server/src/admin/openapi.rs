@@ -1,5 +1,5 @@
-//! The description of all that is served, for machines: OpenAPI 3.1, written by hand; tests hold it against
-//! the routes and against real answers.
+//! The description of the API: OpenAPI 3.1, written by hand. Tests compare it with the routes and
+//! with real answers.
 
-/// The document, JSON.
+/// The document as JSON.
 pub const DOCUMENT: &str = include_str!("openapi.json");

@@ -1,5 +1,5 @@
-//! What an operator may order of the cluster: the only requests that change something. They are JSON, which
-//! a page of another host cannot send here unasked.
+//! An operator's commands to the cluster: the only requests that change something. They are JSON,
+//! which a foreign web page cannot send here.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use crate::node::down::RegionOrder;
 use crate::node::layout_change::{MapError, MapOrder};
 use crate::node::leader::{OrderError, Orders};
 
-/// A region is to move to a node.
+/// Migrate a region to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MoveOrder {
-    /// Its number, as `/api/cluster` has it.
+    /// The region's number in `/api/cluster`.
     #[serde(deserialize_with = "whole")]
     pub region: u32,
     /// The node's name.
     pub node: String,
 }
 
-/// A node is to give its regions to others, and to end.
+/// Drain a node and end it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DrainOrder {
@@ -35,30 +35,30 @@ pub struct DrainOrder {
     pub node: String,
 }
 
-/// What becomes of a region that is down.
+/// Decide about a region that is down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DownOrder {
-    /// Its number, as `/api/cluster` has it.
+    /// The region's number in `/api/cluster`.
     #[serde(deserialize_with = "whole")]
     pub region: u32,
-    /// Whether its checkpoint is to be read again, or set aside.
+    /// Whether to read its checkpoint again, or to set it aside.
     pub order: RegionOrder,
 }
 
-/// The order stands; `/api/cluster` tells when it is carried out.
+/// The command is accepted; `/api/cluster` shows when it is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ordered {
     /// True.
     pub ordered: bool,
 }
 
-/// A scene's region map is to change; it has when `/api/cluster` tells of this version.
+/// The layout change is accepted; it is complete when `/api/cluster` shows this version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapOrdered {
     /// The scene.
     pub scene: String,
-    /// The version that its map will have.
+    /// The version of the new layout.
     pub version: u64,
 }
 
@@ -68,7 +68,7 @@ pub(super) type Answer = Result<(StatusCode, Json<Ordered>), ApiError>;
 fn orders(shared: &Shared) -> Result<&Orders, ApiError> {
     shared.state.orders.as_ref().ok_or_else(|| {
         let expected = "a process of a cluster: purview node or purview gateway";
-        ApiError::new(StatusCode::NOT_FOUND, "this server is alone", expected)
+        ApiError::new(StatusCode::NOT_FOUND, "this server is not part of a cluster", expected)
     })
 }
 
@@ -96,7 +96,7 @@ pub(super) fn answer(done: Result<(), OrderError>) -> Answer {
     Err(ApiError::new(
         status,
         error,
-        "an order that can be carried out; GET /api/cluster tells who is there",
+        "an order for existing nodes, regions and subjects; see GET /api/cluster",
     ))
 }
 
@@ -142,7 +142,8 @@ pub async fn change_map(
                 MapError::NoScene(..) | MapError::NoRegion(_) => StatusCode::NOT_FOUND,
                 MapError::Busy(_) | MapError::Layout(_) => StatusCode::CONFLICT,
             };
-            let expected = "a map that the scene can have; GET /api/cluster tells how it is now";
+            let expected =
+                "a legal change of the scene's layout; see GET /api/cluster for the current one";
             Err(ApiError::new(status, error.to_string(), expected))
         }
     }

@@ -26,7 +26,7 @@ macro_rules! asset {
 /// The page itself.
 pub const PAGE: Asset = asset!("page.html", "text/html; charset=utf-8");
 
-/// What the page loads from `assets/`.
+/// The files under `assets/` that the page loads.
 pub const ASSETS: [Asset; 12] = [
     asset!("style.css", "text/css; charset=utf-8"),
     asset!("icon.svg", "image/svg+xml"),
@@ -42,7 +42,7 @@ pub const ASSETS: [Asset; 12] = [
     asset!("pair.js", JS),
 ];
 
-/// What the page may do: run and load what this server serves, and nothing else.
+/// The page may load and run only what this server serves.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; \
      style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'";

@@ -1,5 +1,5 @@
-//! Who lives where in the whole cluster: what the regions of this process say, and what other processes say
-//! of theirs.
+//! The positions of players and entities in the whole cluster: those of this process, and those
+//! that other processes report.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,12 @@ use serde::{Deserialize, Serialize};
 use super::{ConsoleState, Hosted, shapes};
 use crate::node::inspect;
 
-/// Asks every other process that has regions: its name, and what it answers in time.
+/// Asks every other process that has regions; returns the name and the answer, if it came in time,
+/// of each.
 pub type AskOthers =
     Box<dyn Fn(Question) -> BoxFuture<'static, Vec<(String, Option<Answer>)>> + Send + Sync>;
 
-/// What the regions of this process say.
+/// The answer of this process's regions.
 pub async fn answer(hosted: Hosted, question: Question) -> Answer {
     let regions = hosted.now();
     match question {
@@ -34,7 +35,7 @@ pub async fn answer(hosted: Hosted, question: Question) -> Answer {
             let lives = survey.regions.iter().flat_map(of_region).collect();
             Answer { lives, late: survey.late, ..Answer::default() }
         }
-        // Regions know nothing of lines, time and subjects.
+        // Regions do not know about lines, clocks and subjects.
         Question::Lines | Question::Clock | Question::Claims(_) => Answer::default(),
         Question::Entity(id) => {
             let (found, late) = inspect::entity(&regions, id).await;
@@ -50,29 +51,29 @@ pub async fn answer(hosted: Hosted, question: Question) -> Answer {
     }
 }
 
-/// Somebody, and where. Lengths in centimetres.
+/// An entity and its position. Lengths in centimetres.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whereabouts {
-    /// Who.
+    /// The id.
     pub id: EntityId,
     /// The name of its kind.
     pub kind: String,
-    /// The process that owns its region.
+    /// The process that owns the region.
     pub node: String,
     /// The name of its scene.
     pub scene: String,
-    /// Its region.
+    /// The region.
     pub region: RegionId,
-    /// Its plane; none: in limbo, between two scenes.
+    /// The plane; `None`: in limbo, between two scenes.
     pub plane: Option<Plane>,
-    /// Its place.
+    /// The position.
     pub pos: Pos,
 }
 
 /// `GET /api/players`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct People {
-    /// All players, by their ids.
+    /// All players, ordered by id.
     pub players: Vec<Whereabouts>,
     /// Regions that did not answer in time.
     pub late: Vec<RegionId>,
@@ -80,7 +81,7 @@ pub struct People {
     pub silent: Vec<String>,
 }
 
-/// Asks this process and all others. Of somebody who is found twice, since it is being handed over, one counts.
+/// Asks this process and all others. An entity in a handoff may be reported twice; it counts once.
 pub async fn everybody(state: &ConsoleState, question: Question) -> People {
     let here = answer(state.regions.clone(), question.clone());
     let others = async {

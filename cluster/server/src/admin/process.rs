@@ -1,21 +1,21 @@
-//! What the system says of this process.
+//! The resource usage of this process, as the operating system reports it.
 
 /// Ticks per second of the times in `/proc/self/stat`: 100 on every Linux that Rust's standard
-/// library supports, whatever the kernel's own clock.
+/// library supports, whatever the kernel's own clock rate.
 const USER_HZ: f64 = 100.0;
 
-/// Usage of this process; a figure is `None` where the system does not tell it.
+/// Resource usage; `None` where the operating system does not report it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Usage {
-    /// Processor time since the start, seconds.
+    /// CPU time since the start, in seconds.
     pub cpu_s: Option<f64>,
-    /// Resident memory now, bytes.
+    /// Resident memory now, in bytes.
     pub rss_bytes: Option<u64>,
-    /// The most resident memory so far, bytes.
+    /// Peak resident memory, in bytes.
     pub peak_rss_bytes: Option<u64>,
 }
 
-/// Usage as of now.
+/// The current usage.
 pub fn usage() -> Usage {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -26,8 +26,8 @@ pub fn usage() -> Usage {
     }
 }
 
-/// User and system time out of `/proc/self/stat`. The name in brackets may hold anything, brackets
-/// and spaces too, so that fields are counted from the last bracket.
+/// User and system time from `/proc/self/stat`. The process name in brackets may contain brackets
+/// and spaces, so fields are counted from the last bracket.
 fn cpu_s(stat: &str) -> Option<f64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut times = fields.split_ascii_whitespace().skip(11).map(str::parse::<u64>);
@@ -35,7 +35,7 @@ fn cpu_s(stat: &str) -> Option<f64> {
     Some((user + system) as f64 / USER_HZ)
 }
 
-/// A size out of `/proc/self/status`, which gives it in kibibytes.
+/// A size from `/proc/self/status`, which has it in kibibytes.
 fn status_bytes(status: &str, key: &str) -> Option<u64> {
     let line = status.lines().find_map(|l| l.strip_prefix(key))?;
     line.split_ascii_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_in_bytes() {
+    fn sizes_are_in_bytes() {
         let status = "Name:\tx\nVmHWM:\t   2048 kB\nVmRSS:\t 1024 kB\n";
         assert_eq!(status_bytes(status, "VmHWM:"), Some(2_097_152));
         assert_eq!(status_bytes(status, "VmRSS:"), Some(1_048_576));
@@ -63,7 +63,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn this_process_has_used_something() {
+    fn the_usage_of_this_process_is_not_zero() {
         let u = usage();
         assert!(u.cpu_s.is_some());
         assert!(u.rss_bytes.unwrap() > 100_000 && u.peak_rss_bytes >= u.rss_bytes);

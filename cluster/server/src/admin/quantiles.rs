@@ -1,32 +1,32 @@
-//! Quantiles of tick times, out of the buckets in which regions count them.
+//! Quantiles of tick times, from the histogram buckets of the regions.
 
 use purview::actor::metrics::{RegionMetrics, TICK_BUCKETS_US};
 use serde::Serialize;
 
-/// Ticks per bucket of [`TICK_BUCKETS_US`], then those beyond the last.
+/// Ticks per bucket of [`TICK_BUCKETS_US`]; the last entry is for longer ticks.
 pub(super) type Buckets = [u64; TICK_BUCKETS_US.len() + 1];
 
-/// How long ticks took, in milliseconds; all 0 when there was none.
+/// Tick times, in milliseconds; all 0 without ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct TickTimes {
     /// The mean.
     pub mean: f64,
     /// The median.
     pub p50: f64,
-    /// The time that 99 of 100 ticks keep.
+    /// The 99th percentile.
     pub p99: f64,
     /// The longest.
     pub max: f64,
 }
 
-/// The tick times of several regions taken together, since their start.
+/// The tick times of several regions together, since their start.
 pub fn tick_times<'a>(regions: impl IntoIterator<Item = &'a RegionMetrics>) -> TickTimes {
     let mut sum = TickSum::default();
     regions.into_iter().for_each(|m| sum.add(m));
     sum.times()
 }
 
-/// Tick times of one or more regions, added up.
+/// The sum of the tick times of one or more regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct TickSum {
     pub buckets: Buckets,
@@ -35,7 +35,7 @@ pub(super) struct TickSum {
 }
 
 impl TickSum {
-    /// Adds what a region has counted.
+    /// Adds the tick times of a region.
     pub fn add(&mut self, m: &RegionMetrics) {
         use std::sync::atomic::Ordering::Relaxed;
         for (total, n) in self.buckets.iter_mut().zip(m.tick_buckets()) {
@@ -45,7 +45,7 @@ impl TickSum {
         self.max_us = self.max_us.max(m.tick_us_max.load(Relaxed));
     }
 
-    /// What was counted after `earlier`. The longest of these is known only to its bucket.
+    /// The ticks after `earlier`. The maximum is known only up to its bucket.
     pub fn since(&self, earlier: &TickSum) -> TickSum {
         let buckets: Buckets =
             std::array::from_fn(|i| self.buckets[i].saturating_sub(earlier.buckets[i]));
@@ -71,8 +71,8 @@ impl TickSum {
     }
 }
 
-/// The time in microseconds that the share `q` (0 to 1) of ticks keeps, interpolated within its
-/// bucket; never above `max_us`, which also bounds the last bucket. 0 when nothing was counted.
+/// The quantile `q` (0 to 1) in microseconds, interpolated within its bucket; at most `max_us`,
+/// which also bounds the last bucket. 0 without ticks.
 pub(super) fn quantile_us(buckets: &Buckets, max_us: u64, q: f64) -> f64 {
     let count: u64 = buckets.iter().sum();
     let rank = q.clamp(0.0, 1.0) * count as f64;
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_quantile_is_interpolated_within_its_bucket() {
-        // 100 ticks in the bucket from 1000 to 1500 us: the median lies in its middle.
+        // 100 ticks in the bucket from 1000 to 1500 us: the median is in its middle.
         let s = sum(&[vec![1_200; 100], vec![5_000]].concat());
         assert_eq!(quantile_us(&s.buckets, s.max_us, 50.0 / 101.0), 1_250.0);
         assert_eq!(quantile_us(&s.buckets, s.max_us, 1.0), 5_000.0);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn regions_are_taken_together() {
+    fn regions_are_added_up() {
         let (fast, slow) = (metrics(&[100; 99]), metrics(&[50_000]));
         let times = tick_times([&fast, &slow]);
         assert_eq!(times.max, 50.0);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_forgets_what_came_before_it() {
+    fn a_window_excludes_earlier_ticks() {
         let m = metrics(&[90_000]);
         let mut before = TickSum::default();
         before.add(&m);

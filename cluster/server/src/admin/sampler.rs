@@ -1,4 +1,4 @@
-//! Figures over time: what the last seconds looked like and which regions still tick.
+//! Samples of the regions' figures: recent rates, and which regions still tick.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use super::quantiles::{TickSum, TickTimes};
 
 /// Time between samples.
 const EVERY: Duration = Duration::from_secs(1);
-/// Samples kept: what "recent" means, in seconds.
+/// Number of samples, and the length of "recent" in seconds.
 const KEPT: usize = 10;
-/// A region that has not ticked for so long is not alive.
+/// A region without a tick for this long is silent.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(3);
 
-/// Regions with their figures.
+/// Regions with their metrics.
 pub trait Regions<'a>: Iterator<Item = (RegionId, &'a RegionMetrics)> + Clone {}
 
 impl<'a, T: Iterator<Item = (RegionId, &'a RegionMetrics)> + Clone> Regions<'a> for T {}
 
-/// Counters of all regions at one moment.
+/// The counters of all regions at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sample {
     at: Option<Instant>,
@@ -34,26 +34,26 @@ struct Sample {
     handoffs: u64,
 }
 
-/// What the last seconds looked like.
+/// The figures of the last seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Recent {
-    /// How long a time this covers.
+    /// The length of the window.
     pub seconds: f64,
-    /// Tick times within it.
+    /// Tick times in the window.
     pub tick_ms: TickTimes,
-    /// Frames given to sessions.
+    /// Frames sent to sessions.
     pub frames_per_s: f64,
-    /// Enters, leaves, moves and acts in them.
+    /// Enters, leaves, moves and actions in these frames.
     pub updates_per_s: f64,
     /// Entities handed to another region.
     pub handoffs_per_s: f64,
 }
 
-/// Watches the regions' figures. Time is an argument.
+/// Collects samples. Time is an argument.
 #[derive(Debug, Default)]
 pub struct Sampler {
     samples: VecDeque<Sample>,
-    /// Per region, how many ticks it had done and when that number last changed.
+    /// Per region the number of ticks, and when it last changed.
     ticks: Vec<(RegionId, u64, Instant)>,
 }
 
@@ -67,7 +67,7 @@ impl Sampler {
         self.samples.push_back(take(now, regions));
     }
 
-    /// What happened between the oldest sample and now.
+    /// The figures between the oldest sample and now.
     pub fn recent<'a>(&self, now: Instant, regions: impl Regions<'a>) -> Recent {
         let Some((first, since)) = self.samples.front().and_then(|s| Some((s, s.at?))) else {
             return Recent::default();
@@ -87,7 +87,8 @@ impl Sampler {
         }
     }
 
-    /// Regions that have not ticked lately, or not since they came, with how long ago they did; `None` for never.
+    /// Silent regions with the time since their last tick; `None` if they have not ticked since
+    /// they came.
     pub fn silent<'a>(
         &mut self,
         now: Instant,
@@ -103,7 +104,7 @@ impl Sampler {
     }
 
     fn observe<'a>(&mut self, now: Instant, regions: impl Regions<'a>) {
-        // A region that has moved away, or is given up, is not silent.
+        // A region that migrated away or was released is not silent.
         self.ticks.retain(|(known, ..)| regions.clone().any(|(region, _)| region == *known));
         for (region, m) in regions {
             let ticks = m.ticks.load(Relaxed);
@@ -127,7 +128,7 @@ fn take<'a>(now: Instant, regions: impl Regions<'a>) -> Sample {
     sample
 }
 
-/// Takes samples for as long as it runs.
+/// Takes samples until dropped.
 pub async fn run(shared: Arc<Shared>) {
     let mut every = tokio::time::interval(EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -144,7 +145,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_region_that_stops_ticking_falls_silent_and_is_heard_again() {
+    fn a_region_that_stops_ticking_is_silent_until_it_ticks_again() {
         let (a, b) = (RegionMetrics::default(), RegionMetrics::default());
         let both = [(RegionId(0), &a), (RegionId(1), &b)];
         let mut sampler = Sampler::default();
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_that_is_gone_is_not_silent() {
+    fn a_removed_region_is_not_silent() {
         let (a, b) = (RegionMetrics::default(), RegionMetrics::default());
         let both = [(RegionId(0), &a), (RegionId(1), &b)];
         let (mut sampler, mut now) = (Sampler::default(), Instant::now());
@@ -176,7 +177,7 @@ mod tests {
         b.tick_took(10);
         assert_eq!(sampler.silent(now, both.into_iter()), [(RegionId(0), None)]);
         assert_eq!(sampler.silent(now, both[1..].iter().copied()), []);
-        // It comes back, and has as long as any other.
+        // The region comes back, and has the full time again.
         assert_eq!(sampler.silent(now, both.into_iter()), []);
     }
 

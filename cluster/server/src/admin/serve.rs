@@ -1,5 +1,5 @@
-//! The console's connections: how many there may be, and how long each may take. A caller that sends nothing, or sends
-//! slowly, is disconnected and keeps no other caller out.
+//! The console's connections, limited in number and time. A caller that sends nothing, or sends
+//! slowly, is disconnected and must never keep out other callers.
 
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -21,27 +21,27 @@ use tower_service::Service;
 use crate::shutdown::CONSOLE;
 use crate::tls::server::ServerTls;
 
-/// Connections at once; further ones wait until one of these ends.
+/// Most connections at the same time; further ones wait.
 const CONNECTIONS: usize = 256;
 
 /// How long the head of a request may take, and how long a connection may be idle.
 pub const HEAD_LIMIT: Duration = Duration::from_secs(5);
 
-/// Largest head of a request, bytes.
+/// Largest head of a request, in bytes.
 const HEAD_MAX: usize = 32 << 10;
 
-/// How long a connection may last. It ends between two requests.
+/// Longest lifetime of a connection. It ends between two requests.
 const LIFE: Duration = Duration::from_secs(600);
 
-/// After the listener failed, for example for want of file descriptors.
+/// Pause after a failed accept, for example when file descriptors ran out.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Where a request comes from.
+/// The address of the caller, an extension of the request.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller(pub SocketAddr);
 
-/// Serves until `stopped`, with `tls` by HTTPS alone; then requests under way may still end, for [`CONSOLE`] at
-/// most.
+/// Serves until `stopped`; with `tls` only over HTTPS. Open requests may then take up to
+/// [`CONSOLE`] to end.
 pub async fn serve(
     (listener, tls): (TcpListener, Option<ServerTls>),
     router: Router,
@@ -50,7 +50,7 @@ pub async fn serve(
     let (stop, stopping) = watch::channel(());
     let permits = Arc::new(Semaphore::new(CONNECTIONS));
     let accepting = async {
-        // It is never closed.
+        // The semaphore is never closed.
         while let Ok(permit) = permits.clone().acquire_owned().await {
             let (stream, from) = accept(&listener).await;
             let (router, stopping, tls) = (router.clone(), stopping.clone(), tls.clone());
@@ -71,7 +71,7 @@ pub async fn serve(
     let all = u32::try_from(CONNECTIONS).unwrap_or(u32::MAX);
     let ended = tokio::time::timeout(CONSOLE, permits.acquire_many(all)).await;
     if ended.is_err() {
-        tracing::debug!("the console stops before all its connections have ended");
+        tracing::debug!("the console stops before all connections have ended");
     }
 }
 
@@ -80,14 +80,14 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
         match listener.accept().await {
             Ok(accepted) => return accepted,
             Err(error) => {
-                tracing::debug!(%error, "a caller of the console was lost");
+                tracing::debug!(%error, "the task of a console connection failed");
                 tokio::time::sleep(AGAIN).await;
             }
         }
     }
 }
 
-/// The same as [`answer`] after a handshake, which may take [`HEAD_LIMIT`].
+/// Calls [`answer`] after a TLS handshake, which may take [`HEAD_LIMIT`].
 async fn answer_by_tls(
     stream: TcpStream,
     from: SocketAddr,
@@ -103,7 +103,7 @@ async fn answer_by_tls(
     }
 }
 
-/// Serves one connection until it ends, or has lasted for [`LIFE`], or `stopping` is closed.
+/// Serves one connection until it ends, is older than [`LIFE`], or `stopping` closes.
 async fn answer<S>(stream: S, from: SocketAddr, router: Router, mut stopping: watch::Receiver<()>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -134,6 +134,6 @@ where
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%from, %error, "a connection to the console ended badly");
+        tracing::debug!(%from, %error, "a connection to the console failed");
     }
 }

@@ -1,4 +1,4 @@
-//! The shapes of the JSON answers, and how they come from what regions say. Lengths in centimetres.
+//! The JSON answers, and how they are built from the answers of regions. Lengths in centimetres.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use serde::Serialize;
 
 use crate::node::inspect::Survey;
 
-/// What a region is called where people read it.
+/// A region's name for people.
 pub fn region_name(id: RegionId) -> String {
     format!("R{id}")
 }
 
-/// What a kind of the scene is called.
+/// The name of a kind in the scene.
 pub fn kind_name(scene: &Scene, kind: Kind) -> String {
     let named = scene.spec.kinds.get(usize::from(kind.0)).map(|k| k.name.clone());
     named.unwrap_or_else(|| format!("kind {kind}"))
 }
 
-/// What a class of bonds is called.
+/// The name of a class of bonds.
 fn bond_name(scene: &Scene, class: u8) -> String {
     let named = scene.spec.bonds.kinds.get(usize::from(class)).cloned();
     named.unwrap_or_else(|| format!("bond class {class}"))
@@ -45,12 +45,12 @@ pub struct SceneShape {
     pub width_cm: i32,
     pub depth_cm: i32,
     pub land_cm: i32,
-    /// Side of a patch of the players' layer.
+    /// Side of a patch in the players' layer.
     pub patch_cm: i32,
     pub layers: Vec<LayerShape>,
     pub kinds: Vec<KindShape>,
     pub visibility: VisibilityShape,
-    /// The bits of the range of who asks for none: 1 NEAR, 2 MIDDLE, 4 FAR.
+    /// Bits of the default range: 1 NEAR, 2 MIDDLE, 4 FAR.
     pub default_range: u8,
     pub view_cap: usize,
     pub tick_ms: u32,
@@ -58,7 +58,7 @@ pub struct SceneShape {
     pub top_speed_cm_s: i32,
     pub map_version: u64,
     pub plane_groups: u16,
-    /// Changes with the terrain; absent where there is none. `/api/terrain` tells more.
+    /// A version that changes with the terrain; `None` without a map. See `/api/terrain`.
     pub terrain: Option<String>,
     pub planes: Vec<PlaneShape>,
     pub regions: Vec<RegionShape>,
@@ -98,7 +98,7 @@ impl From<Visibility> for VisibilityShape {
     }
 }
 
-/// A plane in use; lines with room are in use even when empty.
+/// A plane in use. Lines with room are in use even when empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PlaneShape {
     pub plane: Plane,
@@ -113,12 +113,12 @@ pub struct RegionShape {
     pub rect: Rect,
     /// Its group of planes.
     pub group: u16,
-    /// The node that owns it.
+    /// The owner node.
     pub owner: String,
     pub epoch: Epoch,
 }
 
-/// A scene as far as `survey` (of all planes) knows it.
+/// The shape of a scene, from a survey of all planes.
 pub fn scene(scene: &Scene, node: &str, survey: &Survey) -> SceneShape {
     let spec = &scene.spec;
     SceneShape {
@@ -170,7 +170,7 @@ fn regions(scene: &Scene, node: &str, survey: &Survey) -> Vec<RegionShape> {
         .collect()
 }
 
-/// The lines, and whatever other planes somebody is in; limbo is none.
+/// The lines, and all other planes with entities, except limbo.
 fn planes(lines: i32, survey: &Survey) -> Vec<PlaneShape> {
     let empty = |plane| PlaneShape { plane, players: 0, entities: 0 };
     let mut planes: BTreeMap<Plane, PlaneShape> =
@@ -194,16 +194,16 @@ pub type GhostRow = (u64, u8, i32, i32, u32, u32);
 pub struct Entities {
     pub scene: String,
     pub plane: Plane,
-    /// What the places of a row of `entities` are.
+    /// The names of the columns of `entities`.
     pub entity_fields: [&'static str; 7],
     pub entities: Vec<EntityRow>,
-    /// What the places of a row of `ghosts` are.
+    /// The names of the columns of `ghosts`.
     pub ghost_fields: [&'static str; 6],
-    /// Empty unless asked for.
+    /// Empty unless requested.
     pub ghosts: Vec<GhostRow>,
-    /// Doors that are not as the map has them: their numbers and whether they are open.
+    /// Doors whose state differs from the map: number, and whether open.
     pub doors: Vec<(u16, bool)>,
-    /// Of each region that answered: its id, its tick and its epoch.
+    /// For each region that answered: id, tick and epoch.
     pub ticks: Vec<(RegionId, u64, u64)>,
     /// Regions that did not answer in time.
     pub late: Vec<RegionId>,
@@ -236,8 +236,8 @@ pub fn entities(scene: &Scene, plane: Plane, with_ghosts: bool, survey: &Survey)
     out
 }
 
-/// The doors of a plane that are not as the map has them, each as the region has it on whose ground
-/// its first tile lies; or, if that one is late, as any other has it.
+/// The doors of a plane whose state differs from the map. The region under a door's first tile
+/// decides; if it is late, any other region with the door.
 fn doors(scene: &Scene, plane: Plane, survey: &Survey) -> Vec<(u16, bool)> {
     let Some(terrain) = &scene.terrain else { return Vec::new() };
     let owner = |door: DoorId| {
@@ -265,32 +265,32 @@ pub struct BondShape {
 }
 
 impl BondShape {
-    /// The bond of a pair, if it has one.
+    /// The bond of a pair, if there is one.
     pub fn of(scene: &Scene, class: u8) -> Option<BondShape> {
         (class != NO_BOND).then(|| BondShape { class, name: bond_name(scene, class) })
     }
 }
 
-/// Another player, on a player's view list or asked to be on it.
+/// Another player, on a view list or asked to be on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EntryShape {
     pub id: EntityId,
     pub bond: Option<BondShape>,
-    /// `None`: its region does not know where the other is.
+    /// `None`: the region does not know the distance.
     pub dist_cm: Option<u32>,
-    /// Both said YES; otherwise the other's answer is under way.
+    /// Both have agreed; otherwise the answer is pending.
     pub linked: bool,
 }
 
 impl EntryShape {
-    /// An entry of a list of a player of `scene`.
+    /// An entry of a player's list in `scene`.
     pub fn of(scene: &Scene, e: ViewEntry) -> EntryShape {
         let ViewEntry { id, class, dist_cm, linked } = e;
         EntryShape { id, bond: BondShape::of(scene, class), dist_cm, linked }
     }
 }
 
-/// An entry of a view list with its place, from 1, the best.
+/// An entry of a view list with its rank, from 1, the best.
 #[derive(Debug, Serialize)]
 pub struct RankedShape {
     pub place: usize,
@@ -310,19 +310,19 @@ pub struct Player {
     pub plane: Plane,
     pub pos: Pos,
     pub range: RangeShape,
-    /// Players that it sees and that see it, the best first.
+    /// The view list, the best first.
     pub view: Vec<RankedShape>,
-    /// Players whom it has asked and who have not answered yet.
+    /// Players that were asked and have not answered yet.
     pub asked: Vec<EntryShape>,
-    /// Whom it would give up first for somebody better; `None` while it has room.
+    /// The entry that a better candidate replaces first; `None` while the list is not full.
     pub worst: Option<EntryShape>,
     pub view_cap: usize,
     pub view_margin_cm: u32,
-    /// What else it sees.
+    /// Other entities in view.
     pub seen: Vec<EntityId>,
 }
 
-/// How far a player sees.
+/// The range of a player.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub enum RangeShape {
@@ -368,7 +368,7 @@ pub fn player(scene: &Scene, p: PlayerSnapshot) -> Player {
     }
 }
 
-/// The names of the rings that a range holds.
+/// The names of the rings of a range.
 pub fn ring_names(range: RangeSet) -> Vec<&'static str> {
     let names = ["near", "middle", "far"];
     (0..).zip(names).filter(|(ring, _)| range.has_ring(*ring)).map(|(_, name)| name).collect()
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scene_tells_its_sizes_regions_and_planes() {
+    fn a_scene_has_its_sizes_regions_and_planes() {
         let circle = Visibility::Circle { enter_cm: 8_000, leave_cm: 9_000 };
         let scene_data = meadow(circle);
         let shape = to_value(scene(&scene_data, "n1", &survey(&scene_data))).unwrap();
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn entities_are_rows_and_ghosts_come_when_asked_for() {
+    fn entities_are_rows_and_ghosts_are_included_on_request() {
         let scene = meadow(Visibility::Patches);
         let with = to_value(entities(&scene, Plane(0), true, &survey(&scene))).unwrap();
         assert_eq!(with["entities"], json!([[1, 0, 100, 7, 200, 0, 3], [2, 2, 100, 7, 200, 0, 3]]));
@@ -467,9 +467,9 @@ mod tests {
     }
 
     #[test]
-    fn doors_are_as_the_region_under_them_has_them() {
+    fn the_state_of_a_door_is_that_of_the_region_under_it() {
         use purview::scene::terrain::{DoorState, Draft, Tile};
-        // Tiles of 64 m: the first door lies in region 0, the second in region 3.
+        // With tiles of 64 m the first door is in region 0, the second in region 3.
         let mut draft = Draft::new(6_400, 32, 32).unwrap();
         draft.add_door("gate", false, &[Tile { x: 1, z: 1 }]).unwrap();
         draft.add_door("bridge", true, &[Tile { x: 20, z: 20 }]).unwrap();
@@ -480,7 +480,7 @@ mod tests {
         other.region = RegionId(3);
         survey.regions[0].doors = vec![state(0, 0, true), state(0, 1, true), state(7, 0, true)];
         assert_eq!(entities(&scene, Plane(0), false, &survey).doors, [(0, true), (1, true)]);
-        // Region 3 rules over the bridge and has it closed already.
+        // Region 3 decides about the bridge and has closed it.
         other.doors = vec![state(0, 0, false), state(0, 1, false)];
         survey.regions.push(other);
         assert_eq!(entities(&scene, Plane(0), false, &survey).doors, [(0, true), (1, false)]);
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_player_tells_how_far_it_sees_and_whom() {
+    fn a_player_has_its_range_and_its_view_list() {
         let snapshot = PlayerSnapshot {
             id: EntityId(9),
             epoch: Epoch(2),

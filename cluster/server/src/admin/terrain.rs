@@ -1,9 +1,9 @@
-//! The terrain as the page draws it: its figures once, and the blocked tiles as pictures, piece by
-//! piece, at the level of detail that the zoom needs.
+//! The terrain for the page: its size and doors as JSON, and the blocked tiles as pictures in
+//! pieces, at the level of detail that the zoom needs.
 //!
-//! At level 0 a pixel is a tile; at each further level it is a square of twice the side, the more opaque
-//! the more of it is blocked. Pieces are [`PIECE`] pixels wide, so that a page holds what it looks at
-//! and no more, however large the map.
+//! At level 0 a pixel is a tile; at each further level it is a square of twice the side, the more
+//! opaque the more of it is blocked. A piece is [`PIECE`] pixels wide, so that a page loads only
+//! what it shows, however large the map.
 
 use std::hash::{Hash, Hasher};
 
@@ -11,14 +11,14 @@ use purview::scene::terrain::{Door, Terrain, Tile};
 use rustc_hash::FxHasher;
 use serde::Serialize;
 
-/// Side of a piece, pixels.
+/// Side of a piece, in pixels.
 pub const PIECE: i32 = 1_024;
 
-/// Colour of what is blocked, and its opacity where all is, of 255.
+/// Colour of blocked tiles, and the opacity of a fully blocked pixel, of 255.
 const COLOUR: [u8; 3] = [148, 163, 184];
 const OPACITY: u32 = 105;
 
-/// Steps of opacity above none at all, at level 0 and beyond: a bit, and four.
+/// Bits per pixel: one at level 0 and four at further levels.
 const ONE_BIT: u32 = 1;
 const FOUR_BITS: u32 = 15;
 
@@ -30,24 +30,25 @@ pub struct TerrainShape {
     /// Tiles along x and z.
     pub width: i32,
     pub depth: i32,
-    /// Side of a piece of `/api/terrain.png`, pixels.
+    /// Side of a piece of `/api/terrain.png`, in pixels.
     pub piece: i32,
-    /// Levels of detail, from 0, at least one; at the last one piece shows all.
+    /// Number of levels of detail, at least one; at the last one a single piece shows the whole
+    /// map.
     pub levels: u32,
-    /// In the order of the map: a door's number is its place.
+    /// In the order of the map: the index is the door's number.
     pub doors: Vec<DoorShape>,
 }
 
 #[derive(Debug, Serialize)]
 pub struct DoorShape {
     pub name: String,
-    /// Whether the map has it open.
+    /// Whether the door is open in the map.
     pub open: bool,
-    /// Its tiles in runs along x: the first one's x and z, and how many.
+    /// Its tiles as runs along x: x and z of the first tile, and their number.
     pub runs: Vec<[i32; 3]>,
 }
 
-/// What the page must know of a terrain before it asks for pieces.
+/// The size and the doors of a terrain.
 pub fn shape(scene: &str, terrain: &Terrain) -> TerrainShape {
     let door = |d: &Door| DoorShape { name: d.name.clone(), open: d.open, runs: runs(&d.tiles) };
     TerrainShape {
@@ -74,13 +75,13 @@ fn runs(tiles: &[Tile]) -> Vec<[i32; 3]> {
     runs
 }
 
-/// Levels of detail, from 0.
+/// The number of levels of detail.
 pub fn levels(terrain: &Terrain) -> u32 {
     let side = terrain.width().max(terrain.depth()) as u32;
     side.div_ceil(PIECE as u32).next_power_of_two().ilog2() + 1
 }
 
-/// Changes with the terrain: what a page has kept of it counts as long as this is the same.
+/// A version that changes with the terrain, so that clients can cache pieces.
 pub fn version(terrain: &Terrain) -> String {
     let mut hasher = FxHasher::default();
     (terrain.tile_cm(), terrain.width(), terrain.depth()).hash(&mut hasher);
@@ -91,11 +92,11 @@ pub fn version(terrain: &Terrain) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// The part of a terrain that one piece shows.
+/// The part of a terrain in one piece.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     level: u32,
-    /// The first tile, and the tiles that lie on the map.
+    /// The first tile, and the number of tiles on the map.
     x: i32,
     z: i32,
     width: i32,
@@ -103,7 +104,7 @@ struct Part {
 }
 
 impl Part {
-    /// Piece (`x`, `z`) of a level; `None` where there is none.
+    /// Piece (`x`, `z`) of a level; `None` if it does not exist.
     fn of(terrain: &Terrain, level: u32, x: u32, z: u32) -> Option<Part> {
         if level >= levels(terrain) {
             return None;
@@ -123,7 +124,7 @@ impl Part {
     }
 }
 
-/// A picture of piece (`x`, `z`) of a level as PNG; `None` where there is no such piece.
+/// Piece (`x`, `z`) of a level as a PNG; `None` if it does not exist.
 pub fn piece(terrain: &Terrain, level: u32, x: u32, z: u32) -> Option<Vec<u8>> {
     let part = Part::of(terrain, level, x, z)?;
     let (width, height) = (part.pixels(part.width), part.pixels(part.depth));
@@ -131,7 +132,7 @@ pub fn piece(terrain: &Terrain, level: u32, x: u32, z: u32) -> Option<Vec<u8>> {
     Some(picture(&counts, width, if level == 0 { ONE_BIT } else { FOUR_BITS }, 1 << (2 * level)))
 }
 
-/// Blocked tiles under each pixel; doors do not count, the page draws them as they are.
+/// The blocked tiles under each pixel, without doors: the page draws those in their current state.
 fn blocked(terrain: &Terrain, part: &Part, width: usize, height: usize) -> Vec<u32> {
     let mut counts = vec![0_u32; width * height];
     let side = 1 << part.level;
@@ -153,7 +154,7 @@ fn blocked(terrain: &Terrain, part: &Part, width: usize, height: usize) -> Vec<u
     counts
 }
 
-/// Bits that are set from `first` to before `end`.
+/// The number of bits set from `first` to before `end`.
 fn ones(row: &[u64], first: usize, end: usize) -> u32 {
     let mut at = first;
     let mut count = 0;
@@ -167,9 +168,9 @@ fn ones(row: &[u64], first: usize, end: usize) -> u32 {
     count
 }
 
-/// A picture in one colour, of `steps` of opacity: all of `full` is the last of them.
+/// A picture in one colour with `steps` steps of opacity: a count of `full` has the last step.
 fn picture(counts: &[u32], width: usize, steps: u32, full: u32) -> Vec<u8> {
-    // What is blocked at all shows.
+    // Rounded up, so that a single blocked tile is visible.
     let step = |count: u32| (u64::from(count) * u64::from(steps)).div_ceil(u64::from(full)) as u8;
     let bits = if steps == ONE_BIT { 1 } else { 4 };
     let pack = |line: &[u32]| {
@@ -193,8 +194,8 @@ fn picture(counts: &[u32], width: usize, steps: u32, full: u32) -> Vec<u8> {
         writer.finish()
     });
     if let Err(e) = written {
-        // Memory takes what is written, and the form is a legal one.
-        purview::log_limited!(error, "a piece of the terrain cannot be drawn: {e}");
+        // Writing to memory cannot fail, and the format is legal.
+        purview::log_limited!(error, "a piece of the terrain cannot be encoded: {e}");
     }
     out
 }
@@ -205,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    /// The opacity of every pixel, of 255, and the picture's width.
+    /// The opacity of every pixel, of 255, and the width of the picture.
     fn decoded(png: &[u8]) -> (usize, Vec<u8>) {
         let mut decoder = png::Decoder::new(std::io::Cursor::new(png));
         decoder.set_transformations(png::Transformations::EXPAND);
@@ -217,7 +218,7 @@ mod tests {
         (info.width as usize, raw.chunks(4).map(|p| p[3]).collect())
     }
 
-    /// A map in which tile (x, z) is blocked where `is` says so, with a door over (0, 0).
+    /// A map in which tile (x, z) is blocked if `is` returns true, with a door over (0, 0).
     fn terrain(width: i32, depth: i32, is: impl Fn(i32, i32) -> bool) -> Terrain {
         let mut draft = Draft::new(100, width, depth).unwrap();
         for (x, z) in (0..depth).flat_map(|z| (0..width).map(move |x| (x, z))) {
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(levels(&map), 3);
         let (width, pixels) = decoded(&piece(&map, 1, 0, 0).unwrap());
         assert_eq!((width, pixels.len()), (1_024, 1_024 * 515));
-        // The door has three tiles of the first pixel and one of the second; a step is 7.
+        // The door covers three tiles of the first pixel and one of the second; a step is 7.
         assert_eq!(pixels[..3], [4 * 7, 12 * 7, 15 * 7]);
         assert_eq!(pixels[1_024 + 499..1_024 + 502], [105, 0, 0]);
         let (width, pixels) = decoded(&piece(&map, 1, 1, 0).unwrap());
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_tells_terrains_apart() {
+    fn different_terrains_have_different_versions() {
         let map = terrain(10, 10, |_, _| false);
         assert_eq!(version(&map), version(&map.clone()));
         assert_ne!(version(&map), version(&terrain(10, 10, |x, z| (x, z) == (9, 9))));
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn doors_are_told_in_runs() {
+    fn doors_are_lists_of_runs() {
         let shape = shape("keep", &terrain(10, 10, |_, _| false));
         assert_eq!(shape.doors[0].runs, [[0, 0, 2], [3, 0, 1], [0, 1, 1]]);
         let told = serde_json::to_value(shape).unwrap();

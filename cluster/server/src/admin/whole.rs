@@ -1,4 +1,4 @@
-//! Whole numbers as JSON Schema knows them: 4850.0 is one, in a document as in an address.
+//! Whole numbers as JSON Schema defines them: 4850.0 is one, in JSON as in a URL.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,10 +6,10 @@ use std::marker::PhantomData;
 use serde::Deserializer;
 use serde::de::{Error, Unexpected, Visitor};
 
-/// Reads a whole number of JSON that fits into a `T`.
+/// Reads a whole number from JSON that fits into a `T`.
 ///
 /// # Errors
-/// It is none, or does not fit.
+/// The value is not a whole number, or does not fit.
 pub fn whole<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -42,7 +42,7 @@ impl<T: TryFrom<i128>> Visitor<'_> for Whole<T> {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<T, E> {
-        // What is farther from zero fits into none of our numbers.
+        // A larger value fits into none of the number types used here.
         match value.fract() == 0.0 && value.abs() < 2_f64.powi(100) {
             true => Self::fit(value as i128),
             false => Err(E::invalid_value(Unexpected::Float(value), &self)),
@@ -50,7 +50,7 @@ impl<T: TryFrom<i128>> Visitor<'_> for Whole<T> {
     }
 }
 
-/// The whole number that a text of an address says, if it fits into a `T`: digits, and zeros behind a point.
+/// A whole number in a URL, if it fits into a `T`: digits, with zeros after a decimal point.
 pub fn parse<T: TryFrom<i128>>(text: &str) -> Option<T> {
     let all = |text: &str, is: fn(&u8) -> bool| !text.is_empty() && text.bytes().all(|b| is(&b));
     let (number, behind) = text.split_once('.').unwrap_or((text, "0"));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn so_may_one_in_an_address() {
+    fn a_whole_number_in_a_url_may_have_a_point() {
         for (text, want) in [("17", 17), ("-17.00", -17), ("-2147483648", i32::MIN), ("007", 7)] {
             assert_eq!(parse::<i32>(text), Some(want), "{text}");
         }

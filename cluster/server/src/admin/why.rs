@@ -1,4 +1,4 @@
-//! `GET /api/why`: why two players see each other, or why they do not, for machines and in words.
+//! `GET /api/why`: why two players see each other, or why they do not, as JSON and in words.
 
 use purview::scene::inspect::{Resident, ViewEntry};
 use purview::scene::views::why::{Limit, PairRank, Place, Stand, Why, why};
@@ -7,20 +7,20 @@ use serde::Serialize;
 
 use super::shapes::{BondShape, EntryShape, kind_name, ring_names};
 
-/// The answer. Of two of a thing, the first is of `a`.
+/// The answer. In a pair of values the first belongs to `a`.
 #[derive(Debug, Serialize)]
 pub struct Answer {
     pub a: EntityId,
     pub b: EntityId,
-    /// Whether they see each other.
+    /// Whether the two see each other.
     pub seen: bool,
     #[serde(flatten)]
     pub why: WhyShape,
-    /// The same for people, a sentence each.
+    /// The same as sentences for people.
     pub words: Vec<String>,
 }
 
-/// Why; the fields that belong to it stand beside it.
+/// The reason; its fields are next to it in the JSON.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum WhyShape {
@@ -31,7 +31,7 @@ pub enum WhyShape {
     },
     SameEntity,
     NotAPlayer {
-        /// The kind of each that is not a player.
+        /// The kind of each entity that is not a player.
         kinds: [Option<String>; 2],
     },
     OtherScene {
@@ -62,7 +62,7 @@ pub enum WhyShape {
     },
 }
 
-/// What ranks a pair.
+/// The rank of a pair.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct PairShape {
     pub bond: Option<BondShape>,
@@ -75,7 +75,7 @@ impl PairShape {
     }
 }
 
-/// What would be in range.
+/// What being in range means here.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub enum LimitShape {
@@ -83,13 +83,13 @@ pub enum LimitShape {
         /// Patches between the two.
         apart: u32,
         patch_cm: i32,
-        /// The names of the rings that each has.
+        /// The names of the rings of each.
         ranges: [Vec<&'static str>; 2],
     },
     Circle {
         enter_cm: i32,
         leave_cm: i32,
-        /// They were in range, so that the leave radius counts.
+        /// The two were in range, so the leave radius counts.
         known: bool,
     },
 }
@@ -107,7 +107,7 @@ impl From<Limit> for LimitShape {
     }
 }
 
-/// What one of the two makes of the other.
+/// Whether one of the two would see the other.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "stand", rename_all = "snake_case")]
 pub enum StandShape {
@@ -166,7 +166,7 @@ fn shape(why: Why, scenes: [&Scene; 2]) -> WhyShape {
     }
 }
 
-/// The answer for people, a sentence each.
+/// The answer as sentences for people.
 fn words(why: &Why, scenes: [&Scene; 2], [a, b]: [EntityId; 2]) -> Vec<String> {
     match why {
         Why::Seen { pair, places: [on_a, on_b] } => vec![
@@ -183,7 +183,9 @@ fn words(why: &Why, scenes: [&Scene; 2], [a, b]: [EntityId; 2]) -> Vec<String> {
             let mut words: Vec<String> = others
                 .map(|(id, scene, kind)| format!("{id} is of kind {:?}.", kind_name(scene, kind)))
                 .collect();
-            words.push("View lists hold players only; all else is seen by range alone.".into());
+            words.push(
+                "View lists hold players only; all other entities are seen by range alone.".into(),
+            );
             words
         }
         Why::OtherScene { .. } => {
@@ -206,7 +208,7 @@ fn words(why: &Why, scenes: [&Scene; 2], [a, b]: [EntityId; 2]) -> Vec<String> {
         }
         Why::Negotiating { pair } => vec![
             format!("{a} and {b} would see each other: {}.", pair_words(scenes[0], *pair)),
-            "They are negotiating: what one says to the other is under way.".into(),
+            "They are negotiating: a message between them is in flight.".into(),
         ],
     }
 }
@@ -216,7 +218,7 @@ fn out_of_range_words([a, b]: [EntityId; 2], dist_cm: u32, limit: &Limit) -> Vec
     match *limit {
         Limit::Circle { leave_cm, known: true, .. } => {
             let leave = metres(leave_cm.unsigned_abs());
-            vec![format!("{head}, and who was in range leaves it beyond {leave}.")]
+            vec![format!("{head}, and a player that was in range leaves it beyond {leave}.")]
         }
         Limit::Circle { enter_cm, leave_cm, known: false } => {
             let [enter, leave] = [enter_cm, leave_cm].map(|cm| metres(cm.unsigned_abs()));
@@ -228,7 +230,7 @@ fn out_of_range_words([a, b]: [EntityId; 2], dist_cm: u32, limit: &Limit) -> Vec
         Limit::Patches { apart, patch_cm, ranges: [of_a, of_b] } => vec![
             format!("{head}, {apart} patches of {}.", metres(patch_cm.unsigned_abs())),
             format!(
-                "In range is who is in a ring that both have (near: 0 patches apart, middle: 1, \
+                "Two players are in range if their distance is in a ring that both have (near: 0 patches apart, middle: 1, \
                  far: 2). {a} has {}, {b} has {}.",
                 range_words(of_a),
                 range_words(of_b)
@@ -237,13 +239,13 @@ fn out_of_range_words([a, b]: [EntityId; 2], dist_cm: u32, limit: &Limit) -> Vec
     }
 }
 
-/// What `me` makes of `other`.
+/// Why `me` would see `other`, or why it would not.
 fn stand_words(scene: &Scene, me: EntityId, other: EntityId, stand: &Stand) -> String {
     let cap = scene.spec.view_cap;
     match stand {
         Stand::Willing => format!("{me} would see {other}."),
         Stand::Full(worst) => format!(
-            "The view list of {me} is full ({cap}), and it prefers all who are on it, even {}.",
+            "The view list of {me} is full ({cap}), and it prefers every player on it, even {}.",
             entry_words(scene, worst)
         ),
         Stand::WithinMargin(worst) => format!(
@@ -257,7 +259,7 @@ fn stand_words(scene: &Scene, me: EntityId, other: EntityId, stand: &Stand) -> S
 
 fn entry_words(scene: &Scene, e: &ViewEntry) -> String {
     let dist = e.dist_cm.map_or("at an unknown distance".into(), metres);
-    let under_way = if e.linked { "" } else { ", whose answer is under way" };
+    let under_way = if e.linked { "" } else { ", whose answer is pending" };
     format!("{} ({}, {dist}{under_way})", e.id, bond_words(scene, e.class))
 }
 
@@ -271,7 +273,7 @@ fn bond_words(scene: &Scene, class: u8) -> String {
 
 fn plane_words(plane: Plane) -> String {
     match plane {
-        Plane::LIMBO => "on its way between two scenes".into(),
+        Plane::LIMBO => "between two scenes".into(),
         Plane(n) => format!("on plane {n}"),
     }
 }
@@ -299,7 +301,7 @@ mod tests {
         Scene::new(SceneId(0), spec, 100, RegionId(0)).unwrap()
     }
 
-    /// Words and shape of an answer about 17 in the meadow and 42 in the harbour.
+    /// Words and JSON of an answer about 17 in the meadow and 42 in the harbour.
     fn told(why: Why) -> (String, serde_json::Value) {
         let [meadow, harbour] = [scene("meadow"), scene("harbour")];
         let scenes = [&meadow, &harbour];
@@ -314,7 +316,7 @@ mod tests {
     const PAIR: PairRank = PairRank { class: NO_BOND, dist_cm: 1_234 };
 
     #[test]
-    fn who_see_each_other_are_told_bond_distance_and_places() {
+    fn a_seen_pair_has_its_bond_distance_and_ranks() {
         let places = [Place { place: 3, of: 20 }, Place { place: 1, of: 8 }];
         let pair = PairRank { class: 2, dist_cm: 1_230 };
         let (words, shape) = told(Why::Seen { pair, places });
@@ -334,13 +336,13 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_see_each_other_at_all_is_told_why() {
+    fn a_pair_that_can_never_see_each_other_has_a_reason() {
         let cases = [
             (Why::SameEntity, "17 and 42 are one and the same entity.", json!({})),
             (
                 Why::NotAPlayer { kinds: [None, Some(Kind(2))] },
                 "42 is of kind \"monster\".\n\
-                 View lists hold players only; all else is seen by range alone.",
+                 View lists hold players only; all other entities are seen by range alone.",
                 json!({"kinds": [null, "monster"]}),
             ),
             (
@@ -350,7 +352,7 @@ mod tests {
             ),
             (
                 Why::OtherPlane { planes: [Plane(-3), Plane::LIMBO] },
-                "17 is on plane -3 and 42 on its way between two scenes: \
+                "17 is on plane -3 and 42 between two scenes: \
                  players see each other only within a plane.",
                 json!({"planes": [-3, null]}),
             ),
@@ -378,7 +380,7 @@ mod tests {
         let (words, _) = told(Why::OutOfRange { dist_cm: 4_401, limit: circle(true) });
         assert_eq!(
             words,
-            "17 and 42 are out of range: 44.01 m apart, and who was in range leaves it beyond 44 m."
+            "17 and 42 are out of range: 44.01 m apart, and a player that was in range leaves it beyond 44 m."
         );
         let ranges = [RangeSet::FULL, RangeSet::NONE];
         let limit = Limit::Patches { apart: 4, patch_cm: 3_200, ranges };
@@ -386,20 +388,20 @@ mod tests {
         assert_eq!(
             words,
             "17 and 42 are out of range: 120.05 m apart, 4 patches of 32 m.\n\
-             In range is who is in a ring that both have (near: 0 patches apart, middle: 1, far: 2). \
+             Two players are in range if their distance is in a ring that both have (near: 0 patches apart, middle: 1, far: 2). \
              17 has near + middle + far, 42 has none."
         );
         assert_eq!(shape["limit"]["ranges"], json!([["near", "middle", "far"], []]));
     }
 
     #[test]
-    fn a_full_list_says_whom_each_prefers() {
+    fn a_full_list_names_the_preferred_players() {
         let stands = [Stand::Full(entry(33, 1, Some(4_400))), Stand::Willing];
         let (words, shape) = told(Why::Full { pair: PAIR, stands });
         assert_eq!(
             words,
             "17 and 42 do not see each other though they are in range: no bond, 12.34 m apart.\n\
-             The view list of 17 is full (20), and it prefers all who are on it, even 33 \
+             The view list of 17 is full (20), and it prefers every player on it, even 33 \
              (party, 44 m).\n\
              42 would see 17."
         );
@@ -409,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn within_the_margin_says_what_the_margin_is() {
+    fn a_pair_within_the_margin_names_the_margin() {
         let stands = [Stand::Willing, Stand::WithinMargin(entry(9, NO_BOND, None))];
         let (words, shape) = told(Why::WithinMargin { pair: PAIR, stands });
         assert_eq!(
@@ -417,19 +419,19 @@ mod tests {
             "17 and 42 do not see each other though they are in range: no bond, 12.34 m apart.\n\
              17 would see 42.\n\
              The view list of 42 is full (20), and 17 is better than the worst on it, 9 (no bond, \
-             at an unknown distance, whose answer is under way), but not by the margin of 0.5 m."
+             at an unknown distance, whose answer is pending), but not by the margin of 0.5 m."
         );
         assert_eq!(shape["margin_cm"], 50);
         assert_eq!(shape["stands"][1]["worst"]["linked"], false);
     }
 
     #[test]
-    fn who_negotiate_are_told_so() {
+    fn a_negotiating_pair_is_reported() {
         let (words, shape) = told(Why::Negotiating { pair: PAIR });
         assert_eq!(
             words,
             "17 and 42 would see each other: no bond, 12.34 m apart.\n\
-             They are negotiating: what one says to the other is under way."
+             They are negotiating: a message between them is in flight."
         );
         assert_eq!(shape, json!({"why": "negotiating", "bond": null, "dist_cm": 1_234}));
     }

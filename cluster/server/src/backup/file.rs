@@ -1,4 +1,4 @@
-//! The file of a backup: what is written, and what is read only if all of it is sound.
+//! The file format of backups. A reader uses a file only if all of it is intact.
 //!
 //! ```text
 //! file    = magic version record* end
@@ -7,8 +7,8 @@
 //! end     = a record of kind 0 whose payload counts the records before it
 //! ```
 //!
-//! Numbers are big-endian, payloads MessagePack. A reader passes over kinds of records that it does not know:
-//! a newer release may have added them.
+//! Numbers are big-endian, payloads are MessagePack. A reader skips unknown kinds of records, which
+//! a newer release may have added.
 
 use std::io::{Read, Write};
 
@@ -31,19 +31,19 @@ const RECORD_MAX: usize = 130 << 20;
 /// Why a file cannot be used as a backup.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The system says no.
+    /// The operating system's error.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// Something else.
-    #[error("it is no backup: it does not begin with \"PVBACKUP\"")]
+    /// The file is not a backup.
+    #[error("this is not a backup: it does not begin with \"PVBACKUP\"")]
     NotABackup,
     /// A newer release wrote it.
-    #[error("it has version {0}; this release reads versions 1 to {VERSION}")]
+    #[error("the file has version {0}; this release reads versions 1 to {VERSION}")]
     Version(u16),
-    /// It ends before its end.
-    #[error("it ends in the middle, after {0} whole records: take a copy that is complete")]
+    /// The file is cut off.
+    #[error("the file ends early, after {0} whole records: take a copy that is complete")]
     Torn(u64),
-    /// Its bytes are not those that were written.
+    /// A record is damaged.
     #[error("record {at} is damaged ({why}): take another copy")]
     Damaged {
         /// Which, from 1.
@@ -51,8 +51,8 @@ pub enum FileError {
         /// What is wrong.
         why: String,
     },
-    /// Something stands behind the end.
-    #[error("something stands behind its end: take another copy")]
+    /// There is data after the end.
+    #[error("there is data after the end of the backup: take another copy")]
     Trailing,
 }
 
@@ -174,7 +174,7 @@ fn crc(head: &[u8], payload: &[u8]) -> u32 {
     crc.finalize()
 }
 
-/// Reads a backup, record by record; `take` is told each that this release knows.
+/// Reads a backup record by record; calls `take` with each known record.
 ///
 /// # Errors
 /// The first thing that is wrong; what came before it was told.
@@ -219,7 +219,7 @@ fn begin(from: &mut impl Read) -> Result<(), FileError> {
     }
 }
 
-/// The next record's kind and payload, after so many.
+/// The next record's kind and payload; `before` is the number of records before it.
 fn next(from: &mut impl Read, before: u64) -> Result<(u8, Vec<u8>), FileError> {
     let (mut head, mut crc_read) = ([0; 5], [0; 4]);
     if !fill(from, &mut head)? {

@@ -1,10 +1,11 @@
-//! Backup and restore: everything that outlives the processes of a cluster, in one file.
+//! Backup and restore of a cluster's lasting state in one file, for `purview backup` and `purview
+//! restore`.
 //!
-//! A backup is read from the store of checkpoints alone. What etcd holds beside it (who owns which region,
-//! the plan, the clock) follows from the checkpoints when a cluster begins again.
+//! A backup is read from the checkpoint store alone. The other data in etcd (owners of regions,
+//! plan, clock) is made anew from the checkpoints when a cluster starts.
 //!
-//! What must not happen: a restore that begins before the whole file was found sound, or that changes a
-//! store that holds something, unless that is asked for.
+//! What must never happen: a restore that begins before the whole file was checked, or that changes
+//! a store with data without `--force`.
 
 pub mod file;
 
@@ -35,14 +36,14 @@ pub enum BackupError {
     #[error(transparent)]
     Store(#[from] CheckpointError),
     /// There is such a file.
-    #[error("{}: there is such a file already; name another", .0.display())]
+    #[error("{}: this file exists already; choose another name", .0.display())]
     Exists(PathBuf),
     /// The store holds something.
     #[error(
-        "the store holds {0} already: nothing was restored; --force erases what it holds and restores then"
+        "the store holds {0} already: nothing was restored; use --force to erase the store first"
     )]
     NotEmpty(String),
-    /// A newer snapshot came in between.
+    /// A newer snapshot was saved during the restore.
     #[error(
         "region {0} was saved by a running process during the restore: stop every process, and restore with \
          --force"
@@ -68,8 +69,8 @@ impl std::fmt::Display for Contents {
     }
 }
 
-/// Writes everything that a store holds to a new file. Processes may go on meanwhile: each region is whole,
-/// and regions are as far apart as their checkpoints are.
+/// Writes everything that a store holds to a new file. Processes may go on meanwhile: each region
+/// is whole, and regions are as far apart as their checkpoints are.
 ///
 /// # Errors
 /// [`BackupError`]; then there is no such file.
@@ -183,8 +184,8 @@ async fn held(store: &dyn Checkpoints) -> Result<Option<String>, CheckpointError
 /// Puts everything of a file into a store. The file is looked through first.
 ///
 /// # Errors
-/// [`BackupError`]. A store that held nothing, or was to be erased, may then hold a part: restore once
-/// more with `force`.
+/// [`BackupError`]. A store that held nothing, or was to be erased, may then hold a part: restore
+/// once more with `force`.
 pub async fn restore(
     store: &dyn Checkpoints,
     from: &Path,

@@ -1,20 +1,22 @@
-//! What is wrong with a configuration: where it was said, the key, the value, and what would be
-//! right.
+//! Configuration errors: where the setting came from, the key, the value, and what would be right.
+//!
+//! The readers in this folder fill them; the command line prints them before a process starts. A
+//! secret must never appear in one.
 
 use std::fmt;
 
 use super::Origin;
 
-/// One thing that is wrong.
+/// One problem of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// The key's path, as `--set` names it; empty when the file as a whole is meant.
     pub key: String,
-    /// What the key says, as written.
+    /// The value as written.
     pub found: Option<String>,
-    /// What is wrong with it, and what would be right.
+    /// What is wrong with the value, and what would be right.
     pub rule: String,
-    /// Where it was said.
+    /// Where the value was set.
     pub origin: Origin,
 }
 
@@ -34,7 +36,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// Everything that is wrong with a configuration, a line each, in the order of the file.
+/// All problems of a configuration, one per line, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigErrors(pub Vec<ConfigError>);
 

@@ -1,14 +1,14 @@
-//! Every key of the configuration: its name, what it says, and what it may say. Reading, printing
-//! and error messages all go by this table.
+//! Every key of the configuration: name, meaning and legal values. Reading, printing and error
+//! messages use this table and nothing else, so that the three never disagree.
 
 use super::units::Quantity::{self, Length, Size, Speed, Time};
 
-/// What a key may say.
+/// The legal values of a key.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Form {
-    /// A quantity, from and to these figures in its smallest unit.
+    /// A quantity with its minimum and maximum, in the smallest unit.
     Quantity(Quantity, i64, i64),
-    /// A whole number, from and to.
+    /// A whole number with its minimum and maximum.
     Count(i64, i64),
     /// One of these words.
     Choice(&'static [&'static str]),
@@ -18,21 +18,21 @@ pub(super) enum Form {
     Address,
     /// An address and port on which to listen, or "off".
     AddressOrOff,
-    /// Anything else: what it is, with an example.
+    /// Any other form: a description with an example.
     Text(&'static str),
 }
 
-/// A key.
+/// A key of the configuration.
 #[derive(Debug)]
 pub(super) struct Key {
     pub name: &'static str,
-    /// What it is, one sentence.
+    /// The meaning, in one sentence.
     pub says: &'static str,
     pub form: Form,
 }
 
 impl Form {
-    /// What would be right, for comments and messages.
+    /// The legal values as text, for comments and messages.
     pub fn rule(self) -> String {
         match self {
             Form::Quantity(q, min, max) => {
@@ -71,139 +71,143 @@ keys! {
     ARBITERS: "arbiters", Form::Count(0, 1_024),
         "Threads over which the regions are spread; 0 = one per core.";
 
-    DATA_DIR: "data_dir", Form::Text("the path of a folder, from this file's folder"),
-        "Folder in which a server that is a single process keeps checkpoints and players' last places; it goes on \
-         from there. Default: nothing outlives the process.";
+    DATA_DIR: "data_dir", Form::Text("the path of a folder, relative to this file's folder"),
+        "Folder in which a single-process server keeps checkpoints and the players' last positions; the next start \
+         continues from there. Default: nothing is kept when the process ends.";
 
     FAUNA: "fauna", Form::Choice(&["off", "on"]),
-        "Whether beasts and things roam every scene, to try a server out with; `purview dev` has them always.";
+        "Whether demo NPCs roam every scene, to try a server out; always on in `purview dev`.";
 
     STOP_GRACE: "grace", Form::Quantity(Time, 1_000, 2 * HOUR),
-        "After this long a process that is asked to end is killed: terminationGracePeriodSeconds of Kubernetes, \
-         TimeoutStopSec of systemd. At least what it may take, as `purview check` tells.";
+        "How long the system that runs this process waits before it kills a process that is shutting down: \
+         terminationGracePeriodSeconds of Kubernetes, TimeoutStopSec of systemd. The minimum is shown by `purview check`.";
 
-    WS: "ws", Form::Address, "Where WebSocket clients connect.";
-    TCP: "tcp", Form::AddressOrOff, "Where clients with length-prefixed frames over TCP connect.";
+    WS: "ws", Form::Address, "The address on which WebSocket clients connect.";
+    TCP: "tcp", Form::AddressOrOff,
+        "The address on which clients with length-prefixed frames over TCP connect.";
     RATE_LIMIT: "rate_limit", Form::Count(1, 100_000),
-        "Messages a second that a session may send in the long run.";
-    BURST: "burst", Form::Count(1, 1_000_000), "Messages that a session may send at once.";
+        "Messages per second that a session may send on average.";
+    BURST: "burst", Form::Count(1, 1_000_000), "Messages that a session may send in one burst.";
     HEARTBEAT: "heartbeat", Form::Quantity(Time, 100, HOUR),
-        "A session silent for this long is closed.";
+        "A session that sends nothing for this long is closed.";
     HANDSHAKE_TIMEOUT: "handshake_timeout", Form::Quantity(Time, 100, 10 * 60_000),
-        "A connection that has not said hello by then is closed.";
+        "A connection without a valid hello after this time is closed.";
     SEND_QUEUE: "send_queue", Form::Count(2, 65_536),
-        "Frames that wait for a slow client before they are merged into its latest state.";
+        "Frames queued for a slow client before they are merged into the latest state.";
     SLOW_CLOSE: "slow_close", Form::Quantity(Time, 100, HOUR),
-        "A client that takes nothing for this long is closed.";
+        "A client that reads nothing for this long is closed.";
     LINGER: "linger", Form::Quantity(Time, 0, 10 * 60_000),
-        "For how long a player stays in its scene when its client's connection breaks, for the client to come back; 0ms = not at all.";
-    MAX_SESSIONS: "max_sessions", Form::Count(1, 1_000_000), "Sessions at once.";
+        "How long a player stays in the scene after the client's connection breaks, so that the client can resume; \
+         0ms = the player leaves at once.";
+    MAX_SESSIONS: "max_sessions", Form::Count(1, 1_000_000), "Most sessions at the same time.";
 
-    LISTEN: "listen", Form::AddressOrOff, "Where the console, metrics and health are served.";
+    LISTEN: "listen", Form::AddressOrOff, "The address of the console, metrics and health checks.";
 
-    TOKEN_FILE: "token_file", Form::Text("the path of a file, from this file's folder"),
-        "File with the token for reading /api, at least 32 bytes; it is made if it is missing. Default: on \
-         loopback anybody reads; elsewhere a token is made at each start, in a file that the log names.";
+    TOKEN_FILE: "token_file", Form::Text("the path of a file, relative to this file's folder"),
+        "File with the token for reading /api, at least 32 bytes; created if missing. Default: on loopback no token \
+         is needed; elsewhere each start creates a token in a file that the log names.";
     COMMAND_TOKEN_FILE: "command_token_file",
-        Form::Text("the path of a file, from this file's folder"),
-        "File with the token for commands (POST), at least 32 bytes, which reads, too; it is made if it is \
-         missing. Default: one is made at each start, in a file that the log names.";
+        Form::Text("the path of a file, relative to this file's folder"),
+        "File with the token for commands (POST), at least 32 bytes; it permits reading, too; created if missing. \
+         Default: each start creates a token in a file that the log names.";
     HOSTS: "hosts", Form::Text("names, comma-separated, without scheme and port: \"console.internal\""),
-        "Names by which the console may be called, beside IP addresses and \"localhost\": a page of another \
-         site cannot reach it under its own name.";
+        "Host names of the console, in addition to IP addresses and \"localhost\". Requests under any other name are \
+         refused, so that a foreign web page cannot reach the console.";
 
     CLUSTER_NAME: "name", Form::Text("1 to 64 bytes"),
-        "The cluster's name: processes of another one are not talked to, and keep apart in etcd.";
+        "The cluster's name. Processes of different clusters refuse each other and use different keys in etcd.";
     NODE: "node", Form::Text("1 to 255 bytes"),
-        "This process's name, unique in the cluster. Default: the machine's name and the peers' port.";
-    PEERS: "listen", Form::Address, "Where the other processes of the cluster connect.";
+        "This process's name, unique in the cluster. Default: the machine's name and the peer port.";
+    PEERS: "listen", Form::Address, "The address on which other processes of the cluster connect.";
     ADVERTISE: "advertise", Form::Text("host:port, for example \"node-3.internal:7790\""),
-        "Where the others find this process. Default: where it listens.";
+        "The address under which other processes reach this one. Default: `listen`.";
     ETCD: "etcd",
-        Form::Text("one or more addresses, parted by commas, such as \"http://127.0.0.1:2379\""),
-        "The etcd by which the cluster agrees.";
+        Form::Text("one or more comma-separated addresses, such as \"http://127.0.0.1:2379\""),
+        "The etcd that holds membership, leases and the layout.";
     ETCD_USER: "etcd_user", Form::Text("a name"),
-        "The user at etcd, where etcd asks for one; with `etcd_password_file`.";
+        "The etcd user, if etcd requires one; needs `etcd_password_file`.";
     ETCD_PASSWORD_FILE: "etcd_password_file",
-        Form::Text("the path of a file, from this file's folder"),
-        "File with the password of that user.";
+        Form::Text("the path of a file, relative to this file's folder"),
+        "File with the password of `etcd_user`.";
     POSTGRES: "postgres",
         Form::Text("an address such as \"postgres://purview@127.0.0.1:5432/purview\", or \"off\""),
-        "The PostgreSQL that keeps checkpoints; a password stands in `postgres_password_file`.";
+        "The PostgreSQL that stores checkpoints. The password belongs in `postgres_password_file`.";
     POSTGRES_PASSWORD_FILE: "postgres_password_file",
-        Form::Text("the path of a file, from this file's folder"),
+        Form::Text("the path of a file, relative to this file's folder"),
         "File with the password of the user in `postgres`.";
     CHECKPOINT: "checkpoint", Form::Quantity(Time, 100, HOUR),
-        "Time between two checkpoints of a region: at most so much is lost of what no client steers. At most 600 ticks.";
+        "Time between two checkpoints of a region. After a failure at most this much is lost of NPCs and other \
+         entities that no client steers. At most 600 ticks.";
     LEASE: "lease", Form::Quantity(Time, 1_000, 10 * 60_000),
-        "A node of which etcd hears nothing for this long owns nothing any more; whole seconds.";
+        "A node that does not renew its lease at etcd for this long loses its regions; whole seconds.";
     DRAIN: "drain", Form::Quantity(Time, 0, HOUR),
-        "How long a node that is asked to end may take to give its regions to others.";
+        "How long a node that is shutting down may take to migrate its regions to other nodes.";
     CAPACITY: "capacity", Form::Count(1, 1_000_000),
-        "How much this node carries, against the others: one of 200 gets twice as much as one of 100.";
+        "Capacity of this node relative to other nodes: a node of 200 gets twice as much load as a node of 100.";
 
     UNAUTHENTICATED: "unauthenticated", Form::Count(1, 1_000_000),
-        "Connections at once that have not said a valid hello; they take no session. When there is one more, the one \
-         makes room that has waited longest of the address that has most.";
+        "Most connections without a valid hello at the same time; they do not count as sessions. One more closes the \
+         oldest connection of the address that has most.";
     PROXIES: "proxies", Form::Text(NETWORKS),
-        "Proxies that begin each connection with a header of the PROXY protocol, version 2; its client's address \
-         counts for limits and logs. Others are not believed.";
+        "Proxies that begin each connection with a PROXY protocol header, version 2. Limits and logs then use the \
+         client address in the header. Headers from other addresses are refused.";
     ORIGINS: "origins",
         Form::Text("a list of origins, such as [\"https://game.example\", \"http://localhost:8080\"]"),
-        "Origins of the web pages that may connect. Default: all. Programs that are no browsers name none.";
+        "Origins of the web pages that may connect. Default: all. Programs other than browsers send no origin.";
     LIMITS: "limits", Form::Text("a section, [gateway.limits]"),
-        "What one source address may have; IPv6 addresses count by their first 64 bits.";
-    CONNECTIONS: "connections", Form::Count(1, 1_000_000), "Connections of one address at once.";
+        "Limits per source address. IPv6 addresses count by their first 64 bits.";
+    CONNECTIONS: "connections", Form::Count(1, 1_000_000), "Most connections of one address at the same time.";
     HANDSHAKES: "handshakes", Form::Count(1, 1_000_000),
-        "Connections of one address that have not said a valid hello; with one more the oldest of them ends.";
+        "Most connections of one address without a valid hello; one more closes the oldest of them.";
     FAILED_TOKENS: "failed_tokens", Form::Count(1, 1_000_000),
-        "Tokens of one address within a minute that do not hold; then it is blocked.";
+        "Invalid tokens from one address within a minute; one more blocks the address.";
     BLOCK: "block", Form::Quantity(Time, 1_000, HOUR),
-        "For how long new connections of such an address are refused.";
+        "How long new connections of a blocked address are refused.";
     EXEMPT: "exempt", Form::Text(NETWORKS),
-        "Addresses and networks without these limits: load tests, or a proxy that names no clients.";
+        "Addresses and networks without these limits: load tests, or a proxy that does not name its clients.";
     INSECURE: "insecure", Form::Flag,
-        "Whether peers, etcd and PostgreSQL may be talked to in plain text beyond this machine: only in a network \
-         that nobody else can enter.";
+        "Whether traffic to peers, etcd and PostgreSQL may leave this machine unencrypted. Only for a network that \
+         nobody else can enter.";
 
     LISTENER_TLS: "tls", Form::Text("a section with `certificate` and `key`"),
-        "The certificate that is shown to whoever connects. Without it, plain.";
+        "The certificate that clients are shown. Without this section connections are not encrypted.";
     LISTENER_CERTIFICATE: "certificate",
-        Form::Text("the path of a file (PEM), from this file's folder"),
-        "The certificate, with those between it and its authority. It is read again when it changes.";
-    LISTENER_KEY: "key", Form::Text("the path of a file (PEM), from this file's folder"),
-        "The private key of that certificate. It is read again when it changes.";
+        Form::Text("the path of a file (PEM), relative to this file's folder"),
+        "The certificate chain: the certificate, then its intermediates. Reloaded when the file changes.";
+    LISTENER_KEY: "key", Form::Text("the path of a file (PEM), relative to this file's folder"),
+        "The private key of that certificate. Reloaded when the file changes.";
 
     TLS: "tls", Form::Text("a section, [cluster.tls]"),
-        "Certificates: with them peers, etcd and PostgreSQL are talked to by mutual TLS alone. Without it, plain.";
-    CERTIFICATE: "certificate", Form::Text("the path of a file (PEM), from this file's folder"),
-        "The certificate of this process, which names the host of its `advertise`.";
-    PRIVATE_KEY: "key", Form::Text("the path of a file (PEM), from this file's folder"),
+        "Certificates. With this section all traffic with peers, etcd and PostgreSQL uses mutual TLS; without it none is \
+         encrypted.";
+    CERTIFICATE: "certificate", Form::Text("the path of a file (PEM), relative to this file's folder"),
+        "The certificate of this process; it must name the host in `advertise`.";
+    PRIVATE_KEY: "key", Form::Text("the path of a file (PEM), relative to this file's folder"),
         "The private key of that certificate.";
-    AUTHORITY: "authority", Form::Text("the path of a file (PEM), from this file's folder"),
-        "The authorities whose certificates are let in.";
+    AUTHORITY: "authority", Form::Text("the path of a file (PEM), relative to this file's folder"),
+        "The certificate authorities that this process trusts.";
 
-    SECRET_FILE: "secret_file", Form::Text("the path of a file, from this file's folder"),
-        "File with the secret, at least 32 bytes, that signs tokens. `node` and `gateway` do not start without this or \
-         `keys_file`. Read again when it changes.";
-    KEYS_FILE: "keys_file", Form::Text("the path of a file, from this file's folder"),
-        "File with a JSON Web Key Set: keys that check tokens, by their `kid`: oct (HS256), RSA (RS256), EC with P-256 \
-         (ES256), OKP with Ed25519 (EdDSA). Read again when it changes.";
+    SECRET_FILE: "secret_file", Form::Text("the path of a file, relative to this file's folder"),
+        "File with the secret, at least 32 bytes, that signs tokens. `node` and `gateway` need this or `keys_file`. \
+         Reloaded when the file changes.";
+    KEYS_FILE: "keys_file", Form::Text("the path of a file, relative to this file's folder"),
+        "File with a JSON Web Key Set that verifies tokens, by `kid`: oct (HS256), RSA (RS256), EC with P-256 (ES256), \
+         OKP with Ed25519 (EdDSA). Reloaded when the file changes.";
     ISSUER: "issuer", Form::Text("a text, for example \"https://login.example\""),
-        "What a token must have as `iss`. Empty: anything.";
+        "The `iss` that a token must have. Empty: any.";
     AUDIENCE: "audience", Form::Text("a text, for example \"my-game\""),
-        "What a token must have as `aud`, or among it. Empty: anything.";
+        "The `aud` that a token must have or contain. Empty: any.";
     EXPIRY: "expiry", Form::Choice(&["required", "optional"]),
-        "Whether a token must say when it expires (`exp`).";
+        "Whether a token must state its expiry time (`exp`).";
     DUPLICATE: "duplicate", Form::Choice(&["replace", "refuse", "allow"]),
-        "What becomes of two sessions of one subject in the cluster: the newer one replaces the older, or is refused, or \
-         both stay. `purview dev` allows both unless this is said.";
+        "What happens when a subject opens a second session in the cluster: the newer session replaces the older, or is \
+         refused, or both stay. Default of `purview dev`: allow.";
 
     LEVEL: "level",
         Form::Text("\"error\", \"warn\", \"info\", \"debug\", \"trace\" or \"off\", also by module: \
                     \"info,purview_server::gateway=debug\""),
-        "Least level of log lines.";
-    FORMAT: "format", Form::Choice(&["text", "json"]), "Form of log lines.";
+        "Lowest level of log lines that are written.";
+    FORMAT: "format", Form::Choice(&["text", "json"]), "Format of log lines.";
 
     NAME: "name", Form::Text("1 to 64 bytes"), "The scene's name, unique in a server.";
     WIDTH: "width", Form::Quantity(Length, 100, KM_1000), "Extent along x, whole lands.";
@@ -215,107 +219,107 @@ keys! {
     PATCH: "patch", Form::Quantity(Length, 1, KM_1000),
         "Side of a patch, where one layer is enough. Default: a sixteenth of the land.";
     LAYER: "layer", Form::Text("a list of { name, patch }"),
-        "Patch grids; the first is that of players. In place of `patch`.";
+        "Patch grids; players use the first. Replaces `patch`.";
     KIND: "kind", Form::Text("a list of { name, layer, speed }"),
         "Kinds of entities; the first is \"player\", in the first layer.";
     VISIBILITY: "visibility", Form::Choice(&["patches", "circle", "all"]),
-        "Who is in range: rings of patches, a circle, or everybody (a single region only).";
+        "Which entities are in range: rings of patches, a circle, or all (one region only).";
     ENTER: "enter", Form::Quantity(Length, 1, KM_1000),
-        "Circle only: what is this near comes into range.";
+        "Circle only: an entity nearer than this comes into range.";
     LEAVE: "leave", Form::Quantity(Length, 1, KM_1000),
-        "Circle only: what is farther goes out of range; greater than `enter`.";
+        "Circle only: an entity farther than this goes out of range; greater than `enter`.";
     RANGE: "range", Form::Text("\"full\", or a list of \"near\", \"middle\", \"far\""),
-        "Patches only: the rings that an entity sees if it asks for none.";
+        "Patches only: the rings that an entity sees unless it asks for others.";
     VIEW_CAP: "view_cap", Form::Count(1, 1_000), "Most players in one player's view list.";
     VIEW_MARGIN: "view_margin", Form::Quantity(Length, 0, 100_000),
-        "How much nearer a stranger must be to replace somebody in a view list.";
+        "How much nearer a new player must be to replace a player in a view list.";
     BONDS: "bonds", Form::Text("{ kinds, cap, enter, leave, fight }, each of which may be left out"),
-        "What makes players special to each other, so that they are seen before others.";
+        "Bonds between players: bonded players come first in each other's view lists.";
     BOND_KINDS: "kinds", Form::Text("a list of names, for example [\"couple\", \"party\", \"fight\"]"),
-        "Kinds of bonds, strongest first; acts aimed at others make bonds of the kind \"fight\".";
+        "Kinds of bonds, strongest first; an action aimed at another player makes a bond of the kind \"fight\".";
     BOND_CAP: "cap", Form::Count(0, 1_000),
-        "Most companions who are seen before others, the strongest and nearest ones.";
+        "Most bonded players with priority in a view list: the strongest and nearest ones.";
     BOND_ENTER: "enter", Form::Quantity(Length, 0, KM_1000),
-        "What is this near comes into range for its companions, however far others see; 0 = as others.";
+        "Bonded players nearer than this come into range, whatever the scene's own range; 0 = the scene's range.";
     BOND_LEAVE: "leave", Form::Quantity(Length, 0, KM_1000),
-        "Companions who are farther go out of range; greater than `enter`, or 0 with it.";
+        "Bonded players farther than this go out of range; greater than `enter`, or 0 with it.";
     FIGHT: "fight", Form::Quantity(Time, 0, 24 * HOUR),
-        "How long a fight lasts after the last act aimed at the other; 0 = acts make no bonds.";
+        "How long a fight lasts after the last action aimed at the other player; 0 = actions make no bonds.";
     RATES: "rates", Form::Text("{ near, middle, far }, each a time of whole ticks"),
-        "Time between two updates of something seen, by its ring; whole ticks.";
-    NEAR: "near", Form::Quantity(Time, 10, HOUR / 4), "In the patch one stands in.";
-    MIDDLE: "middle", Form::Quantity(Time, 10, HOUR / 4), "In the ring around it.";
-    FAR: "far", Form::Quantity(Time, 10, HOUR / 4), "In the ring around that.";
+        "Time between two updates of an entity in view, per ring; whole ticks.";
+    NEAR: "near", Form::Quantity(Time, 10, HOUR / 4), "In the viewer's own patch.";
+    MIDDLE: "middle", Form::Quantity(Time, 10, HOUR / 4), "In the first ring around it.";
+    FAR: "far", Form::Quantity(Time, 10, HOUR / 4), "In the second ring around it.";
     FRAME_BUDGET: "frame_budget", Form::Quantity(Size, 64, 1 << 20),
-        "Most bytes of moves in one frame; what does not fit waits a tick.";
+        "Most bytes of moves in one frame; the rest waits for the next tick.";
     HANDOFF_MARGIN: "handoff_margin", Form::Quantity(Length, 0, KM_1000),
-        "How far past a border an entity goes before it is handed off.";
+        "How far past a border an entity goes before its handoff.";
     TOP_SPEED: "top_speed", Form::Quantity(Speed, 1, 10_000_000),
-        "Top speed of entities, whatever is granted to them.";
+        "Top speed of all entities; no grant exceeds it.";
     SPEED: "speed", Form::Quantity(Speed, 0, 10_000_000),
-        "How fast entities of the kind may be of their own; default: the scene's top speed.";
+        "Top speed of the kind without a grant; default: the scene's top speed.";
     MOVES: "moves", Form::Choice(&["judged", "trusted"]),
-        "How clients move: by paths and vectors that the server judges, or by places that it trusts, \
-         as recordings have them.";
+        "How clients move: \"judged\": by paths and vectors that the server validates; \"trusted\": by positions that the \
+         server accepts, as in recordings.";
     JUMPS: "jumps", Form::Choice(&["clients", "logic"]),
-        "Who says where players appear and jump to: their clients, too, or the server's logic alone.";
+        "Who decides where players appear and teleport: clients as well, or only the server's logic.";
     MOVEMENT: "movement",
         Form::Text("{ tile, word, grace, leash, allowance, climb_up, climb_down }, each of which may be \
                     left out"),
-        "The figures by which moves are judged.";
+        "Limits for the validation of moves.";
     MOVE_TILE: "tile", Form::Quantity(Length, 1, 100_000),
-        "Side of a tile where no map says it.";
+        "Side of a tile in a scene without a map.";
     WORD: "word", Form::Quantity(Time, 50, 10_000),
-        "A client that walks says a word at least this often.";
+        "A walking client sends a move command at least this often.";
     GRACE: "grace", Form::Quantity(Time, 10, 10_000),
-        "For how long beyond that an entity walks on without a word; at least a tick.";
+        "How much longer an entity walks on without a move command; at least one tick.";
     LEASH: "leash", Form::Quantity(Time, 50, 30_000),
-        "A client stops when no word of this age was acknowledged; at least `word`.";
+        "A client stops when no move command of this age was acknowledged; at least `word`.";
     ALLOWANCE: "allowance", Form::Quantity(Time, 51, 60_000),
-        "How much more walking a client may claim than time has passed; more than `leash`.";
+        "How much more walking a client may claim than time has passed; greater than `leash`.";
     CLIMB_UP: "climb_up", Form::Quantity(Length, 0, 100_000),
-        "How much higher the next tile may lie; without it and `climb_down` heights stop nobody.";
+        "How much higher the next tile may be; without `climb_up` and `climb_down` heights do not limit walking.";
     CLIMB_DOWN: "climb_down", Form::Quantity(Length, 0, 100_000),
-        "How much lower the next tile may lie; as much as `climb_up` if it does not say.";
+        "How much lower the next tile may be; default: `climb_up`.";
     BAND: "band", Form::Quantity(Length, 0, KM_1000),
-        "Width of the band that a region mirrors to its neighbours; \"auto\" = the least that is enough.";
-    LINES: "lines", Form::Count(1, 1_000_000), "Planes that automatic joins fill.";
+        "Width of the band that a region mirrors to its neighbours; \"auto\" = the narrowest legal width.";
+    LINES: "lines", Form::Count(1, 1_000_000), "Planes (lines) over which players without a chosen plane are spread.";
     PLANE_GROUPS: "plane_groups", Form::Count(1, 256),
-        "Groups of planes with regions of their own, which may live on different nodes.";
-    LINE_CAPACITY: "line_capacity", Form::Count(1, 1_000_000), "Players for which a line has room.";
+        "Groups of planes with regions of their own; the groups may run on different nodes.";
+    LINE_CAPACITY: "line_capacity", Form::Count(1, 1_000_000), "Most players in a line.";
     MAP: "map", Form::Text("a section, [scene.map]"),
-        "Where one can walk: tiles free or blocked, heights, doors. Without it everywhere, and flat.";
+        "The walkable area: blocked tiles, heights, doors. Without it the scene is flat and walkable everywhere.";
     TILE: "tile", Form::Quantity(Length, 1, 100_000),
         "Side of a tile of the map; it divides the scene's sides.";
     FILE: "file",
-        Form::Text("the path of a file, from this file's folder: a Tiled map (.tmx, .tmj, .json) or a \
+        Form::Text("the path of a file, relative to this file's folder: a Tiled map (.tmx, .tmj, .json) or a \
                     grey-scale picture (.png), of a tile or pixel for each tile"),
-        "What is blocked.";
+        "The file of blocked tiles.";
     MAP_LAYER: "layer", Form::Text("the name of a tile layer"),
-        "Tiled maps only: the layer of which every tile is blocked.";
+        "Tiled maps only: the layer whose tiles are blocked.";
     THRESHOLD: "threshold", Form::Count(1, 255),
-        "Pictures only: the grey, of 255, from which on a pixel is light.";
+        "Pictures only: the grey level, up to 255, from which a pixel counts as light.";
     BLOCKED: "blocked", Form::Choice(&["dark", "light"]),
         "Pictures only: which pixels are blocked.";
     HEIGHT: "height",
-        Form::Text("the path of a grey-scale picture (.png), from this file's folder, of a pixel for \
+        Form::Text("the path of a grey-scale picture (.png), relative to this file's folder, of a pixel for \
                     each tile"),
-        "How high the tiles lie; it counts in place of heights in a Tiled map.";
+        "Heights of the tiles; replaces heights in a Tiled map.";
     HEIGHT_STEP: "height_step", Form::Quantity(Length, 1, 1_500),
-        "What a grey level, or a step of a Tiled property `height`, is worth.";
+        "Height of one grey level, or of one step of the Tiled property `height`.";
     HEIGHT_ZERO: "height_zero", Form::Count(0, 65_535),
-        "The grey level of the height picture that lies at 0.";
+        "The grey level of the height picture that means height 0.";
     DOOR: "door", Form::Text("a list of { name, tiles, open }"),
-        "Doors and bridges beside those of a Tiled map.";
-    DOOR_NAME: "name", Form::Text("1 to 64 bytes"), "By which it is opened and closed.";
+        "Doors and bridges, in addition to those of a Tiled map.";
+    DOOR_NAME: "name", Form::Text("1 to 64 bytes"), "The name by which the logic opens and closes the door.";
     TILES: "tiles", Form::Text("four whole numbers, for example [10, 4, 2, 1]"),
         "West and north edge, width and depth, in tiles.";
-    OPEN: "open", Form::Choice(&["no", "yes"]), "Whether it is open from the start.";
+    OPEN: "open", Form::Choice(&["no", "yes"]), "Whether the door is open at the start.";
     SPAWN: "spawn", Form::Text("two lengths, for example [\"10m\", \"20m\"]"),
-        "Where a player that names no place appears, x and z. Default: the middle of the map.";
+        "Where a player without a position of its own appears, x and z. Default: the middle of the map.";
 }
 
-/// The word of `known` next to `word`, if one is near enough to be what was meant.
+/// The word of `known` that is nearest to `word`, if it is near enough to be a likely typing error.
 pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let lower = word.to_lowercase().replace('-', "_");
     let limit = (lower.chars().count() / 3).max(2);
@@ -327,7 +331,7 @@ pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
         .map(|(_, k)| k)
 }
 
-/// Edits between two words (Levenshtein).
+/// The edit distance between two words (Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,4 +1,4 @@
-//! What one source address may have of a gateway, and who is believed to name others.
+//! The limits of one source address at a gateway, and lists of addresses and origins.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -10,16 +10,17 @@ use super::read::{Section, text_of};
 use super::settings::time;
 use super::tree::Item;
 
-/// What one source address may have. IPv6 addresses count by their first 64 bits: one customer has so many.
+/// Limits per source address. IPv6 addresses count by their first 64 bits, because one customer
+/// owns that many.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressLimits {
-    /// Connections at once.
+    /// Most connections at the same time.
     pub connections: u32,
-    /// Of these, connections that have not said a valid hello.
+    /// Most connections without a valid hello.
     pub handshakes: u32,
-    /// Tokens within a minute that do not hold; then the address is blocked.
+    /// Invalid tokens within a minute; one more blocks the address.
     pub failed_tokens: u32,
-    /// For how long.
+    /// How long the address stays blocked.
     pub block: Duration,
     /// Addresses without these limits.
     pub exempt: Vec<IpNet>,
@@ -63,7 +64,8 @@ pub(super) fn networks(s: &mut Section<'_>, key: &Key, default: Vec<IpNet>) -> V
     })
 }
 
-/// A list of origins, as browsers write them: scheme, host and, if it is not the scheme's own, port.
+/// A list of origins as browsers write them: scheme, host and, unless it is the scheme's default,
+/// port.
 pub(super) fn origins(s: &mut Section<'_>, key: &Key) -> Vec<String> {
     list(s, key, Vec::new(), |text| {
         let (scheme, host) = text.split_once("://")?;

@@ -11,7 +11,7 @@ use super::read::Section;
 use super::tree::Item;
 use crate::maps::{DoorSpec, MapError, MapSpec, Shade};
 
-/// Reads the map of a scene; `None` if it has none. Files are not looked at yet.
+/// Reads the map section of a scene; `None` if there is none. Opens no file.
 pub(super) fn read(scene: &mut Section<'_>, spec: &SceneSpec, folder: &Path) -> Option<MapSpec> {
     let said = scene.says(&keys::MAP);
     let mut s = scene.section("map");
@@ -88,7 +88,7 @@ fn tiles(entry: &mut Section<'_>) -> Option<[i32; 4]> {
     None
 }
 
-/// What can be told before a file is read.
+/// Checks what can be checked before a file is read.
 fn check(s: &mut Section<'_>, map: &MapSpec, scene: &Section<'_>, spec: &SceneSpec) {
     let is_tiled = map.file.is_some() && !map.is_picture();
     let only = [
@@ -107,7 +107,7 @@ fn check(s: &mut Section<'_>, map: &MapSpec, scene: &Section<'_>, spec: &SceneSp
         let problem = ConfigError {
             key: s.path.clone(),
             found: None,
-            rule: "says nothing: name a `file`, a picture as `height`, or a `door`".into(),
+            rule: "is empty: set a `file`, a picture as `height`, or a `door`".into(),
             origin: scene.origin_of("map"),
         };
         s.problems.push(problem);
@@ -124,7 +124,7 @@ fn check(s: &mut Section<'_>, map: &MapSpec, scene: &Section<'_>, spec: &SceneSp
     }
 }
 
-/// What is wrong with the map of scene `i`, once its files were read.
+/// The error of the map of scene `i` after its files were read.
 pub(super) fn wrong(i: usize, map: &MapSpec, error: &MapError) -> ConfigError {
     let of_height =
         map.height.as_ref() == Some(&error.file) && map.file.as_ref() != map.height.as_ref();
@@ -132,7 +132,7 @@ pub(super) fn wrong(i: usize, map: &MapSpec, error: &MapError) -> ConfigError {
         true => ("height", &map.height),
         false => ("file", &map.file),
     };
-    // A file that the map names is told beside the map.
+    // The message already names the map's own file beside the key.
     let rule = match named.as_ref() == Some(&error.file) {
         true => error.problem.to_string(),
         false => error.to_string(),
@@ -150,13 +150,13 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    /// What is wrong with a map of the default scene, a line each.
+    /// The error message of a map of the default scene, one problem per line.
     fn told(keys: &str) -> String {
         Config::parse(&format!("[[scene]]\n[scene.map]\n{keys}")).unwrap_err().to_string()
     }
 
     #[test]
-    fn a_map_of_every_key_is_read_and_printed_back() {
+    fn a_map_with_every_key_is_read_and_printed_back() {
         let text = r#"
             [[scene]]
             name = "keep"
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_meant_from_the_folder_of_the_configuration() {
+    fn file_paths_are_relative_to_the_folder_of_the_configuration() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("purview.toml");
         std::fs::write(&file, "[[scene]]\nmap = { file = \"maps/keep.tmx\" }").unwrap();
@@ -213,15 +213,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_before_a_file_is_read() {
+    fn errors_are_reported_before_a_file_is_read() {
         for (keys, message) in [
             (
                 "",
-                "config:2: scene.0.map: says nothing: name a `file`, a picture as `height`, or a `door`",
+                "config:2: scene.0.map: is empty: set a `file`, a picture as `height`, or a `door`",
             ),
             (
                 "file = \"a.png\"\ntile = \"3m\"",
-                "config:4: scene.0.map.tile = \"3m\": a scene of 204800 cm x 204800 cm is no whole number \
+                "config:4: scene.0.map.tile = \"3m\": a scene of 204800 cm x 204800 cm is not a whole number \
                  of tiles of 300 cm; choose a tile that divides both",
             ),
             (
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_its_files_is_told_with_the_key() {
+    fn errors_in_map_files_name_the_key() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("keep.png");
         let shown = format!("{:?}", file.display().to_string());
@@ -286,7 +286,7 @@ mod tests {
         assert!(missing.starts_with(&start), "{missing}");
         std::fs::write(&file, "no picture").unwrap();
         let broken = build(&format!("file = {shown}"));
-        let start = format!("scene.0.map.file = {shown}: is no PNG that can be read: ");
+        let start = format!("scene.0.map.file = {shown}: is not a readable PNG: ");
         assert!(broken.starts_with(&start), "{broken}");
         // The middle of 32 x 32 tiles.
         assert_eq!(

@@ -1,5 +1,9 @@
-//! The configuration: one TOML file, with units in its values; the environment and flags override
-//! it.
+//! The configuration: one TOML file with units in its values, overridden by the environment and by
+//! flags.
+//!
+//! The command line reads it once per process; every other folder gets typed, valid values. A key
+//! that is unknown, a value out of range or a combination that cannot work must never get past this
+//! folder.
 //!
 //! ```
 //! use purview_server::config::Config;
@@ -9,9 +13,9 @@
 //! assert_eq!(config.scenes.len(), 1);
 //! ```
 //!
-//! What counts, the last word first: `--set gateway.ws=127.0.0.1:0`, then the environment
-//! (`PURVIEW_GATEWAY__WS`, two underscores for each dot; `PURVIEW_SCENE__0__VIEW_CAP` for entries of
-//! a list), then the file, then the defaults. An unknown key is an error wherever it stands.
+//! Precedence, highest first: `--set gateway.ws=127.0.0.1:0`, then the environment
+//! (`PURVIEW_GATEWAY__WS`, two underscores for each dot; `PURVIEW_SCENE__0__VIEW_CAP` for entries
+//! of a list), then the file, then the defaults. An unknown key is an error in every one of them.
 
 mod error;
 mod keys;
@@ -52,37 +56,37 @@ use read::Section;
 use tree::Node;
 use units::Quantity;
 
-/// Everything that a server can be told.
+/// All settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// Milliseconds between two ticks, 10 to 10,000.
     pub tick_ms: u32,
-    /// The process.
+    /// Settings of the process.
     pub server: ServerSettings,
-    /// Where clients connect.
+    /// Client connections.
     pub gateway: GatewaySettings,
     /// Console, metrics and health.
     pub console: ConsoleSettings,
-    /// This process among the others of a cluster.
+    /// This process as a member of a cluster.
     pub cluster: ClusterSettings,
-    /// How clients prove who they are.
+    /// How clients authenticate.
     pub token: TokenSettings,
     /// Logs.
     pub log: LogSettings,
-    /// The scenes, at least one; each obeys the rules of [`Scene::new`].
+    /// The scenes, at least one; each fulfils the rules of [`Scene::new`].
     pub scenes: Vec<SceneSettings>,
 }
 
-/// A scene and where its map comes from.
+/// A scene and the source of its map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SceneSettings {
     /// The scene.
     pub spec: SceneSpec,
-    /// Its map; `None`: one can walk everywhere.
+    /// The map; `None`: the whole scene is walkable.
     pub map: Option<MapSpec>,
 }
 
-/// The scene of a configuration that says nothing: the server decides where everybody is.
+/// The scene of an empty configuration: the server validates every move.
 fn default_scene() -> SceneSpec {
     let moves = MoveSpec { mode: Moves::Judged, ..MoveSpec::default() };
     SceneSpec { moves, ..SceneSpec::default() }
@@ -116,20 +120,20 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The configuration of a text alone: no file, environment or flag.
+    /// Reads a configuration from a text, without file, environment or flags.
     ///
     /// # Errors
-    /// Everything that is wrong with it, not only the first.
+    /// All problems of the text, not only the first.
     pub fn parse(text: &str) -> Result<Config, ConfigErrors> {
         Config::resolve(Some((Path::new("config"), text)), [], &[])
     }
 
-    /// The configuration in force: `file` if there is one, overridden by `env` (pairs of name and
-    /// value, such as [`std::env::vars`]; names that are not settings are passed over), overridden
-    /// by `set`.
+    /// The effective configuration: `file` if there is one, overridden by `env` (pairs of name and
+    /// value, such as [`std::env::vars`]; names that are not settings are ignored), overridden by
+    /// `set`.
     ///
     /// # Errors
-    /// Everything that is wrong with it, not only the first; or that the file cannot be read.
+    /// All problems, not only the first; or that the file cannot be read.
     pub fn load(
         file: Option<&Path>,
         env: impl IntoIterator<Item = (String, String)>,
@@ -147,7 +151,7 @@ impl Config {
         }
     }
 
-    /// A configuration put together by hand, overridden by `env` and by `set` as a file is.
+    /// A configuration built by a program, overridden by `env` and `set` like a file.
     ///
     /// # Errors
     /// As [`Config::load`].
@@ -190,11 +194,12 @@ impl Config {
         Err(ConfigErrors(problems))
     }
 
-    /// The scenes, laid out: ids by their place, regions counted through all of them; maps are read.
+    /// Builds the scenes: ids by position in the list, region ids counted through all scenes. Reads
+    /// the maps.
     ///
     /// # Errors
-    /// What is wrong with a map; the rules that a scene breaks; a configuration that was loaded breaks
-    /// none save those about its map, one put together by hand may.
+    /// The problems of a map, and the scene rules that are broken. A loaded configuration can only
+    /// fail because of a map; a configuration built by a program may break any rule.
     pub fn build_scenes(&self) -> Result<Vec<Arc<Scene>>, ConfigErrors> {
         let mut first = RegionId(0);
         let mut scenes = Vec::new();
@@ -221,8 +226,8 @@ impl Config {
         Ok(scenes)
     }
 
-    /// The whole configuration as TOML, each key with what it may say; [`Config::parse`] of it is
-    /// this configuration again.
+    /// The whole configuration as TOML, with a comment for each key. [`Config::parse`] reads it
+    /// back to an equal configuration.
     pub fn to_toml(&self) -> String {
         print::print(self)
     }
@@ -244,12 +249,12 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
     (config, s.finish())
 }
 
-/// A process must end before it is killed.
+/// The process must be able to end before the system kills it.
 fn grace(s: &mut Section<'_>, config: &Config) {
     let (grace, total) = (config.server.grace, shutdown::total(config));
     if grace < total {
         let rule = format!(
-            "must be at least {:?}, which a process may take to end: {}; give it more, or shorten cluster.drain",
+            "must be at least {:?}, the longest time that a shutdown takes: {}; raise server.grace, or shorten cluster.drain",
             Quantity::Time.text(total.as_millis() as i64),
             shutdown::text(config)
         );
@@ -259,7 +264,7 @@ fn grace(s: &mut Section<'_>, config: &Config) {
     }
 }
 
-/// The scenes of the file; `None` if it names none, which leaves the default one.
+/// The scenes of the file; `None` if there are none, which selects the default scene.
 fn scenes(s: &mut Section<'_>, tick_ms: u32, folder: &Path) -> Option<Vec<SceneSettings>> {
     let list = s.list("scene")?;
     let mut scenes: Vec<SceneSettings> = Vec::new();
@@ -269,7 +274,7 @@ fn scenes(s: &mut Section<'_>, tick_ms: u32, folder: &Path) -> Option<Vec<SceneS
             let problem = ConfigError {
                 key: section.path_of("name"),
                 found: Some(format!("{:?}", spec.name)),
-                rule: "stands twice; names of scenes are unique".into(),
+                rule: "is used twice; scene names are unique".into(),
                 origin: section.origin_of("name"),
             };
             section.problems.push(problem);

@@ -1,12 +1,13 @@
-//! Passwords of stores: they stand in files, never in the configuration, and are never printed.
+//! Passwords of stores. A password is read from a file of its own; it must never be in the
+//! configuration and must never be printed.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Longest file that is read for a password, bytes.
+/// Largest password file, in bytes.
 const FILE_MAX: u64 = 4_096;
 
-/// A password. It is never printed.
+/// A password. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
@@ -16,7 +17,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// Why there is no password.
+/// Why no password could be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PasswordError {
     /// The file cannot be read.
@@ -26,23 +27,23 @@ pub enum PasswordError {
         key: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The file holds no password.
-    #[error("{key} = {path:?}: holds {found}; want a password of 1 to {FILE_MAX} bytes, as text")]
+    /// The file holds no usable password.
+    #[error("{key} = {path:?}: holds {found}; write a password of 1 to {FILE_MAX} bytes, as text")]
     Unfit {
         /// The key of the configuration.
         key: &'static str,
         /// The file.
         path: PathBuf,
-        /// What it holds, without repeating it.
+        /// What the file holds instead, without quoting it.
         found: &'static str,
     },
 }
 
 impl Password {
-    /// The password of a file that `key` names. White space at its ends does not count.
+    /// Reads the password file that `key` names. White space at both ends is ignored.
     ///
     /// # Errors
     /// [`PasswordError`].
@@ -50,13 +51,13 @@ impl Password {
         let wrong = |source| PasswordError::Unreadable { key, path: path.into(), source };
         let unfit = |found| PasswordError::Unfit { key, path: path.into(), found };
         if std::fs::metadata(path).map_err(wrong)?.len() > FILE_MAX {
-            return Err(unfit("too much"));
+            return Err(unfit("more than that"));
         }
         let bytes = std::fs::read(path).map_err(wrong)?;
-        let text = String::from_utf8(bytes).map_err(|_| unfit("no text"))?;
+        let text = String::from_utf8(bytes).map_err(|_| unfit("bytes that are not UTF-8"))?;
         match text.trim() {
             "" => Err(unfit("nothing")),
-            text if text.contains('\0') => Err(unfit("a byte that is 0")),
+            text if text.contains('\0') => Err(unfit("a zero byte")),
             text => Ok(Password(text.into())),
         }
     }
@@ -66,7 +67,8 @@ impl Password {
         &self.0
     }
 
-    /// The address of a PostgreSQL with this password, in the form that the address has.
+    /// The PostgreSQL address with this password added, in the form of the address (URL or
+    /// key=value).
     pub(crate) fn within(&self, address: &str) -> String {
         if !address.contains("://") {
             let quoted = self.0.replace('\\', "\\\\").replace('\'', "\\'");
@@ -78,15 +80,15 @@ impl Password {
     }
 }
 
-/// What is wrong with the address of a PostgreSQL, without repeating it.
+/// Checks a PostgreSQL address; the message never quotes it.
 pub(super) fn check_postgres(address: &str) -> Result<(), &'static str> {
     match address.parse::<tokio_postgres::Config>() {
         Ok(config) if config.get_password().is_some() => Err(
-            "a password does not stand in a configuration; put it into a file and name that file in \
+            "a password must not be in the configuration; put it into a file and name that file in \
              cluster.postgres_password_file",
         ),
         Ok(_) => Ok(()),
-        Err(_) => Err("is no address of a PostgreSQL; want one such as \
+        Err(_) => Err("is not a PostgreSQL address; write one such as \
              \"postgres://purview@127.0.0.1:5432/purview\", without a password, or \"off\""),
     }
 }

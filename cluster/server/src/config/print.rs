@@ -1,4 +1,4 @@
-//! Prints a configuration as TOML, with what each key says, may say, and says by default.
+//! Prints a configuration as TOML, with the meaning, the legal values and the default of each key.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -323,7 +323,7 @@ fn text(value: &str) -> String {
     toml::Value::String(value.into()).to_string()
 }
 
-/// The page being written.
+/// The text being written.
 #[derive(Default)]
 struct Page(String);
 
@@ -352,7 +352,7 @@ impl Page {
         self.line(format_args!("{} = {value}", key.name));
     }
 
-    /// The path of a file, or, if there is none, an example that does not count.
+    /// The path of a file, or, if there is none, an example as a comment.
     fn file(&mut self, key: &Key, path: Option<&std::path::Path>, default: &str, example: &str) {
         match path {
             Some(path) => self.key(key, &text(&path.to_string_lossy()), &default),

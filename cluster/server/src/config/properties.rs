@@ -1,10 +1,10 @@
-//! Whatever a configuration says, it is read or refused, never a panic.
+//! Property tests: every text is either read or refused, and none panics.
 
 use proptest::prelude::*;
 
 use crate::config::*;
 
-/// Texts that are nearly configurations: known keys with values of every form.
+/// Texts that are almost configurations: known keys with values of every form.
 fn near_toml() -> impl Strategy<Value = String> {
     let header = prop::sample::select(vec![
         "",
@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn no_near_configuration_panics_and_what_is_legal_prints_back(text in near_toml()) {
+    fn no_near_configuration_panics_and_legal_ones_print_back(text in near_toml()) {
         if let Ok(config) = Config::parse(&text) {
             prop_assert!(config.build_scenes().is_ok());
             prop_assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);

@@ -1,5 +1,6 @@
-//! Reads typed values out of the tree. Each section notes the keys that it was asked for, so that
-//! what is left over is unknown, and gathers what is wrong instead of stopping at it.
+//! Reads typed values out of the settings tree. A section records the keys that its reader asked
+//! for, so that all other keys are unknown, and it collects problems instead of stopping at the
+//! first.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,12 +17,12 @@ pub(super) struct Section<'a> {
     pub path: String,
     node: Option<&'a Node>,
     known: Vec<&'static str>,
-    /// What is wrong so far.
+    /// The problems so far.
     pub problems: Vec<ConfigError>,
 }
 
 impl<'a> Section<'a> {
-    /// The section at `path`; one that is not there says nothing and has every default.
+    /// The section at `path`. A section that is not there has only defaults.
     pub fn new(path: impl Into<String>, node: Option<&'a Node>) -> Section<'a> {
         let mut section = Section { path: path.into(), node, known: vec![], problems: vec![] };
         if let Some(node) = node.filter(|n| !matches!(n.item, Item::Table(_))) {
@@ -41,18 +42,18 @@ impl<'a> Section<'a> {
         if self.path.is_empty() { key.into() } else { format!("{}.{key}", self.path) }
     }
 
-    /// Where a key was said, or the section if it was not.
+    /// Where a key was set, or where the section was if the key was not set.
     pub fn origin_of(&self, key: &str) -> Origin {
         let node = self.node.and_then(|n| n.at(key).or(Some(n)));
         node.map_or(Origin::Default, |n| n.origin.clone())
     }
 
-    /// Whether the key says anything.
+    /// Whether the key is set.
     pub fn says(&self, key: &Key) -> bool {
         self.node.is_some_and(|n| n.at(key.name).is_some())
     }
 
-    /// What the key says.
+    /// The value of the key.
     pub fn get(&mut self, key: &Key) -> Option<&'a Node> {
         self.known.push(key.name);
         match &self.node?.item {
@@ -61,7 +62,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A section of this one; its problems are to be given back with [`Section::close`].
+    /// A section of this one; return its problems with [`Section::close`].
     pub fn section(&mut self, name: &'static str) -> Section<'a> {
         self.known.push(name);
         Section::new(self.path_of(name), self.node.and_then(|n| n.at(name)))
@@ -80,7 +81,7 @@ impl<'a> Section<'a> {
         Some(list.iter().enumerate().map(entry).collect())
     }
 
-    /// Notes that what `key` says is wrong.
+    /// Reports a wrong value of `key`.
     pub fn wrong(&mut self, key: &str, node: &Node, rule: impl Into<String>) {
         self.problems.push(ConfigError {
             key: self.path_of(key),
@@ -92,20 +93,20 @@ impl<'a> Section<'a> {
         });
     }
 
-    /// Notes that a key should stand here and does not.
+    /// Reports a key that is missing here.
     pub fn missing(&mut self, key: &Key, rule: &str) {
         let (path, origin) = (self.path_of(key.name), self.origin_of(key.name));
         self.problems.push(ConfigError { key: path, found: None, rule: rule.into(), origin });
     }
 
-    /// Notes that a value, said or by default, does not go with others.
+    /// Reports a value, set or default, that does not fit other values.
     pub fn unfit(&mut self, key: &Key, found: &str, rule: String) {
         let (path, origin) = (self.path_of(key.name), self.origin_of(key.name));
         let found = Some(format!("{found:?}"));
         self.problems.push(ConfigError { key: path, found, rule, origin });
     }
 
-    /// Refuses a key that must not be said at all, without repeating what it says.
+    /// Refuses a key that must not be set at all, without quoting its value.
     pub fn forbid(&mut self, name: &'static str, rule: &str) {
         let Some(node) = self.node.and_then(|n| n.at(name)) else { return };
         self.known.push(name);
@@ -117,7 +118,7 @@ impl<'a> Section<'a> {
         self.problems.push(ConfigError { key, found: None, rule, origin });
     }
 
-    /// Refuses what a key says, without repeating it.
+    /// Refuses the value of a key without quoting it.
     pub fn refuse(&mut self, key: &Key, rule: &str) {
         let origin = match self.origin_of(key.name) {
             Origin::Flag(_) => Origin::Flag(format!("{}=...", self.path_of(key.name))),
@@ -127,7 +128,7 @@ impl<'a> Section<'a> {
         self.problems.push(ConfigError { key, found: None, rule, origin });
     }
 
-    /// Whether something is wrong with the key or below it.
+    /// Whether there is a problem with the key or below it.
     pub fn is_wrong(&self, key: &str) -> bool {
         let path = self.path_of(key);
         let below = |p: &ConfigError| {
@@ -184,7 +185,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The path of a file; one that is named in a configuration file is meant from its `folder`.
+    /// A file path; a path in a configuration file is relative to `folder`.
     pub fn path(&mut self, key: &Key, folder: &Path) -> Option<PathBuf> {
         let text = self.text(key, "");
         let from_file = matches!(self.origin_of(key.name), Origin::File(..));
@@ -194,7 +195,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// The place of one of the key's words.
+    /// The index of one of the key's words.
     pub fn choice(&mut self, key: &Key, default: usize) -> usize {
         let Some(node) = self.get(key) else { return default };
         let Form::Choice(words) = key.form else { return default };
@@ -243,12 +244,12 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Takes over what is wrong in a section of this one.
+    /// Adds the problems of a section of this one.
     pub fn close(&mut self, section: Section<'a>) {
         self.problems.extend(section.finish());
     }
 
-    /// Everything that is wrong, unknown keys included.
+    /// All problems, unknown keys included.
     pub fn finish(mut self) -> Vec<ConfigError> {
         let Some(Node { item: Item::Table(table), .. }) = self.node else { return self.problems };
         for (name, node) in table {
@@ -266,7 +267,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The text that a node says; an override is one without quotes too.
+/// The text of a node; an override needs no quotes.
 pub(super) fn text_of(node: &Node) -> Option<&str> {
     match &node.item {
         Item::Text(text) => Some(text),
@@ -274,7 +275,7 @@ pub(super) fn text_of(node: &Node) -> Option<&str> {
     }
 }
 
-/// The quantity that a node says, in its smallest unit.
+/// The quantity of a node, in its smallest unit.
 pub(super) fn quantity_of(node: &Node, quantity: Quantity) -> Result<i64, String> {
     let text = match &node.item {
         Item::Text(text) => text.clone(),

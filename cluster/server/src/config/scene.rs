@@ -1,5 +1,5 @@
-//! The `[[scene]]` sections: from keys with units to a [`SceneSpec`], and the rules of
-//! [`Scene::new`] told in the words of the file.
+//! The `[[scene]]` sections: from keys with units to a [`SceneSpec`]. Errors of [`Scene::new`] are
+//! reported in the words of the file.
 
 use purview::scene::movement::Climb;
 use purview::scene::spec::{BondSpec, KindSpec, LayerSpec, MoveSpec, Moves, Rates, SpecError};
@@ -11,14 +11,14 @@ use super::read::{Section, quantity_of, text_of};
 use super::tree::{Item, Node};
 use super::units::Quantity::{self, Length};
 
-/// Most lands of a scene, and most regions: what one server lays out in an instant.
+/// Most lands and most regions of a scene: a server builds that many at once.
 const MOST_LANDS: i64 = 262_144;
 const MOST_REGIONS: i64 = 4_096;
 
-/// Enter and leave radius of a circle that names none.
+/// Default enter and leave radius of a circle.
 const CIRCLE: (i32, i32) = (8_000, 8_500);
 
-/// Reads one scene. What the section lacks has its default.
+/// Reads one scene. Missing keys have their defaults.
 pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
     let d = super::default_scene();
     let land_cm = cm(s, &keys::LAND, d.land_cm);
@@ -59,7 +59,7 @@ pub(super) fn read(s: &mut Section<'_>, tick_ms: u32) -> SceneSpec {
     spec
 }
 
-/// A length that fits the scene's integers; the key's range sees to it.
+/// A length that fits `i32`; the key's range guarantees it.
 fn cm(s: &mut Section<'_>, key: &Key, default: i32) -> i32 {
     s.quantity(key, default.into()) as i32
 }
@@ -102,7 +102,7 @@ fn pair(s: &mut Section<'_>, key: &Key, default: (i32, i32)) -> (i32, i32) {
     default
 }
 
-/// A sixteenth of the land, or the nearest to it that divides evenly.
+/// A sixteenth of the land, or the nearest side that divides the land evenly.
 fn default_patch(land_cm: i32) -> i32 {
     [16, 8, 4, 2].into_iter().find(|n| land_cm % n == 0).map_or(land_cm, |n| land_cm / n)
 }
@@ -113,7 +113,7 @@ fn layers(s: &mut Section<'_>, land_cm: i32) -> Vec<LayerSpec> {
     let patch = s.get(&keys::PATCH);
     let Some(list) = s.list("layer") else { return common() };
     if let Some(patch) = patch {
-        s.wrong("patch", patch, "stands beside `layer`; write one of the two");
+        s.wrong("patch", patch, "cannot be combined with `layer`; write one of the two");
     }
     let mut layers = Vec::new();
     for mut entry in list {
@@ -222,14 +222,14 @@ fn bond_kinds(s: &mut Section<'_>, default: Vec<String>) -> Vec<String> {
     })
 }
 
-/// How moves are taken. Where there is a map its tiles are those of the moves, too.
+/// How moves are validated. A scene with a map uses the tiles of the map.
 fn moves(s: &mut Section<'_>, d: MoveSpec, tick_ms: u32) -> MoveSpec {
     let default = usize::from(d.mode == Moves::Trusted);
     let mode = [Moves::Judged, Moves::Trusted][s.choice(&keys::MOVES, default)];
     let mapped = s.says(&keys::MAP);
     let mut section = s.section("movement");
     if mapped && let Some(tile) = section.get(&keys::MOVE_TILE) {
-        section.wrong("tile", tile, "the scene has a map: write map.tile in place of it");
+        section.wrong("tile", tile, "the scene has a map: set map.tile instead");
     }
     let mut ms = |key, default: u32| section.quantity(key, default.into()) as u32;
     let (word_ms, grace_ms) =
@@ -248,7 +248,7 @@ fn climb(s: &mut Section<'_>) -> Option<Climb> {
     let down = s.get(&keys::CLIMB_DOWN);
     let down_cm = cm(s, &keys::CLIMB_DOWN, up_cm);
     if let Some(down) = down.filter(|_| !says) {
-        s.wrong("climb_down", down, "has an effect only beside climb_up");
+        s.wrong("climb_down", down, "has an effect only with climb_up");
     }
     says.then_some(Climb { up_cm, down_cm })
 }
@@ -286,7 +286,8 @@ fn rate(s: &mut Section<'_>, key: &Key, tick_ms: u32, default: u32) -> u32 {
     default
 }
 
-/// Tells the scene rules that the spec breaks, save those that follow from what is wrong already.
+/// Reports the scene rules that the spec breaks, except those that follow from a problem reported
+/// already.
 fn check(s: &mut Section<'_>, spec: &SceneSpec, tick_ms: u32) {
     let sizes_wrong = ["width", "depth", "land", "region"].iter().any(|k| s.is_wrong(k));
     if sizes_wrong || !check_counts(s, spec) {
@@ -309,7 +310,7 @@ fn check(s: &mut Section<'_>, spec: &SceneSpec, tick_ms: u32) {
     }
 }
 
-/// Keeps lands and regions to numbers that can be laid out.
+/// Keeps the numbers of lands and regions small enough to build.
 fn check_counts(s: &mut Section<'_>, spec: &SceneSpec) -> bool {
     let land = i64::from(spec.land_cm);
     let lands = |side: i32| i64::from(side) / land;
@@ -322,7 +323,7 @@ fn check_counts(s: &mut Section<'_>, spec: &SceneSpec) -> bool {
     for (key, found, what, most) in [
         ("land", n_lands, "lands on the map: choose larger lands; at most", MOST_LANDS),
         ("region", n_regions, "regions on the map: choose larger regions; at most", MOST_REGIONS),
-        ("region", region, "lands along a side: more than any map has; at most", widest),
+        ("region", region, "lands along a side: more than any map holds; at most", widest),
     ] {
         if found > most {
             let problem = ConfigError {
@@ -338,7 +339,7 @@ fn check_counts(s: &mut Section<'_>, spec: &SceneSpec) -> bool {
     true
 }
 
-/// The key of the file that a scene rule is about.
+/// The key of the file that belongs to a scene rule.
 fn key_of(s: &Section<'_>, error: &SpecError) -> &'static str {
     match error.key {
         "region_lands_x" | "region_lands_z" | "region side" | "regions" => "region",

@@ -1,4 +1,4 @@
-//! The sections beside the scenes, as plain structs, and how they are read.
+//! All sections except the scenes: their settings as plain structs, and how they are read.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -16,18 +16,18 @@ use crate::gateway::token::keys::Files;
 use crate::gateway::token::{RESUME_AUDIENCE, Rules};
 use crate::logins::Duplicate;
 
-/// The process.
+/// Settings of the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSettings {
-    /// Threads over which the regions are spread; 0 = one per core.
+    /// Threads that run regions; 0 = one per core.
     pub arbiters: usize,
-    /// Folder in which a server that is a single process keeps its checkpoints; `None`: it keeps none.
+    /// Folder in which a single-process server keeps checkpoints; `None`: no checkpoints.
     pub data_dir: Option<PathBuf>,
-    /// Time between two of these of a region.
+    /// Time between two checkpoints of a region.
     pub checkpoint: Duration,
-    /// Whether beasts and things roam the scenes.
+    /// Whether demo NPCs roam the scenes.
     pub fauna: bool,
-    /// After this long a process that is asked to end is killed by the system that runs it.
+    /// How long the system waits before it kills a process that is shutting down.
     pub grace: Duration,
 }
 
@@ -39,38 +39,38 @@ impl Default for ServerSettings {
     }
 }
 
-/// Where clients connect, and what a session may do.
+/// Client connections and the limits of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewaySettings {
-    /// Where WebSocket clients connect.
+    /// Address of WebSocket clients.
     pub ws: SocketAddr,
-    /// Where clients with length-prefixed frames over TCP connect; `None` = nowhere.
+    /// Address of TCP clients with length-prefixed frames; `None` = off.
     pub tcp: Option<SocketAddr>,
-    /// Messages a second that a session may send in the long run.
+    /// Messages per second that a session may send on average.
     pub rate_limit: u32,
-    /// Messages that a session may send at once.
+    /// Messages that a session may send in one burst.
     pub burst: u32,
-    /// A session silent for this long is closed.
+    /// A session that sends nothing for this long is closed.
     pub heartbeat: Duration,
-    /// A connection that has not said hello by then is closed.
+    /// A connection without a valid hello after this time is closed.
     pub handshake_timeout: Duration,
-    /// Frames that wait for a slow client before they are merged into its latest state.
+    /// Frames queued for a slow client before they are merged into the latest state.
     pub send_queue: usize,
-    /// A client that takes nothing for this long is closed.
+    /// A client that reads nothing for this long is closed.
     pub slow_close: Duration,
-    /// For how long a player stays when its client's connection breaks; zero: it leaves at once.
+    /// Grace period of a player whose client disconnected; zero: the player leaves at once.
     pub linger: Duration,
-    /// Sessions at once.
+    /// Most sessions at the same time.
     pub max_sessions: usize,
-    /// Connections at once that have not said a valid hello.
+    /// Most connections without a valid hello at the same time.
     pub unauthenticated: usize,
-    /// What one source address may have.
+    /// Limits per source address.
     pub limits: AddressLimits,
-    /// Proxies that name the client of each connection by a header of the PROXY protocol, version 2.
+    /// Proxies that name the client of each connection in a PROXY protocol header, version 2.
     pub proxies: Vec<IpNet>,
     /// Origins of the web pages that may connect; empty: all.
     pub origins: Vec<String>,
-    /// The certificate that clients are shown; `None`: they are talked to plain.
+    /// The certificate that clients are shown; `None`: no TLS.
     pub tls: Option<CertificateSettings>,
 }
 
@@ -99,15 +99,17 @@ impl Default for GatewaySettings {
 /// Console, metrics and health.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsoleSettings {
-    /// Where they are served; `None` = nowhere.
+    /// The address; `None` = off.
     pub listen: Option<SocketAddr>,
-    /// File with the token for reading; `None`: none on loopback, elsewhere one for each run.
+    /// File with the token for reading; `None`: no token on loopback, elsewhere a new one at each
+    /// start.
     pub token_file: Option<PathBuf>,
-    /// File with the token for commands, which reads, too; `None`: one for each run.
+    /// File with the token for commands, which permits reading, too; `None`: a new one at each
+    /// start.
     pub command_token_file: Option<PathBuf>,
-    /// Names by which it may be called, beside addresses and `localhost`.
+    /// Host names of the console, in addition to IP addresses and `localhost`.
     pub hosts: Vec<String>,
-    /// The certificate that it shows; `None`: it is served plain.
+    /// The certificate of the console; `None`: no TLS.
     pub tls: Option<CertificateSettings>,
 }
 
@@ -123,58 +125,58 @@ impl Default for ConsoleSettings {
     }
 }
 
-/// One process among the others of a cluster; of no meaning where everything is one process.
+/// This process as a member of a cluster; unused in a single-process server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterSettings {
     /// The cluster's name.
     pub name: String,
-    /// This process's name; empty: made of the machine's name and the peers' port.
+    /// This process's name; empty: derived from the machine's name and the peer port.
     pub node: String,
-    /// Where the other processes connect.
+    /// Address on which other processes connect.
     pub listen: SocketAddr,
-    /// Where the others find this process, host:port; empty: where it listens.
+    /// Address under which other processes reach this one, host:port; empty: `listen`.
     pub advertise: String,
-    /// The addresses of etcd, parted by commas.
+    /// The addresses of etcd, comma-separated.
     pub etcd: String,
-    /// The user at etcd; empty: etcd asks for none.
+    /// The etcd user; empty: etcd requires none.
     pub etcd_user: String,
-    /// File with the password of that user.
+    /// File with the password of `etcd_user`.
     pub etcd_password_file: Option<PathBuf>,
-    /// The address of the PostgreSQL that keeps checkpoints, without a password, or "off".
+    /// The address of the PostgreSQL that stores checkpoints, without a password, or "off".
     pub postgres: String,
-    /// File with the password of the user in that address.
+    /// File with the password of the user in `postgres`.
     pub postgres_password_file: Option<PathBuf>,
     /// Time between two checkpoints of a region.
     pub checkpoint: Duration,
     /// Time to live of this process's lease, whole seconds.
     pub lease: Duration,
-    /// How long this process may take to give its regions to others when it is asked to end.
+    /// How long this process may take to migrate its regions when it shuts down.
     pub drain: Duration,
-    /// How much it carries, against the others.
+    /// Capacity relative to other nodes.
     pub capacity: u32,
-    /// Whether plain text may leave this machine.
+    /// Whether unencrypted traffic may leave this machine.
     pub insecure: bool,
-    /// Certificates for peers, etcd and PostgreSQL; `None`: all are talked to plain.
+    /// Certificates for peers, etcd and PostgreSQL; `None`: no TLS.
     pub tls: Option<TlsSettings>,
 }
 
-/// Where the certificate of a listener is.
+/// Paths of a listener's certificate and key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateSettings {
-    /// The certificate, with those between it and its authority.
+    /// The certificate chain: the certificate, then its intermediates.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
 }
 
-/// Where the certificates are.
+/// Paths of the cluster's certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSettings {
     /// The certificate of this process.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// The authorities whose certificates are let in.
+    /// The certificate authorities that this process trusts.
     pub authority: PathBuf,
 }
 
@@ -200,40 +202,40 @@ impl Default for ClusterSettings {
     }
 }
 
-/// How clients prove who they are.
+/// How clients authenticate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenSettings {
-    /// File with a secret by which tokens are checked and resume tickets signed.
+    /// File with the secret that verifies tokens and signs resume tickets.
     pub secret_file: Option<PathBuf>,
-    /// File with a JSON Web Key Set by which tokens are checked.
+    /// File with a JSON Web Key Set that verifies tokens.
     pub keys_file: Option<PathBuf>,
-    /// The issuer that a token must name; `None`: any.
+    /// The issuer that a token must have; `None`: any.
     pub issuer: Option<String>,
-    /// The audience that a token must name; `None`: any.
+    /// The audience that a token must have; `None`: any.
     pub audience: Option<String>,
-    /// Whether a token may lack the time when it expires.
+    /// Whether a token may omit its expiry time.
     pub may_last: bool,
-    /// What becomes of two sessions of one subject; `None`: as the command has it.
+    /// What happens to a second session of a subject; `None`: the default of the command.
     pub duplicate: Option<Duplicate>,
 }
 
 impl TokenSettings {
-    /// Where the keys are.
+    /// The paths of the key files.
     pub fn files(&self) -> Files {
         Files { secret: self.secret_file.clone(), set: self.keys_file.clone() }
     }
 
-    /// What a token must say.
+    /// The rules for the claims of a token.
     pub fn rules(&self) -> Rules {
         let (issuer, audience) = (self.issuer.clone(), self.audience.clone());
         Rules { issuer, audience, may_last: self.may_last }
     }
 }
 
-/// The form of log lines.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// For people to read.
     #[default]
     Text,
     /// One JSON object a line.
@@ -243,9 +245,9 @@ pub enum LogFormat {
 /// Logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSettings {
-    /// A level, or levels by module: `info,crate::gateway=debug`.
+    /// A level, or levels by module: `info,purview_server::gateway=debug`.
     pub level: String,
-    /// The form of the lines.
+    /// The format of the lines.
     pub format: LogFormat,
 }
 
@@ -255,7 +257,7 @@ impl Default for LogSettings {
     }
 }
 
-/// This machine alone: a server is not open to the world unless told to be.
+/// An address on loopback: a server is reachable from other machines only if configured so.
 const fn local(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }
@@ -303,7 +305,7 @@ pub(super) fn console(root: &mut Section<'_>, folder: &Path) -> ConsoleSettings 
     let listen = s.address(&keys::LISTEN, ConsoleSettings::default().listen);
     s.forbid(
         "token",
-        "a token does not stand in a configuration; put it into a file and name that file in \
+        "a token must not be in the configuration; put it into a file and name that file in \
          console.token_file",
     );
     let token_file = s.path(&keys::TOKEN_FILE, folder);
@@ -314,14 +316,14 @@ pub(super) fn console(root: &mut Section<'_>, folder: &Path) -> ConsoleSettings 
     ConsoleSettings { listen, token_file, command_token_file, hosts, tls }
 }
 
-/// The names by which the console may be called.
+/// The host names of the console.
 fn hosts(s: &mut Section<'_>) -> Vec<String> {
     let text = s.text(&keys::HOSTS, "");
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     let names: Vec<String> = names.map(str::to_ascii_lowercase).collect();
     let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     if let Some(name) = names.iter().find(|name| !name.bytes().all(inner)) {
-        let rule = format!("{name:?} is no name: want {}", keys::HOSTS.form.rule());
+        let rule = format!("{name:?} is not a host name: write {}", keys::HOSTS.form.rule());
         s.unfit(&keys::HOSTS, &text, rule);
     }
     names
@@ -349,7 +351,7 @@ pub(super) fn cluster(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> Cl
     };
     s.forbid(
         "etcd_password",
-        "a password does not stand in a configuration; put it into a file and name that file in \
+        "a password must not be in the configuration; put it into a file and name that file in \
          cluster.etcd_password_file",
     );
     if !passwords(&mut s, &settings) {
@@ -359,17 +361,17 @@ pub(super) fn cluster(root: &mut Section<'_>, folder: &Path, tick_ms: u32) -> Cl
     settings
 }
 
-/// The certificate of a listener: all of it or none of it.
+/// The certificate of a listener: both paths or neither.
 fn listener_tls(parent: &mut Section<'_>, folder: &Path) -> Option<CertificateSettings> {
     let mut s = parent.section(keys::LISTENER_TLS.name);
     let all = [&keys::LISTENER_CERTIFICATE, &keys::LISTENER_KEY];
-    let [certificate, key] = together(&mut s, folder, all, "certificate and key stand together");
+    let [certificate, key] = together(&mut s, folder, all, "set certificate and key together");
     parent.close(s);
     Some(CertificateSettings { certificate: certificate?, key: key? })
 }
 
-/// Time between two checkpoints. Recovery remembers so many ticks; half of them are for a checkpoint's way to
-/// its store.
+/// Time between two checkpoints. Recovery keeps [`ESCROW_TICKS`] ticks; half of them cover the way
+/// of a checkpoint to its store.
 fn checkpoint(s: &mut Section<'_>, default: Duration, tick_ms: u32) -> Duration {
     let every = time(s, &keys::CHECKPOINT, default);
     let ticks = ESCROW_TICKS / 2;
@@ -377,7 +379,7 @@ fn checkpoint(s: &mut Section<'_>, default: Duration, tick_ms: u32) -> Duration 
     if every > Duration::from_millis(max_ms as u64) {
         let (max, tick) = (Quantity::Time.text(max_ms), Quantity::Time.text(tick_ms.into()));
         let rule = format!(
-            "must be at most {max:?}, {ticks} ticks of {tick:?}: recovery remembers twice as many"
+            "must be at most {max:?}, {ticks} ticks of {tick:?}: recovery keeps twice as many"
         );
         let found = Quantity::Time.text(every.as_millis() as i64);
         s.unfit(&keys::CHECKPOINT, &found, rule);
@@ -385,10 +387,11 @@ fn checkpoint(s: &mut Section<'_>, default: Duration, tick_ms: u32) -> Duration 
     every
 }
 
-/// Passwords stand in files. Whether the address of etcd holds one, which then must not be printed.
+/// Checks that passwords are in files. True if the address of etcd holds a user; such an address
+/// must not be printed.
 fn passwords(s: &mut Section<'_>, settings: &ClusterSettings) -> bool {
     let ClusterSettings { etcd, etcd_user, etcd_password_file, postgres, .. } = settings;
-    let together = "is missing; cluster.etcd_user and cluster.etcd_password_file stand together";
+    let together = "is missing; set cluster.etcd_user and cluster.etcd_password_file together";
     match (etcd_user.is_empty(), etcd_password_file) {
         (false, None) => s.missing(&keys::ETCD_PASSWORD_FILE, together),
         (true, Some(_)) => s.missing(&keys::ETCD_USER, together),
@@ -401,7 +404,7 @@ fn passwords(s: &mut Section<'_>, settings: &ClusterSettings) -> bool {
     }
     let has_user = etcd.contains('@');
     if has_user {
-        let rule = "a user or a password does not stand in an address; name them in cluster.etcd_user and \
+        let rule = "an address must not hold a user or a password; set cluster.etcd_user and \
                     cluster.etcd_password_file";
         s.refuse(&keys::ETCD, rule);
     }
@@ -409,17 +412,17 @@ fn passwords(s: &mut Section<'_>, settings: &ClusterSettings) -> bool {
 }
 
 impl ClusterSettings {
-    /// The user at etcd and its password, if there is one.
+    /// The etcd user and its password, if there is one.
     ///
     /// # Errors
-    /// The file of the password cannot be read, or holds none.
+    /// The password file cannot be read, or holds no password.
     pub fn etcd_login(&self) -> Result<Option<(String, Password)>, PasswordError> {
         let key = "cluster.etcd_password_file";
         let password = self.etcd_password_file.as_deref().map(|file| Password::read(key, file));
         Ok(password.transpose()?.map(|password| (self.etcd_user.clone(), password)))
     }
 
-    /// The address of the PostgreSQL, with its password; `None`: there is no PostgreSQL.
+    /// The PostgreSQL address with its password; `None`: there is no PostgreSQL.
     ///
     /// # Errors
     /// As [`ClusterSettings::etcd_login`].
@@ -435,17 +438,17 @@ impl ClusterSettings {
     }
 }
 
-/// The certificates: all of it or none of it.
+/// The certificates: all paths or none.
 fn tls(cluster: &mut Section<'_>, folder: &Path) -> Option<TlsSettings> {
     let mut s = cluster.section(keys::TLS.name);
     let all = [&keys::CERTIFICATE, &keys::PRIVATE_KEY, &keys::AUTHORITY];
-    let rule = "certificate, key and authority stand together";
+    let rule = "set certificate, key and authority together";
     let [certificate, key, authority] = together(&mut s, folder, all, rule);
     cluster.close(s);
     Some(TlsSettings { certificate: certificate?, key: key?, authority: authority? })
 }
 
-/// Paths of which all are given or none.
+/// Paths that must be set together.
 fn together<const N: usize>(
     s: &mut Section<'_>,
     folder: &Path,
@@ -460,7 +463,7 @@ fn together<const N: usize>(
     paths
 }
 
-/// With certificates nothing is said plain, and without them nothing can be said else.
+/// With certificates every etcd address must be https, without them http.
 fn schemes(s: &mut Section<'_>, settings: &ClusterSettings) {
     let (want, when) = match settings.tls {
         Some(_) => ("https://", "with"),
@@ -473,12 +476,12 @@ fn schemes(s: &mut Section<'_>, settings: &ClusterSettings) {
     }
 }
 
-/// The token section; a file named in the configuration is meant from the folder of that file.
+/// The token section; a path in the configuration file is relative to the folder of that file.
 pub(super) fn token(root: &mut Section<'_>, folder: &Path) -> TokenSettings {
     let mut s = root.section("token");
     s.forbid(
         "secret",
-        "a secret does not stand in a configuration; put it into a file and name that file in \
+        "a secret must not be in the configuration; put it into a file and name that file in \
          token.secret_file",
     );
     let secret_file = s.path(&keys::SECRET_FILE, folder);
@@ -488,7 +491,7 @@ pub(super) fn token(root: &mut Section<'_>, folder: &Path) -> TokenSettings {
         (!text.is_empty()).then_some(text)
     });
     if audience.as_deref() == Some(RESUME_AUDIENCE) {
-        s.unfit(&keys::AUDIENCE, RESUME_AUDIENCE, "is the audience of resume tickets".into());
+        s.unfit(&keys::AUDIENCE, RESUME_AUDIENCE, "is reserved for resume tickets".into());
     }
     let may_last = s.choice(&keys::EXPIRY, 0) == 1;
     let says = s.says(&keys::DUPLICATE);
@@ -518,7 +521,7 @@ pub(super) fn log(root: &mut Section<'_>) -> LogSettings {
     LogSettings { level, format }
 }
 
-/// Whether a text is a level, or a list of levels by module.
+/// Checks that a text is a level, or a list of levels by module.
 pub(crate) fn check_level(text: &str) -> Result<(), String> {
     const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
     for part in text.split(',') {
@@ -526,12 +529,15 @@ pub(crate) fn check_level(text: &str) -> Result<(), String> {
         if !LEVELS.contains(&level) {
             let near = nearest(level, &LEVELS).map(|near| format!("; did you mean {near:?}?"));
             let rule = keys::LEVEL.form.rule();
-            return Err(format!("{level:?} is no level: write {rule}{}", near.unwrap_or_default()));
+            return Err(format!(
+                "{level:?} is not a level: write {rule}{}",
+                near.unwrap_or_default()
+            ));
         }
     }
     match tracing_subscriber::EnvFilter::try_new(text) {
         Ok(_) => Ok(()),
-        Err(e) => Err(format!("is no list of levels: {e}")),
+        Err(e) => Err(format!("is not a list of levels: {e}")),
     }
 }
 

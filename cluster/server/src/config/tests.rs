@@ -10,7 +10,7 @@ use crate::gateway::Tokens;
 use crate::gateway::token::Rules;
 use crate::logins::Duplicate;
 
-/// The whole message of what is wrong with a text, a line each.
+/// The error message of a text, one problem per line.
 fn wrong(text: &str) -> String {
     Config::parse(text).unwrap_err().to_string()
 }
@@ -25,7 +25,7 @@ fn scene(keys: &str) -> SceneSpec {
 }
 
 #[test]
-fn an_empty_file_says_the_defaults() {
+fn an_empty_file_gives_the_defaults() {
     assert_eq!(Config::parse("").unwrap(), Config::default());
     assert_eq!(Config::parse("[[scene]]").unwrap(), Config::default());
 }
@@ -37,7 +37,7 @@ fn the_printed_defaults_read_back_as_the_defaults() {
 }
 
 #[test]
-fn a_scene_of_every_key_is_read_and_printed_back() {
+fn a_scene_with_every_key_is_read_and_printed_back() {
     let text = r#"
         tick = "50ms"
         [server]
@@ -140,7 +140,7 @@ fn unknown_keys_name_the_line_and_the_nearest_known_key() {
 }
 
 #[test]
-fn wrong_units_and_types_say_what_would_be_right() {
+fn errors_about_units_and_types_say_what_would_be_right() {
     for (text, message) in [
         (
             "[[scene]]\nland = 512",
@@ -152,7 +152,7 @@ fn wrong_units_and_types_say_what_would_be_right() {
         ),
         (
             "[[scene]]\ntop_speed = \"20km\"",
-            r#"config:2: scene.0.top_speed = "20km": "km" is no unit of speed; write for example "20m/s" or "250cm/s""#,
+            r#"config:2: scene.0.top_speed = "20km": "km" is not a unit of speed; write for example "20m/s" or "250cm/s""#,
         ),
         ("tick = \"5ms\"", r#"config:1: tick = "5ms": must lie between "10ms" and "10s""#),
         (
@@ -196,10 +196,10 @@ fn wrong_units_and_types_say_what_would_be_right() {
 }
 
 #[test]
-fn a_level_that_is_none_is_told() {
+fn an_unknown_level_is_reported() {
     assert_eq!(
         wrong("[log]\nlevel = \"inof\""),
-        "config:2: log.level = \"inof\": \"inof\" is no level: write \"error\", \"warn\", \"info\", \
+        "config:2: log.level = \"inof\": \"inof\" is not a level: write \"error\", \"warn\", \"info\", \
          \"debug\", \"trace\" or \"off\", also by module: \"info,purview_server::gateway=debug\"; \
          did you mean \"info\"?"
     );
@@ -220,7 +220,7 @@ fn rates_are_whole_ticks() {
 }
 
 #[test]
-fn scene_rules_are_told_at_the_key_of_the_file() {
+fn scene_errors_name_the_key_of_the_file() {
     assert_eq!(
         wrong("[[scene]]\nname = \"a\"\n\npatch = \"30m\"\nspawn = [\"-1m\", \"1m\"]\n")
             .lines()
@@ -262,7 +262,7 @@ fn scene_rules_are_told_at_the_key_of_the_file() {
 }
 
 #[test]
-fn what_follows_from_an_error_is_not_told_beside_it() {
+fn consequences_of_an_error_are_not_reported() {
     assert_eq!(wrong("[[scene]]\nland = \"5\"\nband = \"9m\"").lines().count(), 1);
 }
 
@@ -281,7 +281,7 @@ fn maps_too_fine_to_lay_out_are_refused() {
 }
 
 #[test]
-fn keys_that_exclude_each_other_are_told() {
+fn keys_that_exclude_each_other_are_reported() {
     assert_eq!(
         wrong("[[scene]]\nenter = \"80m\""),
         "config:2: scene.0.enter = \"80m\": has an effect only with visibility = \"circle\""
@@ -292,12 +292,12 @@ fn keys_that_exclude_each_other_are_told() {
     );
     assert_eq!(
         wrong("[[scene]]\npatch = \"32m\"\n[[scene.layer]]\nname = \"a\"\npatch = \"16m\""),
-        "config:2: scene.0.patch = \"32m\": stands beside `layer`; write one of the two"
+        "config:2: scene.0.patch = \"32m\": cannot be combined with `layer`; write one of the two"
     );
 }
 
 #[test]
-fn figures_of_movement_that_do_not_fit_are_told() {
+fn movement_limits_that_do_not_fit_are_reported() {
     let judged = |keys: &str| wrong(&format!("[[scene]]\nmoves = \"judged\"\n{keys}"));
     assert_eq!(
         judged("movement = { leash = \"400ms\" }"),
@@ -306,11 +306,11 @@ fn figures_of_movement_that_do_not_fit_are_told() {
     );
     assert_eq!(
         judged("movement = { climb_down = \"1m\" }"),
-        "config:3: scene.0.movement.climb_down = \"1m\": has an effect only beside climb_up"
+        "config:3: scene.0.movement.climb_down = \"1m\": has an effect only with climb_up"
     );
     assert_eq!(
         judged("[scene.movement]\ntile = \"1m\"\n[scene.map]\nfile = \"a.png\"\ntile = \"2m\""),
-        "config:4: scene.0.movement.tile = \"1m\": the scene has a map: write map.tile in place of it"
+        "config:4: scene.0.movement.tile = \"1m\": the scene has a map: set map.tile instead"
     );
     assert_eq!(
         wrong("[[scene]]\nmoves = \"judge\""),
@@ -340,12 +340,12 @@ fn kinds_name_their_layers() {
 fn names_of_scenes_are_unique() {
     assert_eq!(
         wrong("[[scene]]\nname = \"a\"\n[[scene]]\nname = \"a\""),
-        "config:4: scene.1.name = \"a\": stands twice; names of scenes are unique"
+        "config:4: scene.1.name = \"a\": is used twice; scene names are unique"
     );
 }
 
 #[test]
-fn everything_wrong_is_told_at_once_in_the_order_of_the_file() {
+fn all_errors_are_reported_at_once_in_the_order_of_the_file() {
     let text = "tick = 3\n[gateway]\nws = 4\nwss = 5\n[[scene]]\nview_cap = 0\nlines = \"x\"";
     let errors = Config::parse(text).unwrap_err();
     let keys: Vec<_> = errors.0.iter().map(|e| e.key.as_str()).collect();
@@ -353,7 +353,7 @@ fn everything_wrong_is_told_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
-fn text_that_is_not_toml_is_told_with_its_line() {
+fn a_toml_syntax_error_names_its_line() {
     let message = wrong("tick = \"50ms\"\n[gateway\n");
     assert!(message.starts_with("config:2: "), "{message}");
 }
@@ -381,7 +381,7 @@ fn the_environment_overrides_the_file_and_flags_override_both() {
 }
 
 #[test]
-fn overrides_may_be_quoted_or_not_and_of_any_form() {
+fn overrides_of_any_form_work_with_and_without_quotes() {
     let quoted = set(&["scene.0.name=\"42\"", "scene.0.region=[4, 4]", "log.level=debug"]).unwrap();
     let plain =
         set(&["scene.0.name=42", "scene.0.region=[ 4,4 ]", "log.level = \"debug\""]).unwrap();
@@ -413,17 +413,17 @@ fn a_wrong_override_names_the_flag_or_the_variable() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_told() {
+fn a_missing_file_is_reported() {
     let message = Config::load(Some(Path::new("/no/such.toml")), [], &[]).unwrap_err().to_string();
     assert!(message.starts_with("/no/such.toml: cannot be read: "), "{message}");
 }
 
 #[test]
-fn a_secret_stands_in_a_file_of_its_own() {
+fn a_secret_must_be_in_a_file_of_its_own() {
     let message = set(&["token.secret=hunter2"]).unwrap_err().to_string();
     assert_eq!(
         message,
-        "--set token.secret=...: token.secret: a secret does not stand in a configuration; put it \
+        "--set token.secret=...: token.secret: a secret must not be in the configuration; put it \
          into a file and name that file in token.secret_file"
     );
     let folder = tempfile::tempdir().unwrap();
@@ -443,7 +443,7 @@ fn a_secret_stands_in_a_file_of_its_own() {
 }
 
 #[test]
-fn what_tokens_must_say_is_read_and_printed_back() {
+fn token_rules_are_read_and_printed_back() {
     let set = set(&[
         "token.keys_file=/run/keys.json",
         "token.issuer=login",
@@ -459,11 +459,11 @@ fn what_tokens_must_say_is_read_and_printed_back() {
     assert_eq!(Config::parse(&set.unwrap().to_toml()).unwrap().token, token);
     let message =
         super::Config::load(None, [], &["token.audience=purview-resume".parse().unwrap()]);
-    assert!(message.unwrap_err().to_string().contains("is the audience of resume tickets"));
+    assert!(message.unwrap_err().to_string().contains("is reserved for resume tickets"));
 }
 
 #[test]
-fn defaults_follow_from_what_a_scene_says() {
+fn defaults_depend_on_the_keys_of_the_scene() {
     let small = scene(
         "width = \"96m\"\ndepth = \"64m\"\nland = \"16m\"\nregion = [2, 2]\nmoves = \"trusted\"",
     );
@@ -472,7 +472,7 @@ fn defaults_follow_from_what_a_scene_says() {
 }
 
 #[test]
-fn scenes_are_laid_out_with_regions_counted_through() {
+fn region_ids_count_through_all_scenes() {
     let config = Config::parse("[[scene]]\nname = \"a\"\n[[scene]]\nname = \"b\"").unwrap();
     let scenes = config.build_scenes().unwrap();
     assert_eq!(scenes[1].id, SceneId(1));
@@ -497,7 +497,7 @@ fn the_files_under_deploy_are_legal() {
 }
 
 #[test]
-fn the_time_between_checkpoints_is_limited_by_what_recovery_remembers() {
+fn the_time_between_checkpoints_is_at_most_half_of_what_recovery_keeps() {
     for section in ["server", "cluster"] {
         let with = |tick: &str, every: &str| {
             format!("tick = {tick:?}\n[{section}]\ncheckpoint = {every:?}")
@@ -527,12 +527,12 @@ fn a_process_must_be_able_to_end_before_it_is_killed() {
 }
 
 #[test]
-fn names_of_the_console_are_names() {
+fn console_hosts_must_be_host_names() {
     let config = Config::parse("[console]\nhosts = \"Ops.internal, purview\"\n").unwrap();
     assert_eq!(config.console.hosts, ["ops.internal", "purview"]);
     assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
     for hosts in ["http://ops", "ops:7780", "*"] {
         let told = wrong(&format!("[console]\nhosts = \"{hosts}\"\n"));
-        assert!(told.contains("console.hosts") && told.contains("is no name"), "{told}");
+        assert!(told.contains("console.hosts") && told.contains("is not a host name"), "{told}");
     }
 }

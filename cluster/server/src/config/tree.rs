@@ -1,5 +1,5 @@
-//! Settings as one tree, whatever they came from: a file, the environment, flags. Every node knows
-//! where it was said, so that an error can point there.
+//! All settings as one tree, whether they come from a file, the environment or flags. Every node
+//! knows its origin, so that an error can point there.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigError;
 
-/// Where a setting was said.
+/// Where a setting was made.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// A line of a file, from 1; 0 = the file as a whole.
@@ -40,31 +40,31 @@ impl fmt::Display for Origin {
 pub(super) enum Item {
     Text(String),
     Integer(i64),
-    /// A value of a form that no key has: a float, a boolean or a date, as written.
+    /// A value of a type that no key has: a float, a boolean or a date, as written.
     Odd(String),
     Array(Vec<Node>),
     Table(BTreeMap<String, Node>),
 }
 
-/// A value and where it was said.
+/// A value and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
     pub item: Item,
     pub origin: Origin,
-    /// The text of an override, which need not be quoted to be a text.
+    /// The text of an override; it may be a text without quotes.
     pub raw: Option<String>,
 }
 
 /// A setting given on the command line: `gateway.ws=127.0.0.1:0`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Override {
-    /// The key's path, with dots; entries of a list by their place from 0.
+    /// The key's path, with dots; entries of a list by index from 0.
     pub path: String,
     /// The value, with or without the quotes of a text.
     pub value: String,
 }
 
-/// A `--set` without its `=`.
+/// A `--set` argument without `=`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be KEY=VALUE, for example gateway.ws=127.0.0.1:0")]
 pub struct OverrideError;
@@ -82,9 +82,9 @@ impl FromStr for Override {
     }
 }
 
-/// The path that an environment variable sets: `PURVIEW_GATEWAY__WS` is `gateway.ws`, and
-/// `PURVIEW_TICK` is `tick`. Other names without a double underscore are not settings (Kubernetes
-/// alone sets several that start with a service's name).
+/// The path of an environment variable: `PURVIEW_GATEWAY__WS` sets `gateway.ws`, and `PURVIEW_TICK`
+/// sets `tick`. Other names without a double underscore are not settings: Kubernetes sets several
+/// that start with a service's name.
 pub(super) fn path_of_env(name: &str) -> Option<String> {
     let rest = name.strip_prefix("PURVIEW_")?;
     (rest.contains("__") || rest == "TICK").then(|| rest.to_lowercase().replace("__", "."))
@@ -95,7 +95,7 @@ impl Node {
         Node { item: Item::Table(BTreeMap::new()), origin, raw: None }
     }
 
-    /// The tree of a file's text.
+    /// Parses the text of a file.
     pub fn parse(text: &str, file: &Path) -> Result<Node, Vec<ConfigError>> {
         let line = |at: usize| text.bytes().take(at).filter(|b| *b == b'\n').count() + 1;
         let origin = |at: usize| Origin::File(file.to_path_buf(), line(at));
@@ -117,7 +117,7 @@ impl Node {
         Err(errors.into_iter().map(tell).collect())
     }
 
-    /// Puts an override in its place.
+    /// Inserts an override.
     pub fn set(&mut self, path: &str, value: &str, origin: &Origin) -> Result<(), ConfigError> {
         let mut node = self;
         for segment in path.split('.') {
@@ -145,7 +145,7 @@ impl Node {
         Ok(())
     }
 
-    /// The child to set: found, or made where the path leads on.
+    /// The child to set; missing tables are created.
     fn child(&mut self, segment: &str, origin: &Origin) -> Result<&mut Node, String> {
         let index = segment.parse::<usize>().ok();
         if index.is_some() && self.item == Item::Table(BTreeMap::new()) {
@@ -180,7 +180,7 @@ impl Node {
 }
 
 impl Item {
-    /// The value as it would be written.
+    /// The value as a configuration file would have it.
     pub fn text(&self) -> String {
         match self {
             Item::Text(text) => format!("{text:?}"),

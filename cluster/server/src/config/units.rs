@@ -1,7 +1,7 @@
 //! Quantities with units in their text: `"80m"`, `"100ms"`, `"20m/s"`, `"16KiB"`.
 //!
-//! Text is turned into a whole number of the smallest unit, exactly, and back into the shortest
-//! text that says the same.
+//! A text is converted exactly into a whole number of the smallest unit, and back into the shortest
+//! text of equal value.
 
 /// What a quantity measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,33 +16,33 @@ pub enum Quantity {
     Size,
 }
 
-/// Why a text is not a quantity. The message says what would be one.
+/// Why a text is not a quantity. The message gives examples of correct texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// A number with no unit behind it.
+    /// A number without a unit.
     #[error("{} needs a unit, for example {}", .0.a(), .0.examples())]
     NoUnit(Quantity),
     /// A unit that the quantity does not have.
-    #[error("{unit:?} is no unit of {}; write for example {}", .of.noun(), .of.examples())]
+    #[error("{unit:?} is not a unit of {}; write for example {}", .of.noun(), .of.examples())]
     UnknownUnit {
         /// What was wanted.
         of: Quantity,
-        /// What stands behind the number.
+        /// The text after the number.
         unit: String,
     },
     /// Not a number at all.
     #[error("is not {}; write for example {}", .0.a(), .0.examples())]
     NotANumber(Quantity),
-    /// A part of the smallest unit.
+    /// A fraction of the smallest unit.
     #[error("is finer than {}, the smallest step of {}", .0.text(1), .0.a())]
     TooFine(Quantity),
-    /// More than can be counted.
+    /// Larger than the number type.
     #[error("is too large for {}", .0.a())]
     TooLarge(Quantity),
 }
 
 impl Quantity {
-    /// Units and what each is worth in the smallest one, the largest first.
+    /// The units and their values in the smallest unit, largest first.
     fn units(self) -> &'static [(&'static str, i64)] {
         match self {
             Quantity::Length => &[("km", 100_000), ("m", 100), ("cm", 1)],
@@ -61,12 +61,12 @@ impl Quantity {
         }
     }
 
-    /// The quantity's name with its article.
+    /// The quantity's name with its article, such as "a length".
     pub fn a(self) -> String {
         format!("a {}", self.noun())
     }
 
-    /// Texts that are right, for messages.
+    /// Examples of correct texts, for messages.
     pub fn examples(self) -> &'static str {
         match self {
             Quantity::Length => r#""80m", "250cm" or "1.5km""#,
@@ -101,7 +101,7 @@ impl Quantity {
         whole.checked_add(self.part(fraction, *worth)?).ok_or(UnitError::TooLarge(self))
     }
 
-    /// What the digits behind the point are worth.
+    /// The value of the digits after the decimal point.
     fn part(self, fraction: &str, worth: i64) -> Result<i64, UnitError> {
         let fraction = fraction.trim_end_matches('0');
         if fraction.is_empty() {
@@ -119,7 +119,7 @@ impl Quantity {
         i64::try_from(scaled / scale).map_err(|_| UnitError::TooLarge(self))
     }
 
-    /// The shortest whole-numbered text of `value`, which is in the smallest unit.
+    /// The shortest text without a decimal point for `value`, which is in the smallest unit.
     pub fn text(self, value: i64) -> String {
         let base = match self {
             Quantity::Length => ("m", 100),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_told_with_an_example() {
+    fn errors_about_quantities_give_an_example() {
         let tell = |q: Quantity, text| q.parse(text).unwrap_err().to_string();
         assert_eq!(
             tell(Quantity::Length, "80"),
@@ -164,7 +164,7 @@ mod tests {
         );
         assert_eq!(
             tell(Quantity::Length, "80ft"),
-            r#""ft" is no unit of length; write for example "80m", "250cm" or "1.5km""#
+            r#""ft" is not a unit of length; write for example "80m", "250cm" or "1.5km""#
         );
         assert_eq!(
             tell(Quantity::Time, "soon"),

@@ -1,15 +1,16 @@
-//! Who may connect: limits per source address, and a bounded number of connections that have not logged in.
+//! Admission: limits per source address, and a bounded number of connections without a login.
 //!
 //! ```text
 //! accepted ──► waiting ──valid hello──► session ──► ended
 //!    │            │
-//!    │            └ evicted: too many wait, and this one waits longest of the address that has most
-//!    └ refused: too many of this address, too many failed tokens, or all sessions are taken
+//!    │            └ evicted: too many wait; this is the oldest connection of the busiest address
+//!    └ refused: the address has too many connections or failed tokens, or there is no free session
 //! ```
 //!
-//! The gateway asks before it serves a connection. Connections that wait take no session, whatever they say, and their
-//! number is bounded; nobody else waits for them. What must never happen here: an await while the state is locked, or a
-//! count that outlives its [`Ticket`].
+//! The gateway asks before it serves a connection. A waiting connection uses no session, whatever
+//! it sends, and the number of waiting connections is bounded, so they cannot keep out logged-in
+//! players. What must never happen here: an await while the state is locked, or a count that
+//! outlives its [`Ticket`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
@@ -24,13 +25,13 @@ use tokio::time::Instant;
 use super::metrics::{GatewayMetrics, Refusal};
 use crate::config::AddressLimits;
 
-/// The length of time over which failed tokens are counted.
+/// The time window in which failed tokens are counted.
 const FAILURES_OVER: Duration = Duration::from_secs(60);
 
-/// Most addresses of which failed tokens are remembered.
+/// Most addresses whose failed tokens are remembered.
 const FAILURES_MAX: usize = 16_384;
 
-/// Where a connection comes from, as limits count it.
+/// The source of a connection, as limits count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
     /// A simulated client.
@@ -56,14 +57,14 @@ impl Source {
 pub(super) enum Refused {
     #[error("the server is full")]
     Full,
-    #[error("too many connections from your address: {0} are allowed")]
+    #[error("too many connections from your address; at most {0} are allowed")]
     Address(u32),
-    #[error("too many tokens from your address did not hold; come back in {} s", .0.as_secs().max(1))]
+    #[error("too many invalid tokens from your address; try again in {} s", .0.as_secs().max(1))]
     Blocked(Duration),
 }
 
 impl Refused {
-    /// How it is counted.
+    /// The reason in metrics.
     pub(super) fn kind(self) -> Refusal {
         match self {
             Refused::Full => Refusal::Full,
@@ -73,7 +74,7 @@ impl Refused {
     }
 }
 
-/// Decides on connections.
+/// Decides which connections may go on.
 pub(super) struct Admission {
     limits: AddressLimits,
     max_sessions: u64,
@@ -87,21 +88,21 @@ struct State {
     /// The number of the newest connection.
     last: u64,
     sessions: u64,
-    /// Connections that have not logged in, and how they are told to make room.
+    /// Connections without a login, each with the sender of its eviction.
     waiting: BTreeMap<u64, oneshot::Sender<()>>,
     sources: BTreeMap<Source, Held>,
     failures: BTreeMap<Source, Failures>,
 }
 
-/// What a source has.
+/// The connections of one source.
 #[derive(Default)]
 struct Held {
     connections: u32,
-    /// The oldest first.
+    /// Oldest first.
     waiting: BTreeSet<u64>,
 }
 
-/// Tokens of a source that did not hold.
+/// The failed tokens of one source.
 #[derive(Clone, Copy)]
 struct Failures {
     since: Instant,
@@ -134,13 +135,14 @@ impl Admission {
         match source {
             Source::Nowhere => true,
             Source::Net(addr) => self.limits.exempt.iter().any(|net| {
-                // A network that is narrower than what counts as one address exempts all of that.
+                // A listed network narrower than one counted address exempts the whole counted
+                // address.
                 net.contains(&addr) || Source::of(Some(net.network())) == source
             }),
         }
     }
 
-    /// Whether a connection may go on. The second part is told when it has to make room for another.
+    /// Admits or refuses a connection. The receiver fires when the connection is evicted.
     pub(super) fn admit(
         self: &Arc<Self>,
         addr: Option<IpAddr>,
@@ -187,7 +189,8 @@ impl Admission {
         }
     }
 
-    /// Ends the connection that has waited longest of the address of which most wait; false: none waits.
+    /// Evicts the oldest waiting connection of the address with the most waiting connections;
+    /// false: none waits.
     pub(super) fn make_room(&self) -> bool {
         let mut state = self.state();
         self.evict_of_most(&mut state);
@@ -208,11 +211,11 @@ impl Admission {
         let Some(evict) = oldest.and_then(|number| state.waiting.remove(&number)) else { return };
         self.metrics.refused(Refusal::Evicted);
         if evict.send(()).is_err() {
-            tracing::trace!("a connection ended just before it had to");
+            tracing::trace!("a connection ended just before its eviction");
         }
     }
 
-    /// A token of this source did not hold.
+    /// Counts an invalid token of this source.
     fn failed(&self, source: Source) {
         self.metrics.tokens_failed.fetch_add(1, Ordering::Relaxed);
         if self.is_exempt(source) {
@@ -237,7 +240,7 @@ impl Admission {
         failures.count += 1;
         if failures.count >= self.limits.failed_tokens && failures.blocked_until.is_none() {
             failures.blocked_until = Some(now + self.limits.block);
-            tracing::warn!(?source, block = ?self.limits.block, "too many tokens do not hold");
+            tracing::warn!(?source, block = ?self.limits.block, "too many invalid tokens: the address is blocked");
         }
     }
 
@@ -247,7 +250,7 @@ impl Admission {
     }
 }
 
-/// A connection's place. Gives back what it counts when it is dropped.
+/// The place of a connection. Dropping it releases all its counts.
 pub(super) struct Ticket {
     admission: Arc<Admission>,
     number: u64,
@@ -255,13 +258,13 @@ pub(super) struct Ticket {
     logged_in: Mutex<LoggedIn>,
 }
 
-/// What became of a connection's hello.
+/// The outcome of a connection's hello.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum LoggedIn {
     #[default]
     NotYet,
     Yes,
-    /// Its token holds, and all sessions are taken.
+    /// The token is valid, but there is no free session.
     Full,
 }
 
@@ -270,7 +273,7 @@ impl Ticket {
         self.logged_in.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection has said a valid hello; false: there is no session for it.
+    /// Records a valid hello; false: there is no session for it.
     pub(super) fn log_in(&self) -> bool {
         let mut logged_in = self.logged_in();
         if *logged_in == LoggedIn::Yes {
@@ -281,7 +284,7 @@ impl Ticket {
             *logged_in = LoggedIn::Full;
             return false;
         }
-        // One that has to make room for another is on its way out.
+        // An evicted connection is closing already.
         if state.waiting.remove(&self.number).is_none() {
             return false;
         }
@@ -295,12 +298,12 @@ impl Ticket {
         true
     }
 
-    /// The connection has shown a token that does not hold.
+    /// Records an invalid token.
     pub(super) fn fail(&self) {
         self.admission.failed(self.source);
     }
 
-    /// Whether it was refused for want of a session, though its token holds.
+    /// Whether the connection failed only because there was no free session.
     pub(super) fn is_too_many(&self) -> bool {
         *self.logged_in() == LoggedIn::Full
     }
@@ -344,20 +347,20 @@ mod tests {
         Some(text.parse().unwrap())
     }
 
-    /// Whether a connection was told to make room.
+    /// Whether the connection was evicted.
     fn is_evicted(evicted: &mut oneshot::Receiver<()>) -> bool {
         evicted.try_recv().is_ok()
     }
 
     #[test]
-    fn connections_that_wait_take_no_session() {
+    fn waiting_connections_use_no_session() {
         let admission = admission(1, 100);
         let idle: Vec<_> = (0..50).map(|i| admission.admit(ip(&format!("10.0.0.{i}")))).collect();
         assert!(idle.iter().all(Result::is_ok));
         let (honest, _evicted) = admission.admit(ip("10.0.1.1")).unwrap();
         assert!(honest.log_in() && honest.log_in());
         assert_eq!(admission.admit(ip("10.0.1.2")).err(), Some(Refused::Full));
-        // A valid hello that comes when the last session is taken.
+        // A valid hello that arrives when the last session is in use.
         let (late, _evicted) = idle.into_iter().next().unwrap().unwrap();
         assert!(!late.log_in() && late.is_too_many());
         drop(honest);
@@ -365,13 +368,13 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_so_many_connections_and_handshakes() {
+    fn connections_and_handshakes_per_address_are_limited() {
         let admission = admission(100, 100);
         let (first, mut first_evicted) = admission.admit(ip("10.0.0.1")).unwrap();
         let (second, mut second_evicted) = admission.admit(ip("10.0.0.1")).unwrap();
         assert!(first.log_in());
         let third = admission.admit(ip("10.0.0.1")).unwrap();
-        // The oldest that still waits makes room.
+        // The oldest connection that still waits is evicted.
         let fourth = admission.admit(ip("10.0.0.1")).unwrap();
         assert!(!is_evicted(&mut first_evicted) && is_evicted(&mut second_evicted));
         assert!(!second.log_in() && !second.is_too_many());
@@ -383,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_most_makes_room() {
+    fn the_address_with_most_connections_loses_one() {
         let admission = admission(100, 3);
         let mut many = [0; 2].map(|_| admission.admit(ip("10.0.0.1")).unwrap());
         let mut one = admission.admit(ip("10.0.0.2")).unwrap();
@@ -394,7 +397,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn tokens_that_fail_block_their_address_for_a_while() {
+    async fn failed_tokens_block_their_address_for_a_while() {
         let admission = admission(100, 100);
         let fail = |addr, n| {
             for _ in 0..n {
@@ -412,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_count_as_their_customers_have_them() {
+    fn an_ipv6_network_of_one_customer_counts_as_one_address() {
         let same = |a, b| Source::of(ip(a)) == Source::of(ip(b));
         assert!(same("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"));
         assert!(!same("2001:db8:1:2::1", "2001:db8:1:3::1"));

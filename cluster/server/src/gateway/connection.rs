@@ -1,5 +1,9 @@
-//! One connection's work, whatever carries it: what is heard goes to the session, what the session
-//! queues is written.
+//! The work of one connection, over any carrier: messages from the client go to its session, and
+//! messages that the session queues are written to the client. The listeners call [`Link::serve`],
+//! and so does the simulator.
+//!
+//! What must never happen here: a session that does not learn that its connection ended, or an
+//! unbounded queue.
 
 use std::future::pending;
 use std::time::Duration;
@@ -19,23 +23,23 @@ use super::admission::Ticket;
 use super::metrics::GatewayMetrics;
 use super::socket::Socket;
 
-/// Most messages that are written before they are flushed.
+/// Most messages between two flushes.
 const MAX_BATCH: u64 = 64;
 
-/// What came from a client.
+/// What the reading half received.
 #[derive(Debug)]
 pub enum Heard {
     /// A binary message.
     Message(Bytes),
-    /// Data that is no binary message; nothing is heard after it.
+    /// Data that is not a binary message; the last thing received.
     Unsupported,
-    /// A message beyond the limit; nothing is heard after it.
+    /// A message beyond the size limit; the last thing received.
     TooBig,
-    /// A stream that has lost its place; nothing is heard after it.
+    /// A stream without valid framing; the last thing received.
     Unframed,
-    /// A sign of life below the protocol.
+    /// A keep-alive of the carrier, such as a WebSocket ping.
     Alive,
-    /// The client's end of the connection is closed or broken.
+    /// The client closed the connection, or it broke.
     End,
 }
 
@@ -45,60 +49,61 @@ pub struct Broken;
 
 /// The reading half of a connection.
 pub trait Inbound {
-    /// Waits for the client.
+    /// Waits for data from the client.
     fn hear(&mut self) -> impl Future<Output = Heard>;
 }
 
-/// The writing half of a connection. Each error says that the connection is broken.
+/// The writing half of a connection. Every error means that the connection is broken.
 pub trait Outbound {
-    /// Puts a message among those to be written where that is done at once; else it is given back.
+    /// Adds a message to the write buffer if that works without waiting; otherwise returns the
+    /// message.
     ///
     /// # Errors
     /// The connection is broken.
     fn put_now(&mut self, message: Bytes) -> Result<Option<Bytes>, Broken> {
         Ok(Some(message))
     }
-    /// Puts a message among those to be written.
+    /// Adds a message to the write buffer.
     fn put(&mut self, message: Bytes) -> impl Future<Output = Result<(), Broken>>;
-    /// Writes what was put.
+    /// Writes the buffered messages.
     fn flush(&mut self) -> impl Future<Output = Result<(), Broken>>;
-    /// Says goodbye in the carrier's own way, after the last message.
+    /// Closes the connection in the carrier's own way, after the last message.
     fn goodbye(&mut self, code: CloseCode, why: &str) -> impl Future<Output = Result<(), Broken>>;
 }
 
-/// What binds a connection to its session.
+/// What connects one connection to its session.
 pub(super) struct Link<'a> {
     pub(super) session: Addr<PlayerActor>,
     pub(super) queue: ClientQueue,
     pub(super) metrics: &'a GatewayMetrics,
     pub(super) stop: watch::Receiver<bool>,
-    /// What the session is told then.
+    /// What the session is told when the gateway stops.
     pub(super) at_stop: FromSocket,
     /// How long a client has to read its last messages.
     pub(super) close_grace: Duration,
-    /// The connection's place.
+    /// The connection's place among all connections.
     pub(super) ticket: &'a Ticket,
 }
 
 impl Link<'_> {
-    /// Serves the connection until either side ends it; true when the last word was written.
+    /// Serves the connection until either side ends it; true when the closing message was written.
     pub(super) async fn serve(
         self,
         inbound: &mut impl Inbound,
         outbound: &mut impl Outbound,
     ) -> bool {
         let Link { session, mut queue, metrics, mut stop, at_stop, close_grace, ticket } = self;
-        // A connection that makes room for another is dropped where it stands.
+        // An evicted connection is dropped at any await; the guard then tells the session.
         let left = Left(Some(&session));
         let (closing, closed) = (queue.closing(), queue.closing());
         let expire = async {
             if closing.await.is_none() {
-                tracing::debug!("a session ended without a close");
+                tracing::debug!("a session ended without a close code");
             }
             tokio::time::sleep(close_grace).await;
         };
         let stopping = async {
-            // An error says that the gateway itself is gone: the same.
+            // An error means that the gateway was dropped, which is a stop, too.
             let _stopped = stop.wait_for(|stop| *stop).await.is_ok();
             tell(&session, at_stop).await;
             pending::<()>().await;
@@ -110,7 +115,7 @@ impl Link<'_> {
                 () = stopping => {}
             }
         });
-        // There is more to say than to hear, and more to hear than ends.
+        // Ordered by frequency: writing is most frequent, then reading, then ends.
         let rest = Seldom::new(async {
             tokio::select! {
                 biased;
@@ -120,7 +125,7 @@ impl Link<'_> {
         });
         let said = tokio::select! {
             biased;
-            said = speak(&mut queue, outbound, metrics, ticket) => said,
+            said = write_queue(&mut queue, outbound, metrics, ticket) => said,
             () = rest => false,
         };
         metrics.ended(closed.now_or_never().flatten().map(|code| amended(code, ticket)));
@@ -130,11 +135,11 @@ impl Link<'_> {
     }
 }
 
-/// A session whose connection has not ended.
+/// Tells the session on drop that its connection ended.
 struct Left<'a>(Option<&'a Addr<PlayerActor>>);
 
 impl Left<'_> {
-    /// The session knows that its connection has ended.
+    /// The session has been told.
     fn forget(mut self) {
         self.0 = None;
     }
@@ -148,7 +153,8 @@ impl Drop for Left<'_> {
     }
 }
 
-/// The session knows only that it may not go on; the connection's ticket knows whether that is for want of room.
+/// The close code for the client: only the ticket knows that a login failed for lack of a free
+/// session.
 fn amended(code: CloseCode, ticket: &Ticket) -> CloseCode {
     match code {
         CloseCode::Token if ticket.is_too_many() => CloseCode::Overload,
@@ -156,7 +162,7 @@ fn amended(code: CloseCode, ticket: &Ticket) -> CloseCode {
     }
 }
 
-/// Tells the session; false when it is over.
+/// Sends an event to the session; false when the session has ended.
 async fn tell(session: &Addr<PlayerActor>, what: FromSocket) -> bool {
     session.send(what).await.is_ok()
 }
@@ -176,14 +182,15 @@ async fn listen(inbound: &mut impl Inbound, session: &Addr<PlayerActor>, metrics
         };
         let alive = tell(session, what).await;
         if last || !alive {
-            // The session has the last word; the writer ends the connection.
+            // The session closes the connection through its queue.
             return pending().await;
         }
     }
 }
 
-/// Writes what the session queues; true when it closed the queue and that was written.
-async fn speak(
+/// Writes what the session queues; true when the session closed the queue and everything was
+/// written.
+async fn write_queue(
     queue: &mut ClientQueue,
     outbound: &mut impl Outbound,
     metrics: &GatewayMetrics,
@@ -201,7 +208,7 @@ async fn speak(
                 }
             }
             Some(ClientOut::Close(code, why)) => {
-                return last_word(outbound, amended(code, ticket), why).await.is_ok();
+                return send_closing(outbound, amended(code, ticket), why).await.is_ok();
             }
         };
         if written.is_err() {
@@ -210,7 +217,7 @@ async fn speak(
     }
 }
 
-/// Messages that are written before they are flushed.
+/// The messages since the last flush.
 #[derive(Debug, Clone, Copy, Default)]
 struct Batch {
     messages: u64,
@@ -218,7 +225,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Puts a message and what is queued behind it, up to the first that would have to wait.
+    /// Buffers a message and those queued behind it, up to the first that would have to wait.
     fn put_ready(
         &mut self,
         first: Bytes,
@@ -236,7 +243,7 @@ impl Batch {
         Ok(None)
     }
 
-    /// One was put; gives the next one, if any is to be.
+    /// Counts a buffered message and takes the next one, unless the batch is full.
     fn next(&mut self, len: usize, queue: &mut ClientQueue) -> Option<Bytes> {
         self.messages += 1;
         self.bytes += len as u64;
@@ -248,7 +255,7 @@ impl Batch {
     }
 }
 
-/// The same where a message has to wait.
+/// Continues a batch when a message has to wait.
 async fn write_rest(
     mut batch: Batch,
     mut message: Bytes,
@@ -269,8 +276,8 @@ async fn write_rest(
     Ok(())
 }
 
-/// Tells a client why its connection ends.
-pub(super) async fn last_word(
+/// Sends the closing message with its reason.
+pub(super) async fn send_closing(
     outbound: &mut impl Outbound,
     code: CloseCode,
     why: String,
@@ -280,9 +287,10 @@ pub(super) async fn last_word(
     outbound.goodbye(code, &why).await
 }
 
-/// Lets the client read its last messages before the socket goes: closing a socket with unread data
-/// resets the connection, and a reset takes away what the client has not read.
-pub(super) async fn linger(mut socket: Socket, patience: Duration) {
+/// Waits until the client has read its last messages and closed the connection. Closing a socket
+/// with unread data resets the connection, and a reset discards data that the client has not read
+/// yet.
+pub(super) async fn await_hangup(mut socket: Socket, patience: Duration) {
     let drain = async {
         socket.shutdown().await?;
         let mut unread = [0; 1_024];
@@ -291,7 +299,7 @@ pub(super) async fn linger(mut socket: Socket, patience: Duration) {
     };
     match tokio::time::timeout(patience, drain).await {
         Ok(Ok(())) => {}
-        Ok(Err(e)) => tracing::trace!(error = %e, "a client broke off"),
-        Err(_) => tracing::trace!("a client did not hang up"),
+        Ok(Err(e)) => tracing::trace!(error = %e, "the connection of a client broke"),
+        Err(_) => tracing::trace!("a client did not close its connection in time"),
     }
 }

@@ -1,7 +1,8 @@
-//! From an accepted socket to a session: the proxy's header, admission, TLS, the WebSocket handshake.
+//! The way from an accepted socket to a session: PROXY header, admission, TLS, WebSocket handshake.
 //!
-//! Accepting never waits for a client: all that a client may delay happens in the connection's own task, and until a
-//! valid hello within limits of time and of number.
+//! The accept loop calls `dispatch` and never waits for a client: everything that a client can
+//! delay happens in the task of its connection, and until a valid hello within limits of time and
+//! number.
 
 use std::future::pending;
 use std::io;
@@ -15,20 +16,20 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
 use super::admission::{Refused, Ticket};
-use super::connection::linger;
+use super::connection::await_hangup;
 use super::metrics::{Open, Refusal};
 use super::upgrade::NoUpgrade;
 use super::{Carrier, Shared, proxy, socket, tcp, ws};
 
-/// What becomes of a connection.
+/// The decision on a connection.
 enum Entry {
-    /// It goes on; it ends when the second part is told.
+    /// Admitted; the receiver fires when the connection is evicted.
     In(Ticket, oneshot::Receiver<()>),
-    /// It is told why it ends.
+    /// Refused; the client is told why.
     Out(Refused, OwnedSemaphorePermit),
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 pub(super) struct Accepted {
     pub(super) socket: std::net::TcpStream,
     pub(super) peer: SocketAddr,
@@ -36,11 +37,12 @@ pub(super) struct Accepted {
 }
 
 impl Shared {
-    /// Serves a connection on one of the arbiters.
+    /// Starts the task of a connection on one of the arbiters.
     pub(super) fn dispatch(self: &Arc<Self>, accepted: Accepted, stop: watch::Receiver<bool>) {
         let open = Open::new(&self.metrics);
         let peer = accepted.peer.ip().to_canonical();
-        // Whose client a proxy's connection is says its header, which is to be waited for.
+        // For a proxy's connection the client's address follows in the PROXY header, so admission
+        // waits for it.
         let entry = match self.config.proxies.iter().any(|net| net.contains(&peer)) {
             true => None,
             false => match self.enter(peer) {
@@ -53,18 +55,18 @@ impl Shared {
         let spawned = self.arbiters[turn].spawn_fn(move || {
             actix::spawn(async move {
                 if let Err(error) = shared.connection(accepted, entry, stop).await {
-                    tracing::debug!(%peer, %error, "a connection failed before its session began");
+                    tracing::debug!(%peer, %error, "a connection failed before its session");
                     shared.metrics.ended(None);
                 }
                 drop(open);
             });
         });
         if !spawned {
-            purview::log_limited!(error, "an arbiter for sessions is gone");
+            purview::log_limited!(error, "a session arbiter has stopped");
         }
     }
 
-    /// Asks for a place; `None`: the connection is to be dropped without a word.
+    /// Asks for admission; `None`: drop the connection silently.
     fn enter(&self, from: IpAddr) -> Option<Entry> {
         let refused = match self.admission.admit(Some(from)) {
             Ok((ticket, evicted)) => return Some(Entry::In(ticket, evicted)),
@@ -73,7 +75,7 @@ impl Shared {
         self.metrics.ended(Some(CloseCode::Overload));
         self.metrics.refused(refused.kind());
         if let Some(more) = self.refusals.due() {
-            tracing::warn!(%from, %refused, more, "a connection is refused");
+            tracing::warn!(%from, %refused, more, "connection refused");
         }
         Some(Entry::Out(refused, self.telling.clone().try_acquire_owned().ok()?))
     }
@@ -107,8 +109,8 @@ impl Shared {
                 let ticket = Arc::new(ticket);
                 tokio::select! {
                     biased;
-                    () = told(evicted) => {
-                        tracing::debug!(%from, "a client that has not logged in makes room");
+                    () = until_evicted(evicted) => {
+                        tracing::debug!(%from, "a connection without a login was evicted");
                         self.metrics.ended(None);
                         Ok(())
                     }
@@ -125,7 +127,7 @@ impl Shared {
         entry: Result<&Arc<Ticket>, Refused>,
         stop: watch::Receiver<bool>,
     ) -> io::Result<()> {
-        // What comes before hello shares one limit of time.
+        // Everything before the hello shares one deadline.
         let socket = timeout_at(until, socket::secure(socket, self.tls.as_ref())).await??;
         let (said, socket) = match carrier {
             Carrier::WebSocket => {
@@ -144,15 +146,15 @@ impl Shared {
             }
         };
         if let Some(socket) = socket.filter(|_| said) {
-            linger(socket, self.config.close_grace).await;
+            await_hangup(socket, self.config.close_grace).await;
         }
         Ok(())
     }
 
-    /// Lets who asked for something else read the answer.
+    /// Waits until a refused HTTP client has read the answer.
     async fn not_upgraded(&self, socket: Option<socket::Socket>, no: NoUpgrade) -> io::Result<()> {
         if let Some(socket) = socket {
-            linger(socket, self.config.close_grace).await;
+            await_hangup(socket, self.config.close_grace).await;
         }
         match no {
             NoUpgrade::Io(error) => Err(error),
@@ -164,9 +166,9 @@ impl Shared {
     }
 }
 
-/// Waits until a connection is told to make room.
-async fn told(evicted: oneshot::Receiver<()>) {
-    // An error says that it has logged in.
+/// Waits for the eviction of the connection.
+async fn until_evicted(evicted: oneshot::Receiver<()>) {
+    // An error means that the connection has logged in.
     if evicted.await.is_err() {
         pending::<()>().await;
     }

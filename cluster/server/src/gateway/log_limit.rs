@@ -1,4 +1,4 @@
-//! Log lines that would repeat for each connection are written at most once a second.
+//! Limits log lines that would repeat for each connection to one per second.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -9,12 +9,13 @@ use tokio::time::Instant;
 /// Time between two lines.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Decides when a line is due.
+/// Decides whether a line is written.
 #[derive(Debug, Default)]
-pub(super) struct Seldom(Mutex<(Option<Instant>, u64)>);
+pub(super) struct LogLimit(Mutex<(Option<Instant>, u64)>);
 
-impl Seldom {
-    /// Whether the line is due: with the number of those that were left out since the last one.
+impl LogLimit {
+    /// Some if the line is to be written, with the number of lines that were left out since the
+    /// last one.
     pub(super) fn due(&self) -> Option<u64> {
         let now = clock::now();
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,10 +34,10 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_line_is_due_once_a_second_and_tells_how_many_were_left_out() {
-        let seldom = Seldom::default();
-        assert_eq!([seldom.due(), seldom.due(), seldom.due()], [Some(0), None, None]);
+    async fn one_line_per_second_is_due_with_the_number_of_lines_left_out() {
+        let limit = LogLimit::default();
+        assert_eq!([limit.due(), limit.due(), limit.due()], [Some(0), None, None]);
         tokio::time::advance(EVERY).await;
-        assert_eq!([seldom.due(), seldom.due()], [Some(2), None]);
+        assert_eq!([limit.due(), limit.due()], [Some(2), None]);
     }
 }

@@ -1,26 +1,27 @@
-//! What the gateway counts.
+//! The gateway's counters and their Prometheus text. Sessions and connections count; the metrics
+//! page reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use purview::wire::CloseCode;
 
-/// Counters of a gateway, for the metrics page. Bytes are those of messages, without framing.
+/// Counters of a gateway. Bytes are those of messages, without framing.
 #[derive(Debug, Default)]
 pub struct GatewayMetrics {
-    /// Sessions that are open now: connections that have said a valid hello.
+    /// Sessions open now: connections with a valid hello.
     pub sessions_open: AtomicU64,
-    /// Sessions that ever began.
+    /// Sessions started.
     pub sessions_total: AtomicU64,
-    /// Connections that are open now.
+    /// Connections open now.
     pub connections_open: AtomicU64,
-    /// Connections that were ever accepted.
+    /// Connections accepted.
     pub connections_total: AtomicU64,
-    /// Connections that have not said a valid hello.
+    /// Connections without a valid hello yet.
     pub waiting: AtomicU64,
-    /// Tokens that did not hold.
+    /// Invalid tokens.
     pub tokens_failed: AtomicU64,
-    /// Connections that ended without a close by the server.
+    /// Connections that ended without a close from the server.
     pub sessions_gone: AtomicU64,
     /// Messages from clients.
     pub messages_in: AtomicU64,
@@ -34,25 +35,25 @@ pub struct GatewayMetrics {
     refusals: [AtomicU64; Refusal::ALL.len()],
 }
 
-/// Why a connection is refused before it has a session.
+/// Why a connection was refused before a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// All sessions are taken.
+    /// There was no free session.
     Full,
-    /// Its address has too many connections.
+    /// The address has too many connections.
     Address,
-    /// Too many tokens of its address did not hold.
+    /// The address sent too many invalid tokens.
     Blocked,
-    /// It had not logged in and made room for another.
+    /// The connection was evicted before its login.
     Evicted,
-    /// It comes from a listed proxy and does not begin with a header.
+    /// The connection came from a listed proxy without a valid header.
     Proxy,
-    /// Its request of HTTP becomes no WebSocket.
+    /// The HTTP request was not a valid WebSocket handshake.
     Http,
 }
 
 impl Refusal {
-    /// All, in their order.
+    /// All reasons, in the order of their discriminants.
     pub const ALL: [Refusal; 6] = [
         Refusal::Full,
         Refusal::Address,
@@ -62,7 +63,7 @@ impl Refusal {
         Refusal::Http,
     ];
 
-    /// Its name in metrics.
+    /// The reason's name in metrics.
     pub fn word(self) -> &'static str {
         match self {
             Refusal::Full => "full",
@@ -76,36 +77,36 @@ impl Refusal {
 }
 
 impl GatewayMetrics {
-    /// Sessions that the server closed, by code.
+    /// Sessions closed by the server, by code.
     pub fn closes(&self) -> impl Iterator<Item = (CloseCode, u64)> + '_ {
         let counts = self.closes.iter().map(|n| n.load(Ordering::Relaxed));
         CloseCode::ALL.iter().copied().zip(counts)
     }
 
-    /// Connections that were refused before they had a session, by reason.
+    /// Connections refused before a session, by reason.
     pub fn refusals(&self) -> impl Iterator<Item = (Refusal, u64)> + '_ {
         let counts = self.refusals.iter().map(|n| n.load(Ordering::Relaxed));
         Refusal::ALL.iter().copied().zip(counts)
     }
 
-    /// Appends the figures in Prometheus' text form.
+    /// Appends the counters in Prometheus text format.
     pub fn write(&self, text: &mut String) {
         let gauge = [
-            ("purview_sessions_open", "Sessions that are open now.", &self.sessions_open),
-            ("purview_connections_open", "Connections that are open now.", &self.connections_open),
+            ("purview_sessions_open", "Sessions open now.", &self.sessions_open),
+            ("purview_connections_open", "Connections open now.", &self.connections_open),
             (
                 "purview_connections_unauthenticated",
-                "Connections that have not said a valid hello.",
+                "Connections without a valid hello yet.",
                 &self.waiting,
             ),
         ];
         let counters = [
-            ("purview_sessions_total", "Sessions that ever began.", &self.sessions_total),
-            ("purview_connections_total", "Connections ever accepted.", &self.connections_total),
-            ("purview_tokens_failed_total", "Tokens that did not hold.", &self.tokens_failed),
+            ("purview_sessions_total", "Sessions started.", &self.sessions_total),
+            ("purview_connections_total", "Connections accepted.", &self.connections_total),
+            ("purview_tokens_failed_total", "Invalid tokens.", &self.tokens_failed),
             (
                 "purview_sessions_gone_total",
-                "Connections that ended without a close by the server.",
+                "Connections that ended without a close from the server.",
                 &self.sessions_gone,
             ),
             ("purview_messages_in_total", "Messages from clients.", &self.messages_in),
@@ -120,13 +121,13 @@ impl GatewayMetrics {
                 *text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
             }
         }
-        *text += "# HELP purview_closes_total Sessions that the server closed.\n";
+        *text += "# HELP purview_closes_total Sessions closed by the server.\n";
         *text += "# TYPE purview_closes_total counter\n";
         for (code, n) in self.closes() {
             *text += &format!("purview_closes_total{{code=\"{}\"}} {n}\n", code.word());
         }
         let name = "purview_connections_refused_total";
-        *text += &format!("# HELP {name} Connections refused before they had a session.\n");
+        *text += &format!("# HELP {name} Connections refused before a session.\n");
         *text += &format!("# TYPE {name} counter\n");
         for (why, n) in self.refusals() {
             *text += &format!("{name}{{reason=\"{}\"}} {n}\n", why.word());
@@ -157,7 +158,7 @@ impl GatewayMetrics {
     }
 }
 
-/// Counts a connection as open for as long as it lives.
+/// Counts a connection as open until dropped.
 #[derive(Debug)]
 pub(super) struct Open {
     metrics: Arc<GatewayMetrics>,

@@ -1,8 +1,10 @@
-//! The gateway: where clients connect, over WebSocket and over TCP.
+//! The gateway: listens for clients over WebSocket and TCP and runs their connections.
 //!
-//! Each connection is a task on one of the given arbiters, beside its session, a
-//! [`PlayerActor`]. The task reads no faster than the session works and writes whatever the session
-//! has queued in one go. Nothing that a client sends reaches another session but through regions.
+//! A process starts it once. Each connection is a task on one of the given arbiters, on the same
+//! thread as its session, a [`PlayerActor`]. The task reads no faster than the session works, and
+//! it writes everything that the session has queued at once. What must never happen here: bytes of
+//! one client that affect another session, except through regions; or waiting for a client in the
+//! accept loop.
 
 mod admission;
 pub(crate) mod connection;
@@ -39,63 +41,64 @@ use crate::descriptors;
 use crate::tls::server::ServerTls;
 use crate::tls::{self, TlsError};
 use admission::{Admission, Refused, Ticket};
-use connection::{Inbound, Link, Outbound, last_word};
+use connection::{Inbound, Link, Outbound, send_closing};
 use entry::Accepted;
-use log_limit::Seldom;
+use log_limit::LogLimit;
 use metrics::Open;
 
-/// Refused connections that are told why at once; still more are dropped without a word.
+/// Most refused connections that are told the reason at the same time; further ones are dropped
+/// silently.
 const TOLD_AT_ONCE: usize = 64;
 
-/// After the listener failed, for example for want of file descriptors.
+/// Pause after a failed accept, for example when file descriptors ran out.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// How a gateway is set up.
+/// Settings of a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewayConfig {
-    /// Where WebSocket clients connect; port 0 takes any, `None` none.
+    /// Address for WebSocket clients; port 0: any free port; `None`: off.
     pub ws_addr: Option<SocketAddr>,
-    /// Where TCP clients connect; port 0 takes any, `None` none.
+    /// Address for TCP clients; port 0: any free port; `None`: off.
     pub tcp_addr: Option<SocketAddr>,
-    /// Messages that a client may send per second.
+    /// Messages per second that a client may send on average.
     pub rate_limit: u32,
-    /// Messages that it may send at once after a silence.
+    /// Messages that a client may send in one burst.
     pub burst: u32,
-    /// A client must be heard from at least this often.
+    /// A client that sends nothing for this long is closed.
     pub heartbeat: Duration,
     /// Time for the WebSocket handshake, and again for hello and join.
     pub handshake_timeout: Duration,
-    /// Messages that may wait for a client.
+    /// Most messages queued for a client.
     pub send_queue: usize,
-    /// How long a client that does not read is held before it is closed.
+    /// How long a client may read nothing before its session is closed.
     pub slow_close: Duration,
-    /// For how long a player stays in its scene when its client's connection breaks, at most 49 days; zero: it
-    /// leaves at once.
+    /// Grace period of a player whose client disconnected, at most 49 days; zero: the player leaves
+    /// at once.
     pub linger: Duration,
-    /// Most sessions: connections that have said a valid hello.
+    /// Most sessions, that is, connections with a valid hello.
     pub max_sessions: u64,
-    /// Most connections that have not. When there is one more, the one makes room that has waited longest of the
-    /// address that has most.
+    /// Most connections without a valid hello. One more evicts the oldest connection of the address
+    /// that has most.
     pub unauthenticated: usize,
-    /// What one source address may have.
+    /// Limits per source address.
     pub limits: AddressLimits,
-    /// Proxies that name the client of each connection by a header of the PROXY protocol, version 2.
+    /// Proxies that name the client of each connection in a PROXY protocol header, version 2.
     pub proxies: Vec<IpNet>,
     /// Origins of the web pages that may connect; empty: all.
     pub origins: Vec<String>,
-    /// How long a client has to read its last messages and hang up.
+    /// How long a client has to read its last messages and close the connection.
     pub close_grace: Duration,
-    /// How often a session looks at its deadlines and its queue.
+    /// How often a session checks its deadlines and its queue.
     pub check_every: Duration,
-    /// The kernel's send buffer per connection, in bytes. What lies there can no longer be
-    /// replaced by newer state, so a small one keeps slow clients up to date.
+    /// The kernel's send buffer per connection, in bytes. Data in it can no longer be replaced by
+    /// newer state, so a small buffer keeps slow clients up to date.
     pub send_buffer: u32,
-    /// The certificate that clients are shown; `None`: they are talked to plain.
+    /// The certificate that clients are shown; `None`: no TLS.
     pub tls: Option<CertificateSettings>,
 }
 
 impl GatewayConfig {
-    /// How long a gateway takes at most to close every session.
+    /// The longest time in which a gateway closes all sessions.
     pub fn stop_limit(&self) -> Duration {
         self.close_grace * 2 + Duration::from_secs(1)
     }
@@ -145,23 +148,23 @@ impl GatewayConfig {
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// An address cannot be listened on.
+    /// The gateway cannot listen on an address.
     #[error("cannot listen on {addr}: {source}")]
     Listen {
         /// The address.
         addr: SocketAddr,
-        /// What went wrong.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The certificate that clients would be shown cannot be used.
+    /// The certificate is unusable.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// There is no arbiter to run sessions on.
-    #[error("a gateway needs an arbiter to run its sessions on")]
+    /// There are no arbiters to run sessions.
+    #[error("a gateway needs at least one arbiter to run sessions")]
     NoArbiter,
 }
 
-/// A running gateway. Dropping it stops it, too, without waiting for anybody.
+/// A running gateway. Dropping it stops it without waiting for clients.
 #[derive(Debug)]
 pub struct Gateway {
     ws_addr: Option<SocketAddr>,
@@ -187,10 +190,10 @@ struct Shared {
     passes: Arc<dyn Passes>,
     metrics: Arc<GatewayMetrics>,
     admission: Arc<Admission>,
-    /// Refused connections that are told why.
+    /// Permits for refused connections that are told the reason.
     telling: Arc<Semaphore>,
-    /// When the log was told of refused connections last.
-    refusals: Seldom,
+    /// Limits the log lines about refused connections.
+    refusals: LogLimit,
     arbiters: Vec<ArbiterHandle>,
     next_arbiter: AtomicUsize,
 }
@@ -207,7 +210,7 @@ impl Shared {
         let admission = Admission::new(limits, sessions, config.unauthenticated, metrics.clone());
         let telling = Arc::new(Semaphore::new(TOLD_AT_ONCE));
         let (tls, arbiters, next_arbiter) = Default::default();
-        let refusals = Seldom::default();
+        let refusals = LogLimit::default();
         Shared {
             config,
             tls,
@@ -225,8 +228,8 @@ impl Shared {
 }
 
 impl Gateway {
-    /// Listens; to be called inside a running arbiter, which accepts connections. Their sessions
-    /// are spread over `arbiters`.
+    /// Starts to listen. Call it inside a running arbiter, which then accepts connections; their
+    /// sessions are spread over `arbiters`.
     ///
     /// # Errors
     /// When an address cannot be listened on, or `arbiters` is empty.
@@ -269,14 +272,14 @@ impl Gateway {
         };
         for (listener, carrier) in [(ws, Carrier::WebSocket), (tcp, Carrier::Tcp)] {
             if let Some((addr, listener)) = listener {
-                tracing::info!(%addr, ?carrier, secure, "clients may connect");
+                tracing::info!(%addr, ?carrier, secure, "listening for clients");
                 actix::spawn(accept(Arc::clone(&shared), listener, carrier, stopping.clone()));
             }
         }
         Ok(gateway)
     }
 
-    /// A gateway that listens nowhere: its connections are those that are brought to it.
+    /// A gateway without listeners: tests bring the connections themselves.
     pub(crate) fn simulated(
         config: GatewayConfig,
         directory: Arc<Directory>,
@@ -292,39 +295,39 @@ impl Gateway {
         (gateway, Doors { shared: Arc::new(shared), stopping, stops })
     }
 
-    /// Where WebSocket clients connect.
+    /// The address for WebSocket clients.
     pub fn ws_addr(&self) -> Option<SocketAddr> {
         self.ws_addr
     }
 
-    /// Where TCP clients connect.
+    /// The address for TCP clients.
     pub fn tcp_addr(&self) -> Option<SocketAddr> {
         self.tcp_addr
     }
 
-    /// Whether clients connect by `wss://` and `tls://`.
+    /// Whether clients connect with TLS, by `wss://` and `tls://`.
     pub fn is_secure(&self) -> bool {
         self.secure
     }
 
-    /// What it counts.
+    /// The counters.
     pub fn metrics(&self) -> &Arc<GatewayMetrics> {
         &self.metrics
     }
 
-    /// Takes no more connections, closes every session with [`CloseCode::GoingAway`], or where others
-    /// go on with [`CloseCode::Elsewhere`], and waits until
-    /// the clients have hung up, but not for ever.
+    /// Stops: accepts no more connections, closes every session with [`CloseCode::GoingAway`], or,
+    /// in a cluster, with [`CloseCode::Elsewhere`], and waits for the clients to close their
+    /// connections, but not longer than [`GatewayConfig::stop_limit`].
     pub async fn stop(self) {
         self.stop.send_replace(true);
         if tokio::time::timeout(self.patience, self.stop.closed()).await.is_err() {
             let open = self.metrics.connections_open.load(Ordering::Relaxed);
-            tracing::warn!(open, "some clients did not hang up in time");
+            tracing::warn!(open, "some clients did not close their connections in time");
         }
     }
 }
 
-/// Where connections are brought to a gateway that listens nowhere.
+/// The entrance of a gateway without listeners, for tests.
 #[derive(Clone)]
 pub struct Doors {
     shared: Arc<Shared>,
@@ -332,7 +335,7 @@ pub struct Doors {
     stops: Arc<Mutex<Stops>>,
 }
 
-/// Who is told that the gateway stops: in the order in which they came.
+/// Receivers of the stop signal, in the order in which they subscribed.
 #[derive(Default)]
 struct Stops {
     came: u64,
@@ -346,7 +349,7 @@ impl Doors {
 
     /// Waits until the gateway stops; then all connections are told.
     pub async fn stopped(&mut self) {
-        // An error says that the gateway itself is gone: the same.
+        // An error means that the gateway was dropped, which is a stop, too.
         let _stopped = self.stopping.wait_for(|stop| *stop).await.is_ok();
         for stop in self.stops().open.values() {
             stop.send_replace(true);
@@ -377,7 +380,7 @@ impl Doors {
 fn listen(addr: SocketAddr, send_buffer: u32) -> std::io::Result<(SocketAddr, TcpListener)> {
     let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
-    // Accepted sockets inherit it.
+    // Accepted sockets inherit the size.
     socket.set_send_buffer_size(send_buffer)?;
     socket.bind(addr)?;
     let listener = socket.listen(1_024)?;
@@ -390,14 +393,15 @@ async fn accept(
     carrier: Carrier,
     mut stop: watch::Receiver<bool>,
 ) {
-    let failures = Seldom::default();
+    let failures = LogLimit::default();
     loop {
         let accepted = tokio::select! {
             biased;
             accepted = listener.accept() => accepted,
             _ = stop.wait_for(|stop| *stop) => return,
         };
-        // A std socket leaves this arbiter's reactor; the session's own one takes it up.
+        // A std socket is not bound to this arbiter's reactor; the session's arbiter registers it
+        // with its own.
         let accepted = accepted.and_then(|(socket, peer)| {
             socket.set_nodelay(true)?;
             Ok(Accepted { socket: socket.into_std()?, peer, carrier })
@@ -405,7 +409,8 @@ async fn accept(
         match accepted {
             Ok(accepted) => shared.dispatch(accepted, stop.clone()),
             Err(error) => {
-                // Out of file descriptors, most likely: who has not logged in makes room, and sessions may end.
+                // Probably out of file descriptors: evict a connection without a login, and let
+                // sessions end.
                 let makes_room = shared.admission.make_room();
                 if let Some(more) = failures.due() {
                     tracing::warn!(%error, more, makes_room, "cannot accept a connection");
@@ -417,7 +422,7 @@ async fn accept(
 }
 
 impl Shared {
-    /// Serves a connection; true when its client was told that it ends.
+    /// Serves a connection; true when its client was told why it ends.
     async fn serve(
         &self,
         inbound: &mut impl Inbound,
@@ -428,7 +433,7 @@ impl Shared {
         let ticket = match entry {
             Ok(ticket) => ticket,
             Err(refused) => {
-                let say = last_word(outbound, CloseCode::Overload, refused.to_string());
+                let say = send_closing(outbound, CloseCode::Overload, refused.to_string());
                 let said = tokio::time::timeout(self.config.close_grace, say).await;
                 return matches!(said, Ok(Ok(())));
             }
@@ -445,7 +450,7 @@ impl Shared {
         })
         .start();
         let close_grace = self.config.close_grace;
-        // Where this process is one of many, others go on.
+        // In a cluster clients can go on with another gateway.
         let at_stop =
             if self.directory.process() > 0 { FromSocket::Drain } else { FromSocket::Stop };
         let metrics = &self.metrics;
@@ -453,9 +458,9 @@ impl Shared {
         link.serve(inbound, outbound).await
     }
 
-    /// The check of tokens, which tells the connection's ticket what comes of it.
+    /// The token check of a session. It records the result in the connection's ticket.
     fn tokens_of(&self, ticket: &Arc<Ticket>) -> TokenCheck {
-        // The session outlives the connection.
+        // A weak pointer, because the session outlives its connection.
         let (tokens, ticket) = (self.tokens.clone(), Arc::downgrade(ticket));
         Arc::new(move |token| {
             let checked = tokens(token);

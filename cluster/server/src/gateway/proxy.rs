@@ -1,7 +1,7 @@
-//! The header by which a proxy names the client of a connection (PROXY protocol, version 2).
+//! The PROXY protocol header, version 2, in which a proxy names the client of a connection.
 //!
-//! It is believed of the proxies that the configuration lists, and of nobody else: whoever may write it may take any
-//! address for its own.
+//! The connection task reads it before admission. It must be read from configured proxies only: a
+//! sender of this header can claim any address.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,24 +12,24 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// Bytes before the addresses: signature, version, family, length.
 const HEAD: usize = 16;
 
-/// Longest part after these that is read; addresses of IPv6 take 36 bytes.
+/// Longest part after the first bytes that is read; IPv6 addresses take 36 bytes.
 const REST_MAX: usize = 2_048;
 
-/// Reads the header, and nothing that follows it. `None`: the proxy connects for itself, for example to see whether
-/// anybody listens.
+/// Reads the header and nothing after it. `None`: the proxy connects for itself, for example as a
+/// health check.
 pub(super) async fn client_of(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<IpAddr>> {
     let unfit = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     let mut header = vec![0; HEAD];
     socket.read_exact(&mut header).await?;
     let rest = usize::from(u16::from_be_bytes([header[14], header[15]]));
     if !header.starts_with(b"\r\n\r\n\0\r\nQUIT\n") || rest > REST_MAX {
-        return Err(unfit("a listed proxy sends no header of the PROXY protocol, version 2"));
+        return Err(unfit("a proxy in gateway.proxies sent no PROXY protocol header, version 2"));
     }
     header.resize(HEAD + rest, 0);
     socket.read_exact(&mut header[HEAD..]).await?;
     let config = ParseConfig { include_tlvs: false, allow_v1: false, allow_v2: true };
     let (header, _) = ProxyHeader::parse(&header, config)
-        .map_err(|_| unfit("a proxy's header of the PROXY protocol cannot be read"))?;
+        .map_err(|_| unfit("the proxy's PROXY protocol header cannot be read"))?;
     Ok(header.proxied_address().map(|address| address.source.ip()))
 }
 
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_client_is_who_the_proxy_names_and_nothing_else_is_read() {
+    async fn the_client_address_is_that_of_the_header_and_nothing_more_is_read() {
         let address = |text: &str| text.parse::<std::net::SocketAddr>().unwrap();
         for client in ["203.0.113.7:1", "[2001:db8::7]:1"] {
             let to = address(client.replace('7', "9").as_str());
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_header_is_refused() {
+    async fn data_without_a_header_is_refused() {
         let mut long = header(&ProxyHeader::with_local());
         long[14..16].copy_from_slice(&[0xff, 0xff]);
         let first = b"PROXY TCP4 10.0.0.1 10.0.0.2 52953 25\r\n".to_vec();

@@ -1,4 +1,4 @@
-//! A client's connection below messages: plain, or encrypted.
+//! The byte stream of a client's connection: plain TCP or TLS.
 
 use std::io;
 
@@ -9,10 +9,10 @@ use tokio_util::either::Either;
 
 use crate::tls::server::ServerTls;
 
-/// A connection.
+/// The stream of a connection.
 pub(super) type Socket = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
-/// Shows the certificate, if there is one.
+/// Performs the TLS handshake if there is a certificate.
 pub(super) async fn secure(socket: TcpStream, tls: Option<&ServerTls>) -> io::Result<Socket> {
     match tls {
         None => Ok(Either::Left(socket)),

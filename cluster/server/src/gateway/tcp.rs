@@ -1,4 +1,4 @@
-//! Messages over TCP, each after its length (`purview::wire::framing`).
+//! The TCP carrier: each message after its length (`purview::wire::framing`).
 
 use bytes::{Bytes, BytesMut};
 use purview::wire::framing::{self, Framer, FramingError};
@@ -8,13 +8,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use super::connection::{Broken, Heard, Inbound, Outbound};
 use super::socket::Socket;
 
-/// Bytes that are gathered before they are written.
+/// Bytes that are collected before they are written.
 const WRITE_BUFFER: usize = 16 * 1_024;
 
 pub(super) struct TcpIn {
     socket: ReadHalf<Socket>,
     framer: Framer,
-    /// Bytes that were read and not yet cut.
+    /// Bytes that were read and not yet framed.
     unread: BytesMut,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn split(socket: Socket) -> (TcpIn, TcpOut) {
     )
 }
 
-/// The socket below.
+/// The socket of both halves.
 pub(super) fn socket(inbound: TcpIn, outbound: TcpOut) -> Option<Socket> {
     let is_whole = inbound.socket.is_pair_of(&outbound.socket);
     is_whole.then(|| inbound.socket.unsplit(outbound.socket))
@@ -59,7 +59,7 @@ impl Inbound for TcpIn {
             if let Some(heard) = self.cut() {
                 return heard;
             }
-            // Only what one read brings is kept here; a whole message is kept by the framer.
+            // This buffer holds one read only; the framer holds partial messages.
             self.unread.reserve(1_024);
             match self.socket.read_buf(&mut self.unread).await {
                 Ok(0) | Err(_) => return Heard::End,
@@ -72,7 +72,7 @@ impl Inbound for TcpIn {
 impl TcpOut {
     fn append(&mut self, message: &[u8]) -> Result<(), Broken> {
         framing::write(message, MAX_SERVER_FRAME, &mut self.unwritten).map_err(|e| {
-            purview::log_limited!(error, error = %e, "a message for a client cannot be framed");
+            purview::log_limited!(error, error = %e, "a message is too large for a frame");
             Broken
         })
     }
@@ -99,13 +99,13 @@ impl Outbound for TcpOut {
             written = self.socket.flush().await;
         }
         self.unwritten.clear();
-        // One big frame must not cost its memory for the rest of the session.
+        // A large frame must not occupy its memory for the rest of the session.
         self.unwritten.shrink_to(WRITE_BUFFER);
         written.map_err(|_| Broken)
     }
 
     async fn goodbye(&mut self, _code: CloseCode, _why: &str) -> Result<(), Broken> {
-        // The closing message has said it all.
+        // TCP has no close frame: the closing message said everything.
         self.flush().await
     }
 }

@@ -1,6 +1,7 @@
-//! Tokens: who may come in. A login server signs a JWT, by which a client says who it is; this server signs resume
-//! tickets, by which a client comes back for its player. Neither holds in the other's place: a ticket has an audience
-//! of its own. `docs/guide/tokens.md` says what a login server must sign.
+//! Tokens. A login server signs a JWT that names a client's subject; this server signs resume
+//! tickets, with which a client returns to its player. Sessions verify both. Neither is valid in
+//! place of the other: a ticket has an audience of its own. `docs/guide/tokens.md` describes what a
+//! login server must sign. A token must never appear in a log line or an error.
 
 pub mod keys;
 #[cfg(test)]
@@ -22,39 +23,39 @@ use tokio_rustls::rustls::crypto::ring;
 
 use keys::{Contents, Files, Key, KeysError};
 
-/// Shortest secret, in bytes: as long as the hash, as RFC 7518 demands.
+/// Shortest secret, in bytes: the length of the hash, as RFC 7518 requires.
 pub const MIN_SECRET: usize = 32;
 
 /// Longest `sub`, in bytes.
 pub const MAX_SUBJECT: usize = 128;
 
-/// Most planes that a token may name.
+/// Most planes in a token.
 pub const MAX_PLANES: usize = 64;
 
 /// How far the issuer's clock may be off, in seconds.
 const LEEWAY_S: u64 = 5;
 
-/// The audience of resume tickets, which no login has.
+/// The audience of resume tickets; a login token with it is refused.
 pub const RESUME_AUDIENCE: &str = "purview-resume";
 
-/// Time between two looks at the files of keys.
+/// Time between two checks of the key files.
 const RELOAD: Duration = Duration::from_secs(1);
 
-/// What `dev` mode signs with. Everybody knows it.
+/// The secret of `dev` mode. It is public.
 const DEV_SECRET: &[u8] = b"purview dev mode: this is no secret";
 
-/// What a token must say beside who it names.
+/// Required claims, in addition to `sub`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Who must have issued it; `None`: whoever.
+    /// The required issuer; `None`: any.
     pub issuer: Option<String>,
-    /// For whom it must be; `None`: whomever.
+    /// The required audience; `None`: any.
     pub audience: Option<String>,
-    /// Whether it may lack `exp`.
+    /// Whether `exp` may be missing.
     pub may_last: bool,
 }
 
-/// What a token says.
+/// The claims of a login token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Claims {
     sub: String,
@@ -63,15 +64,15 @@ struct Claims {
     exp: Option<serde_json::Number>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     iss: Option<serde_json::Value>,
-    /// A text, or a list of texts.
+    /// A string, or a list of strings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     aud: Option<serde_json::Value>,
-    /// As [`PlanesClaim`] has it.
+    /// See [`PlanesClaim`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     planes: Option<serde_json::Value>,
 }
 
-/// Which planes beside the lines a client may enter.
+/// The planes that a client may enter in addition to the lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum PlanesClaim {
@@ -86,7 +87,7 @@ struct PlaneClaim {
     plane: i32,
 }
 
-/// What a resume ticket says.
+/// The claims of a resume ticket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct TicketClaims {
     sub: String,
@@ -95,72 +96,76 @@ struct TicketClaims {
     resume: Player,
 }
 
-/// A player in its scene.
+/// The player of a ticket and its scene.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Player {
     entity: u64,
     scene: String,
 }
 
-/// Why a token does not hold, or cannot be made. Never tells the token.
+/// Why a token is invalid, or cannot be signed. Never contains the token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// There is none.
+    /// No token was sent.
     #[error("no token was sent")]
     Missing,
-    /// It is no JWT.
+    /// The text is not a JWT.
     #[error("the token is not a JWT: three parts in base64url, with dots between them")]
     Malformed,
-    /// It is signed in a way that is not taken, or not at all.
-    #[error("the token's algorithm is {0:?}; want HS256, RS256, ES256 or EdDSA")]
+    /// The algorithm is not supported, or is `none`.
+    #[error("the token's algorithm is {0:?}; use HS256, RS256, ES256 or EdDSA")]
     Algorithm(String),
-    /// There is no key for it.
-    #[error("no key of this server checks the token's algorithm and `kid`")]
+    /// No key matches the token.
+    #[error("this server has no key for the token's algorithm and `kid`")]
     UnknownKey,
-    /// It was signed with another key.
+    /// The signature is wrong.
     #[error("the token's signature does not match")]
     Signature,
-    /// It ran out.
+    /// The token has expired.
     #[error("the token has expired")]
     Expired,
-    /// It does not hold yet.
-    #[error("the token does not hold yet: its `nbf` lies ahead")]
+    /// The token is not valid yet.
+    #[error("the token is not valid yet: its `nbf` is in the future")]
     Early,
-    /// It is for somebody else.
+    /// The audience is another one.
     #[error("the token's `aud` does not name this server")]
     Audience,
-    /// It is somebody else's.
-    #[error("the token's `iss` is not the issuer that this server believes")]
+    /// The issuer is another one.
+    #[error("the token's `iss` is not the configured issuer")]
     Issuer,
-    /// It lacks a claim.
+    /// A claim is missing or has the wrong form.
     #[error("the token lacks the claim `{0}`, or it has the wrong form")]
     Claim(String),
-    /// Its claims are of another form.
-    #[error("the token's claims are not those that this server reads")]
+    /// The claims cannot be read.
+    #[error("the token's claims are not an object of the expected form")]
     Claims,
-    /// Its subject is none.
-    #[error("the token's `sub` has {0} bytes; want 1 to {MAX_SUBJECT}, without control characters")]
+    /// The subject is empty, too long or has control characters.
+    #[error(
+        "the token's `sub` has {0} bytes; use 1 to {MAX_SUBJECT} bytes without control characters"
+    )]
     Subject(usize),
-    /// Its planes are none.
+    /// The planes have the wrong form.
     #[error(
         "the token's `planes` is neither \"any\" nor a list of at most {MAX_PLANES} such as \
          {{\"scene\": \"city\", \"plane\": 7}}"
     )]
     Planes,
-    /// It is a resume ticket where a login is wanted.
-    #[error("this is a resume ticket: it goes into Resume; Hello wants the token of the login")]
-    Ticket,
-    /// There is nothing to sign with.
+    /// A resume ticket in place of a login token.
     #[error(
-        "this server has public keys alone and signs no logins: token.secret_file names a secret that does"
+        "this is a resume ticket: send it in Resume; Hello needs the token of the login server"
+    )]
+    Ticket,
+    /// There is no key to sign with.
+    #[error(
+        "this server has only public keys and cannot sign logins: set token.secret_file to a secret"
     )]
     NoSecret,
 }
 
-/// A secret that nobody knows yet, as text for a file.
+/// A new random secret, as text for a file.
 ///
 /// # Errors
-/// The system gives no random bytes.
+/// The operating system provides no random bytes.
 pub fn random_secret() -> Result<String, KeysError> {
     let mut random = [0; 32];
     let source = ring::default_provider().secure_random;
@@ -168,7 +173,7 @@ pub fn random_secret() -> Result<String, KeysError> {
     Ok(URL_SAFE_NO_PAD.encode(random))
 }
 
-/// Checks and mints tokens. Clones share their keys.
+/// Verifies and signs tokens. Clones share the keys.
 #[derive(Clone)]
 pub struct Tokens {
     rules: Arc<Rules>,
@@ -176,11 +181,11 @@ pub struct Tokens {
     keys: Arc<RwLock<Held>>,
 }
 
-/// The keys that count now.
+/// The current keys.
 struct Held {
     contents: Contents,
     keys: Arc<[Key]>,
-    /// Signs and checks tickets where no other key signs.
+    /// Signs and verifies tickets when no other key signs.
     tickets: Option<Key>,
 }
 
@@ -191,12 +196,13 @@ impl std::fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// With a secret of at least [`MIN_SECRET`] bytes, which is no file's; `None`: it is shorter.
+    /// Tokens with a secret in memory, of at least [`MIN_SECRET`] bytes; `None`: the secret is
+    /// shorter.
     pub fn new(secret: &[u8]) -> Option<Tokens> {
         (secret.len() >= MIN_SECRET).then(|| Tokens::with(secret))
     }
 
-    /// With the keys in files.
+    /// Tokens with the keys in files.
     ///
     /// # Errors
     /// [`KeysError`].
@@ -207,15 +213,15 @@ impl Tokens {
         Ok(Tokens { rules: Arc::new(rules), files: Arc::new(files), keys })
     }
 
-    /// With a secret that everybody knows: for `dev` mode, where any process can mint a token.
+    /// Tokens with the public secret of `dev` mode, with which every process can sign.
     pub fn dev() -> Tokens {
         Tokens::with(DEV_SECRET)
     }
 
-    /// With a secret that nobody knows but this value and its clones.
+    /// Tokens with a new random secret that only this value and its clones know.
     ///
     /// # Errors
-    /// The system gives no random bytes.
+    /// The operating system provides no random bytes.
     pub fn random() -> Result<Tokens, KeysError> {
         Ok(Tokens::with(random_secret()?.as_bytes()))
     }
@@ -227,12 +233,13 @@ impl Tokens {
         Tokens { rules, files, keys: Arc::new(RwLock::new(held)) }
     }
 
-    /// The same under other rules.
+    /// The same keys with other rules.
     pub fn with_rules(self, rules: Rules) -> Tokens {
         Tokens { rules: Arc::new(rules), ..self }
     }
 
-    /// Reads the files again; true when the keys are others now. Where they cannot be used the keys stay as they are.
+    /// Reads the key files again; true when the keys changed. If the files are unusable, the old
+    /// keys stay in use.
     ///
     /// # Errors
     /// [`KeysError`].
@@ -250,12 +257,12 @@ impl Tokens {
         Ok(true)
     }
 
-    /// Whether one of the keys signs.
+    /// Whether one of the keys can sign.
     pub fn signs(&self) -> bool {
         self.signing().is_some()
     }
 
-    /// Signs tickets with this secret where none of the keys signs.
+    /// Sets the secret that signs tickets when none of the keys can sign.
     pub fn sign_tickets_with(&self, secret: &[u8]) {
         let mut held = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         held.tickets = Some(Key::secret(None, secret));
@@ -273,18 +280,18 @@ impl Tokens {
         self.keys().iter().find(|key| key.sign.is_some()).cloned()
     }
 
-    /// A token for `sub` that holds for `valid`, or for ever, and lets it into the lines alone.
+    /// Signs a token for `sub`, valid for `valid` or without expiry. It permits the lines only.
     ///
     /// # Errors
-    /// When it cannot be signed.
+    /// The token cannot be signed.
     pub fn mint(&self, sub: &str, valid: Option<Duration>) -> Result<String, TokenError> {
         self.mint_for(sub, valid, &Planes::default())
     }
 
-    /// The same with planes that it lets its client enter beside the lines.
+    /// Like [`Tokens::mint`], with planes that the client may enter in addition to the lines.
     ///
     /// # Errors
-    /// When it cannot be signed, or would not hold.
+    /// The token cannot be signed, or would be invalid.
     pub fn mint_for(
         &self,
         sub: &str,
@@ -315,10 +322,10 @@ impl Tokens {
         sign(&self.signing().ok_or(TokenError::NoSecret)?, &claims)
     }
 
-    /// Whom a token names and what it allows, if it holds.
+    /// The subject and the rights of a token, if it is valid.
     ///
     /// # Errors
-    /// Why it does not hold.
+    /// Why the token is invalid.
     pub fn verify(&self, token: &str) -> Result<Login, TokenError> {
         let mut rules = Validation::new(Algorithm::HS256);
         let Rules { issuer, audience, may_last } = &*self.rules;
@@ -336,7 +343,7 @@ impl Tokens {
         }
         rules.set_required_spec_claims(&wanted);
         let checked = decode::<serde_json::Value>(&self.keys(), token, &rules);
-        // Whatever else is wrong with a ticket, that it is one says more.
+        // "This is a resume ticket" helps more than any other error about a ticket.
         if checked.is_err() && self.ticket(token).is_ok() {
             return Err(TokenError::Ticket);
         }
@@ -353,13 +360,13 @@ impl Tokens {
     }
 }
 
-/// Reads the files of keys again when they change, until the gateway stops.
+/// Reloads the key files when they change, until the gateway stops.
 pub(super) async fn follow(tokens: Tokens, mut stop: watch::Receiver<bool>) {
     let mut said = String::new();
     loop {
         tokio::select! {
             biased;
-            // An error says that the gateway itself is gone: the same.
+            // An error means that the gateway was dropped, which is a stop, too.
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep(RELOAD) => {}
         }
@@ -368,21 +375,21 @@ pub(super) async fn follow(tokens: Tokens, mut stop: watch::Receiver<bool>) {
         match read {
             Ok(Ok(changed)) => {
                 if changed {
-                    tracing::info!("the keys of tokens have changed");
+                    tracing::info!("the token keys were reloaded");
                 }
                 said.clear();
             }
             Ok(Err(error)) if said == error.to_string() => {}
             Ok(Err(error)) => {
-                tracing::error!(%error, "the keys of tokens stay as they were");
+                tracing::error!(%error, "the changed token keys are unusable; the old keys stay in use");
                 said = error.to_string();
             }
-            Err(error) => tracing::error!(%error, "the keys of tokens cannot be read"),
+            Err(error) => tracing::error!(%error, "the task that reloads token keys failed"),
         }
     }
 }
 
-/// What claims mean that are signed.
+/// The login of verified claims.
 fn login(claims: &Claims) -> Result<Login, TokenError> {
     let is_resume = |aud: &serde_json::Value| aud.as_str() == Some(RESUME_AUDIENCE);
     let many =
@@ -416,7 +423,7 @@ fn sign(key: &Key, claims: &impl Serialize) -> Result<String, TokenError> {
     jsonwebtoken::encode(&header, claims, secret).map_err(|e| of(e.kind()))
 }
 
-/// What a token says that one of the keys has signed.
+/// The claims of a token whose signature one of the keys verifies.
 fn decode<T: DeserializeOwned + Clone>(
     keys: &[Key],
     token: &str,
@@ -438,7 +445,7 @@ fn decode<T: DeserializeOwned + Clone>(
     Err(why)
 }
 
-/// The algorithm and the name of the key, as a token says them itself.
+/// The algorithm and the key id in a token's header.
 fn head(token: &str) -> Result<(Algorithm, Option<String>), TokenError> {
     if token.is_empty() {
         return Err(TokenError::Missing);
@@ -454,7 +461,7 @@ fn head(token: &str) -> Result<(Algorithm, Option<String>), TokenError> {
         serde_json::from_slice(&head).map_err(|_| TokenError::Malformed)?;
     let text = |name: &str| head.get(name).and_then(serde_json::Value::as_str);
     let algorithm = text("alg").ok_or(TokenError::Malformed)?;
-    // What must be understood (RFC 7515, `crit`) is not.
+    // No critical extension (RFC 7515, `crit`) is supported.
     if head.get("crit").is_some() {
         return Err(TokenError::Malformed);
     }
@@ -481,7 +488,7 @@ impl Passes for Tokens {
         match sign(&key, &TicketClaims { sub, aud, exp, resume }) {
             Ok(token) => Some(token),
             Err(error) => {
-                purview::log_limited!(error, %error, "a resume ticket cannot be made");
+                purview::log_limited!(error, %error, "a resume ticket cannot be signed");
                 None
             }
         }
@@ -490,7 +497,7 @@ impl Passes for Tokens {
     fn read(&self, token: &str) -> Result<Pass, String> {
         let claims = self.ticket(token).map_err(|error| match error {
             TokenError::Claims | TokenError::Claim(_) | TokenError::Audience => {
-                "it is no resume ticket".to_owned()
+                "this is not a resume ticket".to_owned()
             }
             error => error.to_string(),
         })?;

@@ -1,5 +1,5 @@
-//! The WebSocket handshake, which begins as a request of HTTP: which requests become WebSockets, and what the others
-//! are answered.
+//! The WebSocket handshake: reads the HTTP request that begins a connection, accepts it or answers
+//! with an HTTP status. The connection task calls it within the handshake deadline.
 
 use std::io;
 
@@ -12,13 +12,13 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::socket::Socket;
 
-/// Longest head of a request, bytes.
+/// Longest request head, in bytes.
 const HEAD_MAX: usize = 8 * 1_024;
 
-/// Most headers of a request.
+/// Most headers in a request.
 const HEADERS_MAX: usize = 64;
 
-/// Why a request becomes no WebSocket.
+/// Why a request did not become a WebSocket.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoUpgrade {
     /// The connection broke.
@@ -29,7 +29,7 @@ pub(super) enum NoUpgrade {
     Answered(StatusCode),
 }
 
-/// Shakes hands. With `origins`, web pages of other ones are refused.
+/// Performs the handshake. With `origins`, web pages of other origins are refused.
 pub(super) async fn accept(
     mut socket: Socket,
     origins: &[String],
@@ -64,10 +64,10 @@ pub(super) async fn accept(
     }
 }
 
-/// A request that becomes no WebSocket: the answer's status, and what it says.
+/// The answer to a refused request: status and text.
 struct Refusal(StatusCode, &'static str);
 
-/// Reads a request's head; what follows it stays in `unread`.
+/// Reads a request's head; the bytes after it stay in `unread`.
 async fn read(
     socket: &mut Socket,
     unread: &mut BytesMut,
@@ -92,9 +92,9 @@ async fn read(
     }
 }
 
-/// The request, once all of its head is there, and the head's length.
+/// The request and the length of its head, once the head is complete.
 fn parse(text: &[u8]) -> Result<Option<(usize, Request<()>)>, Refusal> {
-    const BAD: Refusal = Refusal(StatusCode::BAD_REQUEST, "this is no request of HTTP/1.1");
+    const BAD: Refusal = Refusal(StatusCode::BAD_REQUEST, "this is not an HTTP/1.1 request");
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);
     let len = match parsed.parse(text) {
@@ -124,19 +124,19 @@ fn judge(request: &Request<()>, origins: &[String]) -> Result<Response<()>, Refu
     let version = headers.get(header::SEC_WEBSOCKET_VERSION);
     let speaks = version.is_none_or(|version| version == "13");
     if request.method() != Method::GET || !is_websocket || !speaks {
-        let why = "this port speaks WebSocket, version 13: connect with a client of Purview";
+        let why = "this port expects WebSocket, version 13: connect with a Purview client";
         return Err(Refusal(StatusCode::UPGRADE_REQUIRED, why));
     }
     let is_allowed = |origin: &HeaderValue| {
         origins.iter().any(|allowed| origin.as_bytes().eq_ignore_ascii_case(allowed.as_bytes()))
     };
-    // Programs that are no browsers name none, and could name any.
+    // Programs other than browsers send no origin, and could send any.
     if !origins.is_empty() && !headers.get_all(header::ORIGIN).iter().all(is_allowed) {
-        let why = "pages of this origin may not connect (gateway.origins)";
+        let why = "web pages of this origin may not connect (gateway.origins)";
         return Err(Refusal(StatusCode::FORBIDDEN, why));
     }
     create_response(request)
-        .map_err(|_| Refusal(StatusCode::BAD_REQUEST, "this is no WebSocket handshake"))
+        .map_err(|_| Refusal(StatusCode::BAD_REQUEST, "this is not a valid WebSocket handshake"))
 }
 
 fn refusal(status: StatusCode, why: &str) -> Response<String> {

@@ -1,4 +1,4 @@
-//! Messages as binary WebSocket frames.
+//! The WebSocket carrier: each message as one binary frame.
 
 use bytes::Bytes;
 use futures::stream::{SplitSink, SplitStream};
@@ -20,12 +20,12 @@ pub(super) struct WsIn(SplitStream<WebSocketStream<Socket>>);
 
 pub(super) struct WsOut(SplitSink<WebSocketStream<Socket>, Message>);
 
-/// Shakes hands.
+/// Performs the WebSocket handshake.
 pub(super) async fn accept(
     socket: Socket,
     origins: &[String],
 ) -> Result<(WsIn, WsOut), (Option<Socket>, NoUpgrade)> {
-    // The library's own buffers are sized for few big streams; ours are many and small.
+    // The library's default buffers suit a few large streams; here are many small ones.
     let config = WebSocketConfig::default()
         .read_buffer_size(MAX_CLIENT_FRAME)
         .write_buffer_size(16 * 1_024)
@@ -36,7 +36,7 @@ pub(super) async fn accept(
     Ok((WsIn(inn), WsOut(out)))
 }
 
-/// The socket below.
+/// The socket of both halves.
 pub(super) fn socket(inn: WsIn, out: WsOut) -> Option<Socket> {
     out.0.reunite(inn.0).ok().map(WebSocketStream::into_inner)
 }
@@ -48,12 +48,12 @@ impl Inbound for WsIn {
                 Some(Ok(Message::Binary(bytes))) => Heard::Message(bytes),
                 Some(Ok(Message::Text(_))) => Heard::Unsupported,
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => Heard::Alive,
-                // The library answers it when asked for more, and then ends.
+                // The library answers a close frame on the next read and then ends the stream.
                 Some(Ok(Message::Close(_) | Message::Frame(_))) => continue,
                 Some(Err(Error::Capacity(_))) => Heard::TooBig,
                 Some(Err(Error::Utf8(_))) => Heard::Unsupported,
                 Some(Err(e)) => {
-                    tracing::debug!(error = %e, "a WebSocket client broke off");
+                    tracing::debug!(error = %e, "the connection of a WebSocket client broke");
                     Heard::End
                 }
                 None => Heard::End,
@@ -78,7 +78,7 @@ impl Outbound for WsOut {
     }
 }
 
-/// The longest beginning that fits a close frame.
+/// The longest prefix that fits a close frame.
 fn cut(why: &str) -> &str {
     let mut end = why.len().min(MAX_REASON);
     while !why.is_char_boundary(end) {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_reason_is_cut_between_two_letters() {
+    fn a_long_reason_is_cut_at_a_character_boundary() {
         assert_eq!(cut("slow"), "slow");
         assert_eq!(cut(&"é".repeat(100)), "é".repeat(61));
     }

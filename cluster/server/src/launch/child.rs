@@ -1,4 +1,5 @@
-//! A child process that ends with its handle, and with this process.
+//! A child process that ends with its handle and with this process. `etcd` and `postgres` start
+//! their programs here.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,10 +11,10 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use super::{READY_LIMIT, READY_PAUSE, ServerError, find, system};
 
-/// How long it may take to end when it is asked to.
+/// How long the program may take to end after a signal.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// Most of its last words that an error tells, bytes.
+/// Most bytes of its log in an error.
 const LOG_MAX: usize = 2_000;
 
 /// A running program.
@@ -42,14 +43,14 @@ pub struct Run<'a> {
     pub args: Vec<String>,
     /// What it says goes there, behind what is there.
     pub log: PathBuf,
-    /// What asks it to end.
+    /// The signal for an orderly end.
     pub end: Signal,
     /// What ends it at once, with all that it started, and the name of that signal: also what the
     /// system sends when this process is gone.
     pub crash: (Signal, &'static str),
-    /// Variables of the environment that begin so are kept from it.
+    /// Environment variables with this prefix are not passed on.
     pub hidden: &'static str,
-    /// Who it runs as, if not as who runs this.
+    /// The user that runs the program, if not the current one.
     pub user: Option<&'static str>,
 }
 
@@ -98,12 +99,12 @@ impl Run<'_> {
     }
 }
 
-/// Starts the child and stays until it has ended: the system ends it with this thread.
+/// Starts the child and waits until it has ended: the system ends the child with this thread.
 fn keep(mut command: Command, tell: &mpsc::Sender<std::io::Result<Pid>>, ended: &Ended) {
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(e) => {
-            // Whoever started it waits for this.
+            // The starter waits for this.
             let _there = tell.send(Err(e)).is_ok();
             return;
         }
@@ -120,7 +121,7 @@ impl Ended {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Under the lock: nobody signals a number that may be another's already.
+    /// Call it under the lock, so that no signal goes to a reused process id.
     fn reap(&self, child: &mut Child) {
         let mut status = self.lock();
         *status = Some(child.wait().unwrap_or_default());

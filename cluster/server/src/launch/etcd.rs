@@ -1,4 +1,4 @@
-//! etcd: one, or a cluster of several, on this machine.
+//! Starts etcd on this machine: a single one, or a cluster of several.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -32,10 +32,10 @@ struct Setup {
     peer_port: u16,
     /// Where its health is asked after, plain.
     health_port: u16,
-    /// What it shows, and whom it lets in.
+    /// The certificate, and the authority of accepted clients.
     tls: Option<TlsSettings>,
     place: Place,
-    /// All members: `name=url`, parted by commas.
+    /// All members: `name=url`, comma-separated.
     members: String,
 }
 
@@ -48,7 +48,7 @@ impl EtcdServer {
         EtcdServer::start_as(dir, None)
     }
 
-    /// The same, which lets in only who shows a certificate.
+    /// Like [`EtcdServer::start`], with a required client certificate.
     ///
     /// # Errors
     /// [`ServerError`].

@@ -1,4 +1,4 @@
-//! Where programs are installed.
+//! Finds installed programs.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! PostgreSQL, on this machine.
+//! Starts PostgreSQL on this machine.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,7 +15,7 @@ use crate::config::TlsSettings;
 /// The user and the database of the cluster's checkpoints.
 const NAME: &str = "purview";
 
-/// Who runs PostgreSQL if root is who runs this: it refuses to run as root.
+/// The user that runs PostgreSQL when this process runs as root, which PostgreSQL refuses.
 const USER: &str = "postgres";
 
 /// A PostgreSQL of this machine; ended when it is dropped.
@@ -29,7 +29,7 @@ struct Setup {
     port: u16,
     user: Option<&'static str>,
     password: String,
-    /// Whether it lets in only who shows a certificate of its user's.
+    /// Whether clients must show a certificate of their user.
     secure: bool,
 }
 
@@ -44,8 +44,8 @@ impl PostgresServer {
         PostgresServer::start_as(dir, None)
     }
 
-    /// The same over TLS alone, for who shows a certificate whose common name is [`crate::tls::make::USER`],
-    /// and knows the password.
+    /// The same over TLS alone, for who shows a certificate whose common name is
+    /// [`crate::tls::make::USER`], and knows the password.
     ///
     /// # Errors
     /// [`ServerError`].
@@ -176,7 +176,7 @@ impl Setup {
         Ok(password)
     }
 
-    /// Gives it its certificate, and lets in only who has one.
+    /// Installs the certificate and requires one of clients.
     fn secure(&mut self, tls: &TlsSettings) -> Result<(), ServerError> {
         self.secure = true;
         let copies = [("crt", &tls.certificate), ("key", &tls.key), ("authority", &tls.authority)];

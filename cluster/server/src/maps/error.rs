@@ -1,4 +1,4 @@
-//! Why a map cannot be read: which file, what it says, and what would be right.
+//! Errors of maps: the file, what it says, and what would be right.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use purview::scene::terrain::TerrainError;
 
 use super::MAX_FILE_BYTES;
 
-/// A map that cannot be read. Nothing of it is used.
+/// Why a map cannot be read. No part of it is used.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", .file.display())]
 pub struct MapError {
@@ -19,10 +19,10 @@ pub struct MapError {
 /// What is wrong with a file of a map.
 #[derive(Debug, thiserror::Error)]
 pub enum MapProblem {
-    /// The system does not give it.
+    /// The operating system cannot read the file.
     #[error("cannot be read: {0}")]
     Unreadable(#[source] std::io::Error),
-    /// It is, with the files that it names, larger than is read.
+    /// The map and the files that it names are too large.
     #[error(
         "with the files that it names it has more than {} MiB, which is the most that is read; a Tiled \
          map is smaller with compressed layers (Map > Map Properties > Tile Layer Format)",
@@ -30,13 +30,11 @@ pub enum MapProblem {
     )]
     TooLarge,
     /// Its name does not say which form it has.
-    #[error(
-        "is of no form that is known; the name of a map ends in .tmx, .tmj or .json (Tiled) or .png"
-    )]
+    #[error("has an unknown format; the name of a map ends in .tmx, .tmj or .json (Tiled) or .png")]
     UnknownForm,
-    /// The scene is no whole number of tiles.
+    /// The scene's size is not a whole number of tiles.
     #[error(
-        "a scene of {width_cm} cm x {depth_cm} cm is no whole number of tiles of {tile_cm} cm; choose \
+        "a scene of {width_cm} cm x {depth_cm} cm is not a whole number of tiles of {tile_cm} cm; choose \
          a tile that divides both"
     )]
     Uneven {
@@ -64,10 +62,10 @@ pub enum MapProblem {
     #[error(transparent)]
     Terrain(#[from] TerrainError),
     /// The parser of its form failed.
-    #[error("its parser fails on it; the file is damaged")]
+    #[error("the parser failed; the file is damaged")]
     Parser,
     /// It is no picture that can be read.
-    #[error("is no PNG that can be read: {0}")]
+    #[error("is not a readable PNG: {0}")]
     Png(#[from] png::DecodingError),
     /// It is a picture in colour.
     #[error("is a PNG in {found}; it must be grey-scale without transparency, of 1 to 16 bits")]
@@ -78,8 +76,8 @@ pub enum MapProblem {
     /// It is a moving picture.
     #[error("is an animated PNG; it must be a single picture")]
     Animated,
-    /// It is no Tiled map that can be read, in its parser's words.
-    #[error("is no Tiled map that can be read: {0}")]
+    /// It is not a readable Tiled map, in its parser's words.
+    #[error("is not a readable Tiled map: {0}")]
     Syntax(String),
     /// It ends within something.
     #[error("ends within {0}: the file is cut off")]
@@ -101,9 +99,7 @@ pub enum MapProblem {
         most: u64,
     },
     /// A tileset does not say how many columns it has.
-    #[error(
-        "tileset {0:?} does not say its columns, as those of Tiled 0.15 and newer do; save it anew"
-    )]
+    #[error("tileset {0:?} has no column count, which Tiled 0.15 and newer write; save it again")]
     Columns(String),
     /// A template, or the shape of a tile, is made from a template.
     #[error("a template is made from another one; only objects of the map itself may be")]
@@ -159,9 +155,9 @@ pub enum MapProblem {
         /// Those that there are, at most sixteen.
         known: Vec<String>,
     },
-    /// It says nothing that counts.
+    /// The map has nothing that Purview uses.
     #[error(
-        "says nothing: it has no tile layer \"blocked\" (`layer` names another), no property `blocked` \
+        "is empty: it has no tile layer \"blocked\" (`layer` names another), no property `blocked` \
          or `height` of a tile or a layer, and no door; its tile layers are {known:?}"
     )]
     Empty {

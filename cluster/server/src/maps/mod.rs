@@ -1,5 +1,5 @@
-//! Reading a scene's terrain from files that people already have: maps made with Tiled, and grey-scale
-//! pictures.
+//! Reads a scene's terrain from existing files: maps made with Tiled, and grey-scale pictures. The
+//! configuration calls it when it builds scenes.
 //!
 //! ```text
 //!   .tmx .tsx .tx --> guard --> `tiled` crate --+
@@ -8,8 +8,9 @@
 //!   .png -----------> `png` crate ----------------------------+
 //! ```
 //!
-//! A map is checked against the size of its scene before memory is taken for it. Whatever is wrong is a
-//! [`MapError`] that names the file, what it says, and what would be right.
+//! A map is compared with the size of its scene before memory is allocated for it, and a damaged
+//! file must never end the server. Every problem is a [`MapError`] with the file, what it says, and
+//! what would be right.
 
 mod error;
 mod png;
@@ -35,16 +36,17 @@ const MAX_FILES: u64 = 256;
 pub struct MapSpec {
     /// Side of a tile, centimetres; it divides both sides of the scene.
     pub tile_cm: i32,
-    /// What is blocked: a Tiled map (`.tmx`, `.tmj`, `.json`) or a picture (`.png`); `None`: nothing.
+    /// What is blocked: a Tiled map (`.tmx`, `.tmj`, `.json`) or a picture (`.png`); `None`:
+    /// nothing.
     pub file: Option<PathBuf>,
-    /// Tiled: the tile layer of which every tile is blocked; `None`: the one named `blocked`, if there
-    /// is one.
+    /// Tiled: the tile layer of which every tile is blocked; `None`: the one named `blocked`, if
+    /// there is one.
     pub layer: Option<String>,
     /// Pictures: from this grey on, 1 to 255 of 255, a pixel is light.
     pub threshold: u8,
     /// Pictures: whether what is dark is blocked, or what is light.
     pub blocked: Shade,
-    /// How high the tiles lie: a picture. It counts in place of heights in a Tiled map.
+    /// A picture with the heights of the tiles. It replaces heights in a Tiled map.
     pub height: Option<PathBuf>,
     /// What a grey level of the height picture, or a step of a Tiled property `height`, is worth,
     /// centimetres, from 1.
@@ -146,7 +148,7 @@ pub fn load_with(map: &MapSpec, scene: &SceneSpec, open: Open<'_>) -> Result<Ter
     Ok(draft.finish())
 }
 
-/// The end of a file's name in small letters.
+/// The file name's extension in lower case.
 fn ending(file: &Path) -> String {
     file.extension().unwrap_or_default().to_string_lossy().to_lowercase()
 }
@@ -167,7 +169,7 @@ fn draw(
 
 fn add_door(draft: &mut Draft, door: &DoorSpec) -> Result<(), MapProblem> {
     let [x, z, width, depth] = door.tiles;
-    // The first tile outside is told; no more are made than lie on the map.
+    // Reports the first tile outside; makes no tiles beyond the map.
     let (end_x, end_z) = (x.saturating_add(width), z.saturating_add(depth));
     let (end_x, end_z) = (end_x.min(draft.width() + 1), end_z.min(draft.depth() + 1));
     let (x, z) = (x.max(-1), z.max(-1));
@@ -241,8 +243,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// Runs a parser that is not ours. Should it panic on a damaged file, that is the file's error and
-/// not the server's end.
+/// Runs a foreign parser. A panic on a damaged file becomes that file's error.
 fn caught<T>(parse: impl FnOnce() -> Result<T, MapProblem>) -> Result<T, MapProblem> {
     let parsed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(parse));
     parsed.unwrap_or(Err(MapProblem::Parser))

@@ -1,5 +1,5 @@
-//! Grey-scale PNG pictures: a pixel for each tile, whose grey says whether it is blocked or how high it
-//! lies.
+//! Grey-scale PNG pictures: a pixel for each tile, whose grey says whether it is blocked or how
+//! high it lies.
 
 use std::io::Cursor;
 use std::path::Path;

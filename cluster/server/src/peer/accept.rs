@@ -1,4 +1,5 @@
-//! Connections with peers as they come about: plain, or after both sides have shown their certificates.
+//! Establishes connections with peers in both directions: plain, or with mutual TLS. `dial` and
+//! `serve` use it. A peer without a valid certificate must never get past it.
 
 use std::fmt::Display;
 use std::io;
@@ -18,31 +19,31 @@ use tonic::transport::server::Connected;
 
 use crate::tls::{Named, Tls, Untrusted};
 
-/// How long a caller may take to show its certificate.
+/// How long a peer may take for its TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// Handshakes that go on at once; further callers wait.
+/// Most handshakes at the same time; further connections wait.
 const HANDSHAKES: usize = 1_024;
 
-/// Callers that were let in and are not served yet.
+/// Most accepted connections that wait to be served.
 const QUEUE: usize = 128;
 
-/// After the listener failed, for example for want of file descriptors.
+/// Pause after a failed accept, for example when file descriptors ran out.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Time between two log lines about refused callers.
+/// Time between two log lines about refused peers.
 const SAY_EVERY: Duration = Duration::from_secs(1);
 
 /// A connection with a peer.
 #[derive(Debug)]
 pub(super) enum Connection {
     Plain(TcpStream),
-    /// With the process that the peer's certificate names.
+    /// Encrypted, with the process that the peer's certificate names.
     Secure(Box<TlsStream<TcpStream>>, Arc<Named>),
 }
 
 impl Connection {
-    /// Calls a peer. `host` is what its certificate must name.
+    /// Connects to a peer, whose certificate must name `host`.
     pub(super) async fn call(
         stream: TcpStream,
         host: &str,
@@ -68,7 +69,7 @@ impl Connection {
         }
     }
 
-    /// Lets a caller in.
+    /// Performs the handshake with a peer that connected.
     async fn answer(stream: TcpStream, tls: Tls) -> Result<Connection, Untrusted> {
         let answered = TlsAcceptor::from(tls.serve()).accept(stream);
         let answered = tokio::time::timeout(HANDSHAKE, answered).await;
@@ -77,30 +78,30 @@ impl Connection {
     }
 }
 
-/// The process that the certificate of a peer names; none where everything is plain.
+/// The process that the peer's certificate names; `None` without TLS.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shown(pub(super) Option<Arc<Named>>);
 
-/// Callers that were not let in.
+/// Counts and logs refused peers.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     count: AtomicU64,
-    /// When the log was told last, and how many there had been.
+    /// When the last line was logged, and the count at that time.
     told: Mutex<Option<(Instant, u64)>>,
 }
 
 impl Refusals {
-    /// How many.
+    /// The number of refusals.
     pub(super) fn count(&self) -> u64 {
         self.count.load(Relaxed)
     }
 
-    /// A caller was not let in. The log is told at most once a second.
+    /// Counts a refused peer, and logs at most once a second.
     pub(super) fn note(&self, from: &dyn Display, error: &dyn Display) {
-        self.note_as("a caller was not let in", from, error);
+        self.note_as("a peer was refused", from, error);
     }
 
-    /// The same of anything else that is refused, in these words.
+    /// The same with another log message.
     pub(super) fn note_as(&self, what: &str, from: &dyn Display, error: &dyn Display) {
         let count = self.count.fetch_add(1, Relaxed) + 1;
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +116,7 @@ impl Refusals {
     }
 }
 
-/// Callers that were let in, for as long as somebody listens to this.
+/// The stream of accepted connections. Accepting stops when it is dropped.
 pub(super) fn callers(
     listener: TcpListener,
     tls: Option<Tls>,
@@ -142,13 +143,13 @@ async fn accept(
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::debug!(%error, "a caller was lost");
+                tracing::debug!(%error, "the task of a peer's handshake failed");
                 tokio::time::sleep(AGAIN).await;
                 continue;
             }
         };
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, %from, "a caller is gone already");
+            tracing::debug!(%error, %from, "a peer closed its connection at once");
             continue;
         }
         let Some(tls) = tls.clone() else {
@@ -157,12 +158,12 @@ async fn accept(
             }
             continue;
         };
-        // It is never closed.
+        // The semaphore is never closed.
         let Ok(turn) = handshakes.clone().acquire_owned().await else { return };
         let (tell, refusals) = (tell.clone(), refusals.clone());
         tokio::spawn(async move {
             match Connection::answer(stream, tls).await {
-                // An error says that nobody serves peers any more.
+                // An error means that the server has stopped.
                 Ok(connection) => drop(tell.send(connection).await),
                 Err(error) => refusals.note(&from, &error),
             }

@@ -1,21 +1,25 @@
-//! What has come for regions of this process whose mailboxes are full: it waits here, each region's in its own queue and
-//! in order, so that a channel goes on for all other regions.
+//! Queues for local regions whose mailboxes are full: one queue per region, in order, so that a
+//! channel goes on for all other regions. The router fills and empties them. A message that must
+//! arrive must never be dropped here.
 //!
 //! ```text
 //!  a peer                               this process                           region
 //!    message ──────────────────────────► mailbox is full: queue
-//!    ◄─────────────────── Busy(region)   more than SOFT_BYTES wait
-//!  keeps what is for that region         ... the mailbox has room ──────────────► in order
+//!    ◄─────────────────── Busy(region)   more than SOFT_BYTES are queued
+//!  holds back messages for that region   ... the mailbox has room ──────────────► in order
 //!    ◄─────────────────── Free(region)   the queue is empty
 //! ```
 //!
-//! | waits for a region | bound | beyond it |
+//! | queued for a region | bound | beyond it |
 //! |---|---|---|
-//! | ghosts | one batch of each neighbour | a newer one replaces it; the region sees the gap and asks for everything |
-//! | everything | [`SOFT_BYTES`] | the peer is told, keeps the rest in the outboxes of its regions, and hands nobody over |
-//! | the same, of a peer that does not heed that | [`HARD_BYTES`] | its channel waits, and with it all that is behind |
+//! | ghosts | one batch per neighbour | a newer batch replaces it; the region detects the gap and
+//! requests a full resync |
+//! | everything | [`SOFT_BYTES`] | the peer is told; it keeps further messages in the outboxes of
+//! its regions and starts no handoffs |
+//! | everything, from a peer that ignores `Busy` | [`HARD_BYTES`] | its channel waits, with all
+//! messages behind this one |
 //!
-//! Nothing that must arrive is dropped. A message that waits here counts as taken, like one that waits in the mailbox.
+//! A queued message counts as received, like a message in the mailbox.
 
 #![allow(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
 
@@ -29,26 +33,28 @@ use purview::scene::effects::Input;
 use purview::wire::peer::Mark;
 use tokio::sync::Notify;
 
-/// Bytes that wait for one region before its peers are told to keep theirs.
+/// Bytes queued for one region before peers are told that it is busy.
 pub const SOFT_BYTES: usize = 8 << 20;
 
-/// Bytes that wait for one region at most. What a peer has sent before it can have heard that the region is busy fits
-/// on top of [`SOFT_BYTES`].
+/// Most bytes queued for one region. What a peer can send before it receives `Busy` fits on top of
+/// [`SOFT_BYTES`].
 pub const HARD_BYTES: usize = SOFT_BYTES + super::LANE_BYTES;
 
-/// What is for a region.
+/// A queue entry.
 #[derive(Debug)]
 pub(super) enum Entry {
-    /// Something that it is told.
+    /// A message for the region.
     Say(ToRegion),
-    /// The same, passed on by its old owner to where it is about to arrive.
+    /// A message that the region's old owner passed on while the region is migrating to this
+    /// process.
     Passed(ToRegion),
-    /// A sender says nothing more by the old way: this process has it from whom, and whose mark it is.
+    /// A marker: the sender sends nothing more over the old path. With the process that sent it,
+    /// and the mark.
     Marked(u64, Mark),
 }
 
 impl Entry {
-    /// The neighbour whose ghosts these are.
+    /// The neighbour of a batch of ghosts.
     fn ghosts_of(&self) -> Option<RegionId> {
         match self {
             Entry::Say(ToRegion { input: Input::Border(batch), .. }) => Some(batch.from),
@@ -61,10 +67,10 @@ impl Entry {
 struct Backlog {
     waiting: VecDeque<(Entry, usize)>,
     bytes: usize,
-    /// Entries that have come, and gone, since the queue was made.
+    /// Numbers of entries that were queued, and taken, since the queue was created.
     came: u64,
     went: u64,
-    /// Peers that know that the region is busy.
+    /// Peers that were told that the region is busy.
     told: BTreeSet<u64>,
 }
 
@@ -85,32 +91,32 @@ impl Backlog {
     }
 }
 
-/// What became of an entry that was brought.
+/// The outcome of [`Backlogs::bring`].
 #[derive(Debug)]
 pub(super) enum Brought {
-    /// The region has it.
+    /// The region's mailbox has the entry.
     Taken,
-    /// It waits; with `first`, nobody empties the queue yet. With `busy` the peer is to be told so.
+    /// The entry is queued.
     Waits {
-        /// Somebody has to begin to empty the queue.
+        /// The caller must start to empty the queue.
         first: bool,
-        /// The peer does not know yet that the region is busy.
+        /// The caller must tell the peer that the region is busy.
         busy: bool,
     },
-    /// There is no room.
+    /// The queue is full.
     NoRoom(Entry),
 }
 
-/// All queues, and a place in each that is to be passed.
+/// For each queue a position that must be passed.
 pub(super) type Places = Vec<(RegionId, u64)>;
 
 /// The queues of all regions whose mailboxes are full.
 #[derive(Debug, Default)]
 pub(super) struct Backlogs {
     regions: Mutex<BTreeMap<RegionId, Backlog>>,
-    /// How many there are: mostly none, and then nobody asks for the rest.
+    /// The number of queues. It is usually 0, and then the lock is not taken.
     count: AtomicUsize,
-    /// Told when something was taken out of a queue.
+    /// Notified when an entry was taken out of a queue.
     pub(super) room: Notify,
 }
 
@@ -119,8 +125,8 @@ impl Backlogs {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings what a peer has for a region: `give` gives it, or gives it back when the mailbox is full. Behind what waits
-    /// for the region already it waits, too.
+    /// Delivers an entry to a region: `give` delivers it, or returns it when the mailbox is full.
+    /// The entry is queued, too, if others are queued for the region already.
     pub(super) fn bring(
         &self,
         (from, to): (u64, RegionId),
@@ -158,15 +164,15 @@ impl Backlogs {
         Brought::Waits { first, busy }
     }
 
-    /// A peer has been told that a region is busy.
+    /// Records that a peer was told that a region is busy.
     pub(super) fn told(&self, from: u64, region: RegionId) {
         if let Some(backlog) = self.regions().get_mut(&region) {
             backlog.told.insert(from);
         }
     }
 
-    /// Gives a region as much as it takes. False: nothing waits any more, and every peer that was told that it is busy knows
-    /// that it is free.
+    /// Delivers queued entries while the region accepts them. False: the queue is empty, and every
+    /// peer that was told that the region is busy was told that it is free.
     pub(super) fn empty(
         &self,
         region: RegionId,
@@ -196,12 +202,12 @@ impl Backlogs {
         goes_on
     }
 
-    /// The ends of all queues as they are now.
+    /// The current ends of all queues.
     pub(super) fn places(&self) -> Places {
         self.regions().iter().map(|(region, backlog)| (*region, backlog.came)).collect()
     }
 
-    /// Whether everything up to these places was taken.
+    /// Whether all entries up to these positions were delivered.
     pub(super) fn have_passed(&self, places: &Places) -> bool {
         let regions = self.regions();
         let passed = |(region, came): &(RegionId, u64)| {
@@ -210,7 +216,7 @@ impl Backlogs {
         places.iter().all(passed)
     }
 
-    /// Messages that wait, and their bytes.
+    /// The number of queued messages, and their bytes.
     pub(super) fn waiting(&self) -> (usize, usize) {
         let regions = self.regions();
         let sum = |of: fn(&Backlog) -> usize| regions.values().map(of).sum();
@@ -218,7 +224,7 @@ impl Backlogs {
     }
 }
 
-/// Regions of a peer that it says are busy: what is for them is kept here.
+/// The busy regions of a peer; messages for them are held back.
 #[derive(Debug, Default)]
 pub(super) struct Busy {
     regions: Mutex<BTreeSet<RegionId>>,
@@ -226,10 +232,10 @@ pub(super) struct Busy {
 }
 
 impl Busy {
-    /// Most regions that are remembered; a peer has fewer.
+    /// Most busy regions that are remembered; a peer has fewer regions.
     const MOST: usize = 65_536;
 
-    /// The peer says that a region is busy, or free again.
+    /// Records the peer's message that a region is busy or free.
     pub(super) fn set(&self, region: RegionId, busy: bool) {
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
         match busy {
@@ -269,7 +275,7 @@ mod tests {
         Entry::Say(ToRegion { input: Input::Border(Box::new(batch)), client: None })
     }
 
-    /// What an entry is, in a word.
+    /// A short name of an entry.
     fn name(entry: &Entry) -> String {
         match entry {
             Entry::Say(ToRegion { input: Input::Leave(id), .. }) => id.to_string(),
@@ -291,11 +297,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_a_full_region_waits_in_order_and_others_have_theirs_at_once() {
+    fn messages_for_a_full_region_wait_in_order_and_other_regions_get_theirs_at_once() {
         let backlogs = Backlogs::default();
         let waits = backlogs.bring((7, BUSY), leave(1), 10, Err);
         assert!(matches!(waits, Brought::Waits { first: true, busy: false }));
-        // There would be room by now, but not before those that wait.
+        // The mailbox has room now, but queued entries come first.
         let waits = backlogs.bring((7, BUSY), leave(2), 10, |_| Ok(()));
         assert!(matches!(waits, Brought::Waits { first: false, busy: false }));
         let taken = backlogs.bring((7, RegionId(2)), leave(3), 10, |_| Ok(()));
@@ -308,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn of_ghosts_the_newest_batch_of_each_neighbour_waits() {
+    fn the_newest_batch_of_ghosts_per_neighbour_is_queued() {
         let backlogs = Backlogs::default();
         let bring = |entry| drop(backlogs.bring((7, BUSY), entry, 100, Err));
         bring(leave(1));
@@ -337,7 +343,7 @@ mod tests {
         assert_eq!(busy, [8], "once, as soon as more than 8 MiB wait");
         let other = backlogs.bring((8, BUSY), leave(99), 1 << 20, Err);
         let Brought::NoRoom(entry) = other else { panic!("{other:?}") };
-        assert_eq!(name(&entry), "99", "a peer that does not heed it waits");
+        assert_eq!(name(&entry), "99", "a peer that ignores Busy waits");
         assert!(backlogs.empty(BUSY, |_| Ok(()), |_| false), "the peer could not be told");
         assert!(!backlogs.empty(BUSY, |_| Ok(()), |peer| peer == 7));
         assert_eq!(backlogs.count.load(Relaxed), 0);

@@ -1,50 +1,51 @@
-//! One direction of what a process says to another, sans IO: numbered, kept until it is acknowledged,
-//! sent again after the connection was lost, taken once and in order.
+//! One direction of the messages between two processes, sans IO: numbered, kept until acknowledged,
+//! sent again after a lost connection, received once and in order. `dial` drives the sender,
+//! `serve` the receiver.
 
 use std::collections::VecDeque;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use purview::scene::mutants::{self, Mutant};
 
-/// Most bytes that may be under way or wait on one lane. A process that is cut off for a second at a
-/// node's whole traffic fits; beyond it senders are told that it is full.
+/// Most unacknowledged bytes of one channel: a node's whole traffic for one second. Beyond it
+/// senders are told that the channel is full.
 pub const LANE_BYTES: usize = 32 << 20;
 
-/// A frame that carries several messages is not made longer than this, bytes.
+/// Longest frame with more than one message, in bytes.
 pub const FRAME_BYTES: usize = 128 << 10;
 
-/// Bytes before each message of a frame, beside the number before the first.
+/// Bytes before each message of a frame, in addition to the number of the first message.
 const LENGTH: usize = 4;
 
-/// Too much is under way; the message was not taken.
+/// Too much is unacknowledged; the message was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("more than {LANE_BYTES} bytes are under way to a peer")]
+#[error("more than {LANE_BYTES} bytes are unacknowledged by a peer")]
 pub struct LaneFull;
 
-/// A frame that cannot have been made by [`Sending`], or one of a lane that has lost its place. The
-/// stream is to be closed and opened anew.
+/// A frame that [`Sending`] cannot have made, or a frame after a gap. The stream must be closed and
+/// reopened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LaneError {
-    /// It ends within a message.
-    #[error("a frame ends within a message")]
+    /// The frame ends in the middle of a message.
+    #[error("a frame ends in the middle of a message")]
     Torn,
-    /// What comes before it is missing.
-    #[error("message {got} came where {want} was due")]
+    /// Messages before this frame are missing.
+    #[error("received message {got}, expected {want}")]
     Gap {
-        /// The number due.
+        /// The expected number.
         want: u64,
         /// The first number of the frame.
         got: u64,
     },
 }
 
-/// The sender's end.
+/// The sending end.
 #[derive(Debug)]
 pub struct Sending {
-    /// Not acknowledged: the first is number `first`.
+    /// Unacknowledged messages; the first one has the number `first`.
     kept: VecDeque<Bytes>,
     first: u64,
-    /// How many of these were sent on the present connection.
+    /// How many of them were sent on the current connection.
     sent: usize,
     bytes: usize,
     limit: usize,
@@ -57,17 +58,18 @@ impl Default for Sending {
 }
 
 impl Sending {
-    /// A lane on which at most `limit` bytes may be under way.
+    /// A channel with at most `limit` unacknowledged bytes.
     pub fn new(limit: usize) -> Sending {
         Sending { limit, ..Sending::default() }
     }
 
-    /// Whether a message of any length is taken now. One is always taken when nothing is under way.
+    /// Whether a message of any length is accepted now. One is always accepted when nothing is
+    /// unacknowledged.
     pub fn has_room(&self) -> bool {
         self.bytes < self.limit
     }
 
-    /// Takes a message.
+    /// Appends a message.
     ///
     /// # Errors
     /// When there is no room.
@@ -80,7 +82,7 @@ impl Sending {
         Ok(())
     }
 
-    /// The next messages that were not sent on this connection, as one frame; `None` when all were.
+    /// The next messages not yet sent on this connection, as one frame; `None` if there are none.
     pub fn next_frame(&mut self) -> Option<Bytes> {
         let mut len = 8;
         let mut count = 0;
@@ -105,8 +107,8 @@ impl Sending {
         Some(frame.freeze())
     }
 
-    /// Everything up to number `upto` has been taken by the other end. What is older news or was never
-    /// sent changes nothing.
+    /// Records that the other end has received everything up to `upto`. An old acknowledgement, or
+    /// one of a message that was never sent, has no further effect.
     pub fn acknowledged(&mut self, upto: u64) {
         let count = upto.saturating_add(1).saturating_sub(self.first).min(self.sent as u64);
         for _ in 0..count {
@@ -118,8 +120,8 @@ impl Sending {
         self.sent -= count as usize;
     }
 
-    /// A new connection, on which the other end wants message `want` next: what it has is forgotten,
-    /// the rest is sent again. How many messages are sent again.
+    /// Starts a new connection, on which the other end expects message `want`: earlier ones are
+    /// released, later ones are sent again. Returns the number of messages to send again.
     pub fn reconnected(&mut self, want: u64) -> usize {
         let upto = match () {
             () if mutants::has(Mutant::SentOnce) => self.first + self.sent as u64,
@@ -130,17 +132,18 @@ impl Sending {
         std::mem::take(&mut self.sent)
     }
 
-    /// Messages that are not acknowledged.
+    /// The number of unacknowledged messages.
     pub fn waiting(&self) -> usize {
         self.kept.len()
     }
 
-    /// Bytes that are not acknowledged.
+    /// The number of unacknowledged bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Everything that was not acknowledged, oldest first: the other end is no more.
+    /// Ends the channel because the other end is gone; returns all unacknowledged messages, oldest
+    /// first.
     pub fn end(&mut self) -> Vec<Bytes> {
         (self.sent, self.bytes) = (0, 0);
         self.first += self.kept.len() as u64;
@@ -148,7 +151,7 @@ impl Sending {
     }
 }
 
-/// The receiver's end.
+/// The receiving end.
 #[derive(Debug)]
 pub struct Receiving {
     want: u64,
@@ -161,15 +164,15 @@ impl Default for Receiving {
 }
 
 impl Receiving {
-    /// The number of the message that is due.
+    /// The number of the next expected message.
     pub fn want(&self) -> u64 {
         self.want
     }
 
-    /// Cuts a frame into those of its messages that have not been taken before.
+    /// Splits a frame into its messages, without those received before.
     ///
     /// # Errors
-    /// [`LaneError`]; nothing of the frame is taken.
+    /// [`LaneError`]; nothing of the frame was accepted.
     pub fn take(&mut self, mut frame: Bytes) -> Result<Messages, LaneError> {
         if frame.remaining() < 8 {
             return Err(LaneError::Torn);
@@ -193,11 +196,11 @@ impl Receiving {
     }
 }
 
-/// The messages of a frame, in their order, but for those that were taken before.
+/// The messages of a frame in order, without those received before.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Messages {
     frame: Bytes,
-    /// How many of the first ones were.
+    /// How many messages at the beginning were received before.
     known: u64,
 }
 
@@ -223,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    /// What a run does, drawn at random.
+    /// A random step of a run.
     #[derive(Debug, Clone)]
     enum Step {
         Push(u8),
@@ -246,7 +249,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn everything_is_taken_once_and_in_order_whatever_is_cut(steps in steps()) {
+        fn every_message_is_received_once_and_in_order_whatever_connections_break(steps in steps()) {
             let (mut sending, mut receiving) = (Sending::new(200), Receiving::default());
             let (mut wire, mut said, mut heard) = (VecDeque::new(), Vec::new(), Vec::new());
             let mut number = 0u32;
@@ -289,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_no_frame_is_refused_and_nothing_of_it_is_taken() {
+    fn a_malformed_frame_is_refused_as_a_whole() {
         let mut receiving = Receiving::default();
         let frame = |bytes: &[u8]| Bytes::copy_from_slice(bytes);
         assert_eq!(receiving.take(frame(&[0; 7])), Err(LaneError::Torn));
@@ -303,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_of_what_was_never_sent_takes_what_was_and_no_more() {
+    fn an_acknowledgement_beyond_the_sent_messages_releases_only_sent_ones() {
         let mut sending = Sending::default();
         (0..3).for_each(|n| sending.push(vec![n; 9].into()).unwrap());
         assert!(sending.next_frame().is_some());
@@ -327,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_comes_again_only_the_rest_is_taken() {
+    fn repeated_messages_are_received_only_once() {
         let frame = |first: u64, messages: &[&'static [u8]]| {
             let mut frame = BytesMut::new();
             frame.put_u64(first);

@@ -1,4 +1,4 @@
-//! Frames of a lane as gRPC messages: bytes as they are.
+//! Frames of a channel as gRPC messages: raw bytes.
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::Status;
@@ -6,7 +6,7 @@ use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder
 
 use super::channel::FRAME_BYTES;
 
-/// Bytes, unchanged.
+/// A gRPC codec that passes bytes unchanged.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Plain;
 

@@ -1,5 +1,5 @@
-//! The side that calls: one task per lane, which keeps a connection to the peer while the peer is a
-//! member of the cluster.
+//! The calling side: one task per channel, which keeps a connection to the peer while the peer is a
+//! member of the cluster. The links start it.
 
 use std::future::{Ready, ready};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -29,64 +29,65 @@ use super::serve::METHOD;
 use super::transport::{Call, Frames, Heard, Road};
 use crate::tls::{Tls, Untrusted};
 
-/// How long a connection may take to come about.
+/// How long a connection attempt may take.
 const CONNECT: Duration = Duration::from_secs(1);
-/// How often a connection on which nothing is said is tried, and how long the answer may take.
+/// After which silence a connection is probed, and how long the answer may take.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(2));
-/// Time between two tries to connect: the first, and the longest.
+/// Shortest and longest time between two attempts to connect.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
-/// Bytes that may be under way without the receiver's leave to send more.
+/// Flow-control window in bytes.
 const WINDOW: u32 = 4 << 20;
 
-/// What one lane has done.
+/// Counters of one channel.
 #[derive(Debug, Default)]
 pub struct LaneMetrics {
-    /// Messages taken from regions and sessions.
+    /// Messages accepted from regions and sessions.
     pub messages: AtomicU64,
-    /// Bytes of these.
+    /// Bytes of these messages.
     pub bytes: AtomicU64,
     /// Frames sent, each with one or more messages.
     pub frames: AtomicU64,
     /// Messages sent again after a connection was lost.
     pub resent: AtomicU64,
-    /// Messages that found no room.
+    /// Messages refused because the channel was full.
     pub full: AtomicU64,
-    /// Connections that came about.
+    /// Connections established.
     pub connections: AtomicU64,
-    /// The version of the protocol that was agreed on last; 0: none yet.
+    /// The last negotiated version of the protocol; 0: none yet.
     pub version: AtomicU64,
 }
 
-/// The sender's end of a lane, shared between who sends and the task that carries.
+/// The sending end of a channel, shared between the senders and the task that carries the messages.
 #[derive(Debug)]
 pub(super) struct Lane {
     hello: Hello,
-    /// What its peer is.
+    /// The peer as a member of the cluster.
     member: Member,
     sending: Mutex<Sending>,
     more: Notify,
     ended: AtomicBool,
     connected: AtomicBool,
-    /// Since its connection was lost the peer's machine has said that nobody listens there.
+    /// After a lost connection the peer's machine has refused a connection: no process listens
+    /// there.
     refused: AtomicBool,
-    /// The peer, which had let this process in, says that it is no member any more.
+    /// The peer, which had accepted this process before, says that it is no longer a member.
     disowned: AtomicBool,
-    /// Told when one of both is so.
+    /// Notified when one of the two becomes true.
     told: Told,
     pub(super) metrics: LaneMetrics,
 }
 
-/// Who is told of what peers' machines, and peers, say of who is there.
+/// Notifications about membership, as peers and their machines report it.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
-    /// A peer's machine says that nobody listens there any more.
+    /// A peer's machine refuses connections: the peer may be dead.
     pub(super) suspects: Arc<Notify>,
-    /// A peer says that this process is no member any more.
+    /// A peer says that this process is no longer a member.
     pub(super) disowned: Arc<Notify>,
 }
 
 impl Lane {
-    /// The process to which it leads.
+    /// The number of the peer.
     pub(super) fn peer(&self) -> u64 {
         self.hello.to
     }
@@ -119,7 +120,7 @@ impl Lane {
         room
     }
 
-    /// Takes a message.
+    /// Appends a message.
     pub(super) fn push(&self, message: Bytes) -> Result<(), LaneFull> {
         let len = message.len() as u64;
         self.sending().push(message)?;
@@ -129,40 +130,40 @@ impl Lane {
         Ok(())
     }
 
-    /// Whether the peer is no member of the cluster any more.
+    /// Whether the peer is no longer a member of the cluster.
     pub(super) fn is_ended(&self) -> bool {
         self.ended.load(Relaxed)
     }
 
-    /// Whether a connection stands.
+    /// Whether there is a connection.
     pub(super) fn is_connected(&self) -> bool {
         self.connected.load(Relaxed)
     }
 
-    /// Whether the peer was connected, and its machine says by now that nobody listens there.
+    /// Whether the peer was connected and its machine refuses connections now.
     pub(super) fn is_refused(&self) -> bool {
         self.refused.load(Relaxed)
     }
 
-    /// Whether the peer had let this process in, and says by now that it is no member.
+    /// Whether the peer had accepted this process and now says that it is no longer a member.
     pub(super) fn is_disowned(&self) -> bool {
         self.disowned.load(Relaxed)
     }
 
-    /// Bytes that are not acknowledged.
+    /// The number of unacknowledged bytes.
     pub(super) fn waiting_bytes(&self) -> usize {
         self.sending().bytes()
     }
 
-    /// The peer is no more: nothing is sent to it from now on. What it did not acknowledge.
+    /// Ends the channel because the peer is gone; returns the unacknowledged messages.
     pub(super) fn end(&self) -> Vec<Bytes> {
         self.ended.store(true, Relaxed);
         self.more.notify_one();
         self.sending().end()
     }
 
-    /// Carries until the lane ends. `address` is the peer's, host:port; where there are certificates it must show
-    /// one of that host.
+    /// Keeps the channel connected until it ends. `address` is the peer's, host:port; with TLS its
+    /// certificate must name that host.
     pub(super) async fn carry(self: Arc<Self>, address: String, road: Road) {
         let (mut wait, mut told) = (AGAIN.0, None);
         while !self.is_ended() {
@@ -174,10 +175,10 @@ impl Lane {
                     }
                     self.heed(&error);
                     let (to, text) = (self.hello.to, error.to_string());
-                    // What does not pass by itself is told once, and again when it changes.
+                    // A permanent error is logged once, and again when it changes.
                     match error.stays() && told.as_ref() != Some(&text) {
                         true => {
-                            purview::log_limited!(warn, to, %address, error = text, "a peer cannot be talked to")
+                            purview::log_limited!(warn, to, %address, error = text, "cannot connect to a peer")
                         }
                         false => {
                             tracing::debug!(to, %address, error = text, "no connection to a peer")
@@ -194,8 +195,9 @@ impl Lane {
         }
     }
 
-    /// Notes what an error says of who is there, and who was. A peer that has not heard yet that this process is a member
-    /// says the same as one that has heard that it is none any more: only who had let it in before counts.
+    /// Evaluates what an error says about membership. A peer that has not yet learned that this
+    /// process is a member answers the same as a peer that learned that it no longer is; therefore
+    /// only a peer that had accepted this process counts.
     fn heed(&self, error: &DialError) {
         if self.metrics.connections.load(Relaxed) == 0 {
             return;
@@ -223,7 +225,7 @@ impl Lane {
         };
         let Call { welcome, frames, acknowledgements } =
             call.map_err(|error| Lost { was_open: false, error })?;
-        tracing::debug!(to = self.hello.to, ?welcome, "a lane is open");
+        tracing::debug!(to = self.hello.to, ?welcome, "a channel is open");
         let again = self.sending().reconnected(welcome.want);
         self.metrics.resent.fetch_add(again as u64, Relaxed);
         self.metrics.connections.fetch_add(1, Relaxed);
@@ -236,7 +238,7 @@ impl Lane {
         Err(Lost { was_open: true, error: ended.into() })
     }
 
-    /// Sends and hears acknowledgements until the connection ends; says why it did.
+    /// Sends frames and receives acknowledgements until the connection ends; returns the reason.
     async fn pump(&self, mut frames: Frames, mut acknowledgements: Heard) -> Status {
         let send = async {
             loop {
@@ -245,10 +247,12 @@ impl Lane {
                     Some(frame) => {
                         self.metrics.frames.fetch_add(1, Relaxed);
                         if frames.send(frame).await.is_err() {
-                            return Status::aborted("the stream took no more");
+                            return Status::aborted("the stream is closed");
                         }
                     }
-                    None if self.is_ended() => return Status::aborted("the peer is no member"),
+                    None if self.is_ended() => {
+                        return Status::aborted("the peer is not a member any more");
+                    }
                     None => self.more.notified().await,
                 }
             }
@@ -258,7 +262,7 @@ impl Lane {
                 match acknowledgements.next().await {
                     Some(Ok(upto)) => {
                         let Ok(upto) = <[u8; 8]>::try_from(&upto[..]) else {
-                            return Status::data_loss("an acknowledgement is no number");
+                            return Status::data_loss("an acknowledgement is not a number");
                         };
                         self.sending().acknowledged(u64::from_be_bytes(upto));
                     }
@@ -275,43 +279,43 @@ impl Lane {
     }
 }
 
-/// A connection that is no more, or never was.
+/// A connection that ended, or was never established.
 #[derive(Debug)]
 struct Lost {
     was_open: bool,
     error: DialError,
 }
 
-/// Why there is no connection with a peer.
+/// Why there is no connection to a peer.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
-    /// What the store says of the peer is no address.
-    #[error("{address:?} is no address: {cause}")]
+    /// The peer's address in the store is invalid.
+    #[error("{address:?} is not an address: {cause}")]
     NoAddress {
-        /// What the store says.
+        /// The address in the store.
         address: String,
         /// What is wrong with it.
         cause: String,
     },
-    /// Its machine answers.
+    /// The machine answers, but no process listens on the port.
     #[error("nobody listens there")]
     NobodyListens,
-    /// No connection came about.
-    #[error("it cannot be reached: {0}")]
+    /// The connection could not be established.
+    #[error("the peer is unreachable: {0}")]
     Unreachable(String),
-    /// Its certificate does not hold.
+    /// The peer's certificate is invalid.
     #[error(transparent)]
     Untrusted(#[from] Untrusted),
-    /// Somebody else answers than who was called.
+    /// Another process answers than was called.
     #[error(transparent)]
     Impostor(#[from] Refused),
-    /// It refused.
+    /// The peer refused.
     #[error("{:?}: {}", .0.code(), .0.message())]
     Said(Status),
 }
 
 impl DialError {
-    /// Whether it stays until somebody does something about it.
+    /// Whether the error is permanent until a person changes something.
     fn stays(&self) -> bool {
         match self {
             DialError::NoAddress { .. } | DialError::Untrusted(_) | DialError::Impostor(_) => true,
@@ -329,7 +333,7 @@ impl DialError {
         matches!(self, DialError::Said(status) if status.code() == STRANGER)
     }
 
-    /// Whether the machine answers, and nobody listens there.
+    /// Whether the machine refuses connections.
     fn nobody_listens(&self) -> bool {
         matches!(self, DialError::NobodyListens)
     }
@@ -353,13 +357,13 @@ impl From<&tonic::transport::Error> for DialError {
 
 impl From<Status> for DialError {
     fn from(status: Status) -> DialError {
-        // A peer hears only after it has answered that its own certificate is refused.
+        // With TLS 1.3 the caller learns of its refused certificate only after the handshake.
         let untrusted = Untrusted::below(&status);
         untrusted.map_or_else(|| DialError::Said(status), DialError::Untrusted)
     }
 }
 
-/// Opens a lane's connection to a peer, host:port.
+/// Opens a channel's connection to a peer, host:port.
 async fn call(
     address: &str,
     hello: &Hello,
@@ -379,7 +383,7 @@ async fn call(
     Ok(Call { welcome, frames, acknowledgements })
 }
 
-/// Connects to a peer, host:port. Its certificate must be that of this member.
+/// Connects to a peer, host:port. Its certificate must belong to this member.
 async fn channel(
     address: &str,
     cluster: &str,
@@ -394,7 +398,7 @@ async fn channel(
         .keep_alive_while_idle(true)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW);
-    let host = endpoint.uri().host().ok_or_else(|| no_address("want host:port".into()))?;
+    let host = endpoint.uri().host().ok_or_else(|| no_address("write host:port".into()))?;
     let call = async {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -409,7 +413,8 @@ async fn channel(
     endpoint.connect_with_connector(stands).await.map_err(|e| DialError::from(&e))
 }
 
-/// A connection that stands already, for a client that wants to make it. It is had once.
+/// Hands an established connection to a client that expects to connect itself. It can be taken
+/// once.
 struct Stands(Option<TokioIo<Connection>>);
 
 impl Service<Uri> for Stands {

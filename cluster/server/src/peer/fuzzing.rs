@@ -1,5 +1,6 @@
-//! Checks of what a process reads from a peer before any message: hellos and channel frames. For the fuzz targets in
-//! `fuzz/` and for their short run in the tests. Nothing else calls them: they panic where a promise is broken.
+//! Fuzz checks of everything that a process reads from a peer before any message: hellos and
+//! channel frames. The fuzz targets in `fuzz/` and their short run in the tests call them; nothing
+//! else does, because they panic on a violation.
 
 use bytes::Bytes;
 use tonic::metadata::{MetadataMap, MetadataValue};
@@ -7,14 +8,14 @@ use tonic::metadata::{MetadataMap, MetadataValue};
 use super::channel::{Receiving, Sending};
 use super::hello::{Hello, Versions, Welcome};
 
-/// Frames with which a channel begins before the fuzzed one: one message, which it has taken.
+/// The frame before the fuzzed one: one message, which the channel has received.
 const BEFORE: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, b'h', b'i'];
 
-/// A channel frame is taken whole or refused, and a refused one changes nothing; an acknowledgement of any number frees
-/// what was sent and no more. True when the frame was taken.
+/// A channel frame is accepted or refused as a whole, and a refused one changes nothing; an
+/// acknowledgement of any number releases only sent messages. True when the frame was accepted.
 ///
 /// # Panics
-/// A promise is broken.
+/// One of these properties is violated.
 pub fn channel_frame(bytes: &[u8]) -> bool {
     let mut receiving = Receiving::default();
     let before = receiving.take(Bytes::from_static(BEFORE)).map(Iterator::count);
@@ -45,11 +46,11 @@ fn acknowledge(upto: u64) {
     assert!(left || upto > 1, "what was not acknowledged is sent again");
 }
 
-/// A hello is read or refused; one that is read is written and read again as the same. `bytes` are lines, each a
-/// metadata key, `=` and a value. True when it was read.
+/// A hello is read or refused; a hello that was read is the same after writing and reading it
+/// again. `bytes` are lines with a metadata key, `=` and a value. True when it was read.
 ///
 /// # Panics
-/// A promise is broken.
+/// One of these properties is violated.
 pub fn hello(bytes: &[u8]) -> bool {
     let mut map = MetadataMap::new();
     for line in bytes.split(|byte| *byte == b'\n') {

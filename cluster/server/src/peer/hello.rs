@@ -1,5 +1,5 @@
-//! How a stream between two processes opens: who calls whom, in which words. What does not fit is
-//! refused before anything is said.
+//! The handshake that opens a stream between two processes: identities and versions. A stream that
+//! does not fit must be refused before any message. `dial` writes hellos, `serve` checks them.
 
 use std::fmt;
 
@@ -7,20 +7,21 @@ use purview::wire::peer::{PEER_VERSION, PEER_VERSION_MIN};
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Status};
 
-/// What a lane carries. Each has a connection of its own, so that neither waits for the other.
+/// The content of a channel. Each kind has a connection of its own, so that neither waits for the
+/// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// For regions: ghosts, negotiation, handoffs, inputs.
     Regions,
-    /// For sessions: frames and news.
+    /// For sessions: frames and notifications.
     Sessions,
 }
 
 impl Kind {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Kind; 2] = [Kind::Regions, Kind::Sessions];
 
-    /// Its name.
+    /// The kind's name in metadata.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Regions => "regions",
@@ -29,7 +30,7 @@ impl Kind {
     }
 }
 
-/// The versions of the protocol that a process speaks.
+/// The versions of the peer protocol that a process supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Versions {
     /// The oldest.
@@ -39,10 +40,10 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Those of this release.
+    /// The versions of this release.
     pub const OURS: Versions = Versions { lowest: PEER_VERSION_MIN, highest: PEER_VERSION };
 
-    /// The newest that both speak.
+    /// The newest version that both support.
     pub fn common(self, other: Versions) -> Option<u16> {
         let highest = self.highest.min(other.highest);
         (highest >= self.lowest.max(other.lowest)).then_some(highest)
@@ -55,39 +56,39 @@ impl fmt::Display for Versions {
     }
 }
 
-/// What a process says when it opens a lane.
+/// The caller's metadata when it opens a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
     /// The cluster's name.
     pub cluster: String,
-    /// What who calls can speak.
+    /// The versions that the caller supports.
     pub versions: Versions,
-    /// The process that calls.
+    /// The number of the calling process.
     pub from: u64,
-    /// The process that is called.
+    /// The number of the called process.
     pub to: u64,
-    /// What the lane carries.
+    /// The content of the channel.
     pub kind: Kind,
 }
 
 const CLUSTER: &str = "purview-cluster";
 const LOWEST: &str = "purview-version-lowest";
 const HIGHEST: &str = "purview-version-highest";
-/// In the answer: the version that is spoken.
+/// In the answer: the negotiated version.
 const VERSION: &str = "purview-version";
 const FROM: &str = "purview-from";
 const TO: &str = "purview-to";
 const KIND: &str = "purview-lane";
-/// In the answer: the number of the message that is due.
+/// In the answer: the number of the next expected message.
 const WANT: &str = "purview-want";
 
-/// Why a stream is not opened.
+/// Why a stream is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// A part of the hello is missing or is not what it should be.
-    #[error("the stream opens without a sound {0}")]
+    /// A part of the hello is missing or malformed.
+    #[error("the stream's metadata lack a valid {0}")]
     Incomplete(&'static str),
-    /// Another cluster.
+    /// The caller belongs to another cluster.
     #[error("this is cluster {here:?}, not {there:?}: check [cluster] name on both sides")]
     Cluster {
         /// Ours.
@@ -95,10 +96,10 @@ pub enum Refused {
         /// The caller's.
         there: String,
     },
-    /// No version of the protocol is spoken by both.
+    /// The two processes have no version of the protocol in common.
     #[error(
-        "this process speaks versions {here} of the protocol between processes, the caller {there}: \
-         a rolling upgrade goes from one release to the next"
+        "this process speaks versions {here} of the peer protocol, the caller {there}: \
+         upgrade one release at a time"
     )]
     Version {
         /// Ours.
@@ -106,28 +107,28 @@ pub enum Refused {
         /// The caller's.
         there: Versions,
     },
-    /// The process that is called is not this one: it ended, and this one has its address.
-    #[error("this is process {here}; process {there} is not here any more")]
+    /// The called process has ended, and this process has its address.
+    #[error("this is process {here}; process {there} has ended")]
     Process {
         /// Ours.
         here: u64,
-        /// Who was called.
+        /// The called process.
         there: u64,
     },
-    /// The certificate of the other side is another process's.
-    #[error("the certificate is that of {shown}, and not of {claimed}")]
+    /// The certificate belongs to another process.
+    #[error("the certificate belongs to {shown}, not to {claimed}")]
     Impostor {
-        /// Whose it is.
+        /// The owner of the certificate.
         shown: String,
-        /// Who the other side says that it is, or is held for.
+        /// The process that the other side claims to be, or should be.
         claimed: String,
     },
-    /// The caller is not, or not yet, or not any more, known as a member of the cluster.
+    /// The caller is not a member of the cluster, not yet, or no longer.
     #[error("process {0} is not a member of the cluster")]
     Stranger(u64),
 }
 
-/// What a caller is told that is no member.
+/// The status code for a caller that is not a member.
 pub(super) const STRANGER: Code = Code::PermissionDenied;
 
 impl From<Refused> for Status {
@@ -152,7 +153,7 @@ fn number<N: std::str::FromStr>(of: &MetadataMap, key: &'static str) -> Result<N
 }
 
 impl Hello {
-    /// Writes it where the other side reads it.
+    /// Writes the hello into the metadata of a request.
     pub(super) fn write(&self, into: &mut MetadataMap) {
         let mut put = |key, value: String| {
             if let Ok(value) = MetadataValue::try_from(value) {
@@ -167,7 +168,7 @@ impl Hello {
         put(KIND, self.kind.word().to_owned());
     }
 
-    /// Reads it.
+    /// Reads the hello of a request.
     pub(super) fn read(from: &MetadataMap) -> Result<Hello, Refused> {
         let kind = text(from, KIND)?;
         let kind = Kind::ALL.into_iter().find(|k| k.word() == kind);
@@ -180,7 +181,8 @@ impl Hello {
         })
     }
 
-    /// Whether it is meant for process `here` of `cluster`, which speaks `ours`; the version to speak.
+    /// Checks that the hello is meant for process `here` of `cluster`, which supports `ours`;
+    /// returns the version to speak.
     pub(super) fn check(&self, cluster: &str, here: u64, ours: Versions) -> Result<u16, Refused> {
         if self.cluster != cluster {
             let (here, there) = (cluster.to_owned(), self.cluster.clone());
@@ -195,23 +197,23 @@ impl Hello {
     }
 }
 
-/// What a process answers that lets a lane be opened.
+/// The answer to an accepted hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Welcome {
     /// The version to speak.
     pub version: u16,
-    /// The number of the message that is due.
+    /// The number of the next expected message.
     pub want: u64,
 }
 
 impl Welcome {
-    /// Writes it where the caller reads it.
+    /// Writes the answer into the metadata of the response.
     pub(super) fn write(self, into: &mut MetadataMap) {
         into.insert(WANT, MetadataValue::from(self.want));
         into.insert(VERSION, MetadataValue::from(self.version));
     }
 
-    /// Reads it.
+    /// Reads the answer.
     pub(super) fn read(from: &MetadataMap) -> Result<Welcome, Refused> {
         Ok(Welcome { version: number(from, VERSION)?, want: number(from, WANT)? })
     }
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_what_is_missing_is_named() {
+    fn a_hello_reads_back_and_a_missing_part_is_named() {
         let mut map = MetadataMap::new();
         hello().write(&mut map);
         assert_eq!(Hello::read(&map), Ok(hello()));
@@ -252,13 +254,13 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_version_that_both_speak_is_spoken_and_without_one_both_are_named() {
+    fn the_newest_common_version_is_spoken_and_without_one_both_ranges_are_named() {
         let versions = |lowest, highest| Versions { lowest, highest };
         let agreed = |here, there| {
             let hello = Hello { versions: there, ..hello() };
             hello.check("c", 1, here)
         };
-        // This release and the next, either way around.
+        // This release and the next, in both directions.
         assert_eq!(agreed(versions(1, 1), versions(1, 2)), Ok(1));
         assert_eq!(agreed(versions(1, 2), versions(1, 1)), Ok(1));
         assert_eq!(agreed(versions(1, 2), versions(2, 3)), Ok(2));
@@ -267,7 +269,7 @@ mod tests {
         assert_eq!(agreed(here, there), Err(Refused::Version { here, there }));
         let text = Refused::Version { here, there }.to_string();
         assert!(text.contains("1 to 1") && text.contains("2 to 3"), "{text}");
-        // What is no range is spoken by nobody.
+        // An inverted range matches nothing.
         assert!(agreed(versions(1, 3), versions(3, 1)).is_err());
     }
 }

@@ -1,11 +1,11 @@
-//! What a member of the cluster is, what its certificate must say, and what it may say.
+//! A member of the cluster: what its certificate must say, and which messages it may send.
 
 use purview::wire::peer::{MoveMsg, PeerMsg, speaker};
 
 use super::hello::Refused;
 use crate::tls::{Named, ProcessRole};
 
-/// A member of the cluster, as the store has it.
+/// A member of the cluster, as recorded in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
     /// Its name.
@@ -15,13 +15,13 @@ pub struct Member {
 }
 
 impl Member {
-    /// Whether a certificate is this member's.
+    /// Checks that a certificate belongs to this member.
     ///
     /// # Errors
     /// [`Refused::Impostor`].
     pub(super) fn check(&self, cluster: &str, shown: &Named) -> Result<(), Refused> {
         let role = if self.regions { ProcessRole::Node } else { ProcessRole::Gateway };
-        // A node may hold sessions alone, too.
+        // A node's certificate is accepted for a gateway, too.
         let may = shown.role == role || shown.role == ProcessRole::Node;
         if may && shown.cluster == cluster && shown.name == self.name {
             return Ok(());
@@ -31,7 +31,8 @@ impl Member {
         Err(Refused::Impostor { shown: shown.to_string(), claimed })
     }
 
-    /// Whether it may say this: only a process that may own regions speaks for regions and moves them.
+    /// Whether the member may send this message: only a process that may own regions sends messages
+    /// of regions and moves them.
     pub(super) fn may_say(&self, message: &PeerMsg) -> bool {
         if self.regions {
             return true;
@@ -56,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_held_against_cluster_name_and_role() {
+    fn a_certificate_must_have_the_cluster_the_name_and_the_role() {
         use ProcessRole::{Gateway, Node};
         let member = |regions| Member { name: "a".into(), regions };
         let check = |regions, shown: Named| member(regions).check("c", &shown);

@@ -1,5 +1,6 @@
-//! What the processes of a cluster say to each other: gRPC streams (tonic) directly from one to the
-//! other, with MessagePack in them (DESIGN, ENGINE).
+//! The links between the processes of a cluster: gRPC streams (tonic) from each process to each
+//! other one, with MessagePack in them (docs/architecture.md). A process creates them once; regions
+//! and sessions send through them.
 //!
 //! ```text
 //!  region ──► AwayRegion ──► Lane: numbered, kept ──► stream ──► Inbox: once, in order ──► Switch ──► region
@@ -7,11 +8,12 @@
 //!                                '────────── acknowledgements ◄─────'
 //! ```
 //!
-//! A process calls each other one twice: a lane for regions, a lane for sessions. A lane outlives its
-//! connections; it ends when its peer is no member of the cluster any more. What is said on one arrives
-//! once and in the order in which it was said, as within one process.
+//! A process calls each other process twice: one channel for regions, one for sessions. A channel
+//! outlives its connections; it ends when its peer is no longer a member of the cluster. The
+//! messages of a channel arrive once and in order, as within one process.
 //!
-//! *Absent on purpose:* who owns which region (the module `node` tells), and any judgement of what is said.
+//! *Absent on purpose:* the ownership of regions (the module `node` decides), and any judgement of
+//! a message's content.
 
 mod accept;
 mod backlog;
@@ -66,59 +68,59 @@ use serve::{Inboxes, Peers};
 use transport::Road;
 use transport::{Dial, Offer};
 
-/// How long a region that moves may be nowhere: from the freeze until its new owner goes on with it. After
-/// that the old owner gives it up.
+/// How long a migrating region may have no owner: from the freeze until its new owner resumes it.
+/// After that the old owner aborts.
 pub const MOVE: Duration = Duration::from_secs(3);
 
-/// Who a process is among the others.
+/// The identity of a process in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The cluster's name.
     pub cluster: String,
     /// The process's number.
     pub process: u64,
-    /// What it can speak.
+    /// The versions of the protocol that it supports.
     pub versions: Versions,
 }
 
 impl Identity {
-    /// A process of this release.
+    /// The identity of a process of this release.
     pub fn new(cluster: impl Into<String>, process: u64) -> Identity {
         Identity { cluster: cluster.into(), process, versions: Versions::OURS }
     }
 }
 
-/// Why a process cannot be called.
+/// Why links cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The address cannot be listened on.
+    /// The process cannot listen on the address.
     #[error("cannot listen for peers on {addr}: {source}; choose another [cluster] listen")]
     Listen {
         /// The address.
         addr: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
 
-/// Why something was not said of a region that moves.
+/// Why a message about a migrating region was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unsaid {
-    /// The process is no member, or none any more.
-    #[error("it is no member of the cluster")]
+    /// The process is not a member, or no longer.
+    #[error("the process is not a member of the cluster")]
     NoMember,
-    /// It does not take what is said to it.
-    #[error("there was no room for it in time")]
+    /// The channel had no room in time.
+    #[error("the channel had no room in time")]
     Full,
 }
 
-/// A process that can be called.
+/// A peer.
 #[derive(Debug)]
 struct Peer {
     member: Arc<Member>,
     lanes: [Arc<Lane>; 2],
     gateway: Arc<Gateway>,
-    /// Its regions that take nothing now.
+    /// Its busy regions.
     busy: Arc<Busy>,
 }
 
@@ -138,15 +140,15 @@ struct Inner {
     road: Road,
     enquiries: Enquiries,
     stop: watch::Sender<bool>,
-    /// Told when a member may be dead.
+    /// Notified when a member may be dead.
     told: Told,
 }
 
-/// The links of a process to all others. Cheap to clone.
+/// The links of a process to all peers. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Links(Arc<Inner>);
 
-/// The same, for what the links know themselves.
+/// A weak reference, for parts that the links own.
 #[derive(Debug, Clone)]
 struct WeakLinks(Weak<Inner>);
 
@@ -161,12 +163,12 @@ impl Links {
         WeakLinks(Arc::downgrade(&self.0))
     }
 
-    /// Listens on `addr` (port 0: any) and serves peers from tasks of `home`, on which it is to be
-    /// called and which must outlive it. Nobody is taken in before [`Links::join`]; with `tls` only who
-    /// shows a certificate, and only who does is called.
+    /// Listens on `addr` (port 0: any free port) and serves peers from tasks of `home`. Call it on
+    /// that executor, which must outlive the links. No peer is accepted before [`Links::join`].
+    /// With `tls` both sides must show certificates.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// The process cannot listen on the address.
     pub async fn start(
         identity: Identity,
         addr: SocketAddr,
@@ -189,13 +191,14 @@ impl Links {
                 .initial_connection_window_size(4 << 20);
             let served = server.serve_with_incoming_shutdown(Peers(inboxes), incoming, stopped);
             if let Err(error) = served.await {
-                tracing::error!(%error, "peers are not served any more");
+                tracing::error!(%error, "the peer server has stopped");
             }
         });
         Ok((links, local))
     }
 
-    /// The same over a simulated network: peers are called by `dial`, and those who call come by `offers`.
+    /// The same over a simulated network: `dial` calls peers, and calls of peers arrive through
+    /// `offers`.
     pub(crate) fn simulated(
         identity: Identity,
         directory: Arc<Directory>,
@@ -218,7 +221,7 @@ impl Links {
                     });
                     welcome
                 });
-                // Who called may be gone by now.
+                // The caller may have gone.
                 let _heard = answer.send(opened).is_ok();
             }
         });
@@ -248,18 +251,18 @@ impl Links {
         self.0.identity.process
     }
 
-    /// What takes messages from peers.
+    /// The router of messages from peers.
     pub fn switch(&self) -> &Switch {
         &self.0.switch
     }
 
-    /// Messages that were to be kept for regions without an address and found no room.
+    /// Messages for regions without an address that found no room in the queue.
     pub fn kept_lost(&self) -> u64 {
         self.0.switch.kept_lost()
     }
 
-    /// How many callers were not let in: without a certificate, of another cluster, of a version that is not
-    /// spoken here.
+    /// The number of refused peers: without a certificate, of another cluster, or of an unsupported
+    /// version.
     pub fn refused(&self) -> u64 {
         self.0.inboxes.refusals.count()
     }
@@ -273,18 +276,18 @@ impl Links {
         self.member(process).is_some()
     }
 
-    /// What a process is, if it is a member of the cluster.
+    /// A member of the cluster; `None` if the process is not one.
     pub(crate) fn member(&self, process: u64) -> Option<Arc<Member>> {
         self.peer(process).map(|peer| peer.member.clone())
     }
 
-    /// A process without a name may own regions. Where there are certificates it is not talked with.
+    /// Adds a member without a name, which may own regions. With TLS it is not connected to.
     pub fn join(&self, process: u64, address: &str) {
         self.join_as(process, address, Member { name: String::new(), regions: true });
     }
 
-    /// A process is a member of the cluster, at `address`, host:port. To hear it twice changes nothing. Where there are
-    /// certificates, its certificate must be that of `member`.
+    /// Adds a member of the cluster at `address`, host:port. A second call changes nothing. With
+    /// TLS its certificate must belong to `member`.
     pub fn join_as(&self, process: u64, address: &str, member: Member) {
         if process == self.process() {
             return;
@@ -314,8 +317,8 @@ impl Links {
         });
     }
 
-    /// A process is no member any more. What it did not acknowledge of what regions and sessions here
-    /// said to it, oldest first.
+    /// Removes a member. Returns the messages from local regions and sessions that it did not
+    /// acknowledge, oldest first.
     pub fn leave(&self, process: u64) -> Vec<PeerMsg> {
         let peer = {
             let mut peers = self.0.peers.write().unwrap_or_else(PoisonError::into_inner);
@@ -324,67 +327,68 @@ impl Links {
         self.0.inboxes.forget(process);
         let lanes = peer.iter().flat_map(|peer| &peer.lanes);
         let unheard = lanes.flat_map(|lane| lane.end());
-        // They are what was encoded here.
+        // This process encoded them, so decoding succeeds.
         unheard.filter_map(|bytes| purview::wire::peer::decode(&bytes).ok()).collect()
     }
 
-    /// The address of a region that a process owns; `None` when the process is not known.
+    /// The address of a region that a process owns; `None` if the process is unknown.
     pub fn region(&self, process: u64, region: RegionId) -> Option<RegionAddress> {
         Some(RegionAddress::Away(self.successor(process, region)?))
     }
 
-    /// The sessions that a process holds.
+    /// The gateway of a process.
     pub fn gateway(&self, process: u64) -> Option<Arc<dyn AwayGateway>> {
         Some(self.peer(process)?.gateway.clone())
     }
 
-    /// Members whose machines have said to this process that nobody listens there any more.
+    /// Members whose machines refuse connections from this process.
     pub fn suspects(&self) -> Vec<u64> {
         let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
         let refused = |peer: &Peer| peer.lanes.iter().any(|lane| lane.is_refused());
         peers.iter().filter(|(_, peer)| refused(peer)).map(|(process, _)| *process).collect()
     }
 
-    /// Told when a member says that this process is none any more.
+    /// Notified when a member says that this process is no longer one.
     pub fn disowned(&self) -> Arc<Notify> {
         self.0.told.disowned.clone()
     }
 
-    /// Whether this process is a member no more as far as the others are concerned: none of them talks with it, and of those
-    /// that had let it in one says so at least. A single one may be wrong while others talk with it.
+    /// Whether all other processes agree that this process is no longer a member: none of them is
+    /// connected, and at least one that had accepted it says so. A single one may be wrong while
+    /// others stay connected.
     pub fn is_disowned(&self) -> bool {
         let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
         let disowns = |peer: &Arc<Peer>| peer.lanes.iter().any(|lane| lane.is_disowned());
-        // A connection on which nothing is said does not end by that.
+        // An idle connection counts, too.
         let talks = |peer: &Arc<Peer>| peer.lanes.iter().any(|lane| lane.is_connected());
         peers.values().any(disowns) && peers.values().all(|peer| disowns(peer) || !talks(peer))
     }
 
-    /// Tells all others that a member may be dead.
+    /// Tells all peers that a member may be dead.
     pub fn tell_suspicion(&self, suspect: u64) {
         let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
         for (_, peer) in peers.iter().filter(|(process, _)| **process != suspect) {
-            // It is said again.
+            // It is repeated.
             let _lost = peer.lane(Kind::Regions).push(encoded(&PeerMsg::Suspect(suspect))).is_err();
         }
     }
 
-    /// The address of a region that moves to a process.
+    /// The address of a region that migrates to a process.
     pub fn successor(&self, process: u64, region: RegionId) -> Option<Arc<dyn AwayRegion>> {
         let peer = self.peer(process)?;
         let (lane, busy) = (peer.lane(Kind::Regions).clone(), peer.busy.clone());
         Some(Arc::new(Remote { lane, switch: self.0.switch.clone(), region, busy }))
     }
 
-    /// The processes that are members, but this one.
+    /// The other members.
     pub fn processes(&self) -> Vec<u64> {
         self.0.peers.read().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
     }
 
-    /// Says something of a region that moves; waits for room until `late`, and no longer.
+    /// Sends a message about a migrating region; waits for room until `late`.
     ///
     /// # Errors
-    /// It was not said, and will not be.
+    /// The message was not sent and will not be.
     pub async fn say(
         &self,
         process: u64,
@@ -407,51 +411,51 @@ impl Links {
         Err(Unsaid::NoMember)
     }
 
-    /// Tells a region of a process something that may be lost.
+    /// Sends an input that may be lost to a region of a process.
     fn tell(&self, process: u64, to: RegionId, input: Input) {
         if let Some(peer) = self.peer(process) {
             let message = PeerMsg::Region { to, epoch: Epoch::default(), input };
-            // It is said again when the next frame is lost.
+            // It is repeated when the next frame is lost.
             let _lost = peer.lane(Kind::Regions).push(encoded(&message)).is_err();
         }
     }
 
-    /// Where its tasks run.
+    /// The executor of the links' tasks.
     fn home(&self) -> &Home {
         &self.0.home
     }
 
-    /// A process says that a region of its own takes nothing now, or does again.
+    /// Records that a region of a process is busy, or free again.
     fn is_busy(&self, process: u64, region: RegionId, busy: bool) {
         if let Some(peer) = self.peer(process) {
             peer.busy.set(region, busy);
         }
     }
 
-    /// Tells a process that a region here takes nothing now, or does again. False when there was no room to say it.
+    /// Tells a process that a local region is busy, or free again. False: the channel had no room.
     fn tell_busy(&self, process: u64, region: RegionId, busy: bool) -> bool {
         let Some(peer) = self.peer(process) else { return true };
         peer.lane(Kind::Regions).push(encoded(&PeerMsg::Busy { region, busy })).is_ok()
     }
 
-    /// Tells a process that sessions are no more.
+    /// Tells a process that sessions have ended.
     fn gone(&self, process: u64, sessions: Vec<SessionId>) {
         if let Some(peer) = self.peer(process) {
-            // It is said again with the next frame for them.
+            // It is repeated with the next frame for them.
             let gone = encoded(&PeerMsg::Gone(sessions));
             let _lost = peer.lane(Kind::Sessions).push(gone).is_err();
         }
     }
 
-    /// A process says that sessions of its own are no more.
+    /// Records that sessions of a process have ended.
     fn sessions_are_gone(&self, process: u64, sessions: &[SessionId]) {
         if let Some(peer) = self.peer(process) {
             peer.gateway.are_gone(sessions);
         }
     }
 
-    /// Calls `visit` with each lane: the peer's number, what it carries, what it has done, whether it
-    /// is connected, and the bytes that are not acknowledged.
+    /// Calls `visit` for each channel: the peer's number, its kind, its counters, whether it is
+    /// connected, and its unacknowledged bytes.
     pub fn each_lane(&self, mut visit: impl FnMut(u64, Kind, &LaneMetrics, bool, usize)) {
         let peers = self.0.peers.read().unwrap_or_else(PoisonError::into_inner);
         for (process, peer) in peers.iter() {
@@ -462,7 +466,7 @@ impl Links {
         }
     }
 
-    /// Takes no more connections and calls nobody.
+    /// Stops: accepts and opens no more connections.
     pub fn stop(&self) {
         self.0.stop.send_replace(true);
         let processes: Vec<u64> = {
@@ -472,7 +476,7 @@ impl Links {
         for process in processes {
             let unheard = self.leave(process).len();
             if unheard > 0 {
-                tracing::debug!(process, unheard, "links stop with messages not acknowledged");
+                tracing::debug!(process, unheard, "links stop with unacknowledged messages");
             }
         }
     }

@@ -1,6 +1,7 @@
-//! Questions between processes: asked on the lane for regions, answered beside it, so that a slow answer holds
-//! up no region. Over the links and not from console to console: consoles listen on loopback, links reach
-//! everybody and know who is a member.
+//! Questions between processes. A question travels on the channel for regions; it is answered by a
+//! task of its own, so that a slow answer delays no region. Consoles use the links and not each
+//! other's HTTP port, because consoles listen on loopback, and links reach every member and
+//! authenticate it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,16 +16,16 @@ use tokio::sync::{Semaphore, oneshot};
 use super::remote::encoded;
 use super::{Kind, Links};
 
-/// How long an answer is waited for.
+/// How long to wait for an answer.
 const ANSWER_LIMIT: Duration = Duration::from_millis(2_500);
 
-/// Questions of others that are looked into at once; further ones get no answer.
+/// Most questions of peers that are answered at the same time; further ones get no answer.
 const AT_ONCE: usize = 4;
 
-/// Looks into a question.
+/// Answers a question.
 pub type Respond = Arc<dyn Fn(Question) -> BoxFuture<'static, Answer> + Send + Sync>;
 
-/// Questions that were asked, and who answers those of others.
+/// Open questions, and the responder for those of peers.
 pub(super) struct Enquiries {
     next: AtomicU64,
     open: Mutex<HashMap<u64, (u64, oneshot::Sender<Answer>)>>,
@@ -45,7 +46,7 @@ impl std::fmt::Debug for Enquiries {
     }
 }
 
-/// A question that was asked; forgotten with this.
+/// An open question; dropping it forgets the question.
 struct Open<'a> {
     of: &'a Enquiries,
     ticket: u64,
@@ -65,27 +66,27 @@ impl Enquiries {
         (Open { of: self, ticket }, told)
     }
 
-    /// An answer has come; only who was asked is believed.
+    /// Delivers an answer; only the asked process may answer.
     pub(super) fn told(&self, from: u64, ticket: u64, answer: Answer) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.get(&ticket).is_some_and(|(of, _)| *of == from)
             && let Some((_, tell)) = open.remove(&ticket)
         {
-            // Whoever asked may wait no longer.
+            // The asker may have given up.
             let _waits = tell.send(answer).is_ok();
         }
     }
 }
 
 impl Links {
-    /// Who answers questions of others; before this nobody does.
+    /// Sets the responder; before that no question is answered.
     pub fn respond_with(&self, respond: Respond) {
         if self.0.enquiries.respond.set(respond).is_err() {
-            tracing::error!("questions of peers have somebody who answers them already");
+            tracing::error!("the responder for questions of peers is set already");
         }
     }
 
-    /// Asks a process; `None` when it does not answer within 2.5 s.
+    /// Asks a process; `None` if it does not answer within 2.5 s.
     pub async fn ask(&self, process: u64, question: Question) -> Option<Answer> {
         let (open, told) = self.0.enquiries.open(process);
         let ask = encoded(&PeerMsg::Ask { ticket: open.ticket, question });
@@ -93,13 +94,13 @@ impl Links {
         tokio::time::timeout(ANSWER_LIMIT, told).await.ok()?.ok()
     }
 
-    /// A process asks this one.
+    /// Handles a question of a peer.
     pub(super) fn asked(&self, process: u64, ticket: u64, question: Question) {
         let enquiries = &self.0.enquiries;
         let Some(respond) = enquiries.respond.get().cloned() else { return };
         let turn = match question {
-            // Answered at once, whatever else is asked: a late answer tells the time badly, and sessions wait for
-            // what is said of claims.
+            // Answered without the limit: a late clock answer is inaccurate, and sessions wait for
+            // the answer about claims.
             Question::Clock | Question::Claims(_) => None,
             Question::Players | Question::Entity(_) | Question::Lines => {
                 let Ok(turn) = enquiries.turns.clone().try_acquire_owned() else {
@@ -114,14 +115,14 @@ impl Links {
             let answer = respond(question).await;
             if let Some(peer) = links.peer(process) {
                 let told = encoded(&PeerMsg::Told { ticket, answer });
-                // It asks again if it still wants to know.
+                // The peer asks again if it still needs the answer.
                 let _lost = peer.lane(Kind::Regions).push(told).is_err();
             }
             drop(turn);
         });
     }
 
-    /// A process answers.
+    /// Handles an answer of a peer.
     pub(super) fn told(&self, process: u64, ticket: u64, answer: Answer) {
         self.0.enquiries.told(process, ticket, answer);
     }

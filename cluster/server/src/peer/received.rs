@@ -1,6 +1,7 @@
-//! How far everything was taken that came on a lane's connection: said to the other end, which keeps until then what it
-//! has sent. Of what lasts (an entity that is handed over, a move) it is said at once: given back after a death, it is
-//! said again to the next owner. Of the rest it is said together.
+//! The acknowledgements of one connection: how far its messages were received. The other end keeps
+//! its messages until then. Messages with lasting effects (handoffs, migrations) are acknowledged
+//! at once, because after the receiver's death unacknowledged ones are sent again to the next
+//! owner. All others are acknowledged together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -13,24 +14,24 @@ use tokio::time::sleep;
 
 use super::transport::Heard;
 
-/// How late it is said that something was taken. Less often is cheaper for both; what the other end keeps is this
-/// long's traffic, which is little beside [`super::LANE_BYTES`].
+/// How long an acknowledgement may be delayed. A longer delay is cheaper for both ends; the other
+/// end keeps the traffic of this time, which is little compared with [`super::LANE_BYTES`].
 const LATE: Duration = Duration::from_millis(200);
 
-/// Bytes of which it is said at once that they were taken.
+/// Bytes that are acknowledged at once.
 const MUCH: usize = 256 << 10;
 
-/// What was taken of a connection.
+/// What was received on a connection.
 #[derive(Debug)]
 pub(super) struct Taken {
     /// The number of the last message.
     upto: AtomicU64,
-    /// Bytes of which it was not said yet.
+    /// Bytes that are not yet acknowledged.
     bytes: AtomicUsize,
     ended: AtomicBool,
-    /// Told when something was taken.
+    /// Notified when something was received.
     more: Notify,
-    /// Told when much was, or something that lasts, or nothing will be any more.
+    /// Notified when an acknowledgement is due at once, or when receiving has ended.
     much: Notify,
 }
 
@@ -41,12 +42,12 @@ impl Taken {
     }
 }
 
-/// Who takes; when it is dropped nothing is taken any more.
+/// The receiving side; dropping it ends the acknowledgements.
 #[derive(Debug)]
 pub(super) struct Taking(pub(super) Arc<Taken>);
 
 impl Taking {
-    /// So many bytes more were taken, up to this message; with `lasts` it is said at once.
+    /// Records received bytes up to this message; with `lasts` they are acknowledged at once.
     pub(super) fn took(&self, upto: u64, bytes: usize, lasts: bool) {
         self.0.upto.store(upto, Relaxed);
         let bytes = if lasts { MUCH } else { bytes };
@@ -65,7 +66,7 @@ impl Drop for Taking {
     }
 }
 
-/// How far everything was taken, whenever that is to be said.
+/// The stream of acknowledgements.
 pub(super) fn acknowledgements(taken: Arc<Taken>) -> Heard {
     let told = taken.upto.load(Relaxed);
     let words = futures::stream::unfold((taken, told), |(taken, told)| async move {
@@ -105,23 +106,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn little_is_acknowledged_together_and_what_is_much_or_lasts_at_once() {
+    async fn small_amounts_are_acknowledged_together_and_large_or_lasting_ones_at_once() {
         let taken = Arc::new(Taken::upto(4));
         let taking = Taking(taken.clone());
         let mut words = acknowledgements(taken);
         assert_eq!(next(&mut words).now_or_never(), None, "nothing was taken");
         let began = Instant::now();
         taking.took(5, 100, false);
-        assert_eq!(next(&mut words).now_or_never(), None, "more may come");
+        assert_eq!(next(&mut words).now_or_never(), None, "it waits for more");
         taking.took(9, 100, false);
         assert_eq!(next(&mut words).await, Some(9));
         assert!(began.elapsed() >= LATE && began.elapsed() < LATE * 2, "{:?}", began.elapsed());
         taking.took(10, MUCH, false);
         assert_eq!(next(&mut words).now_or_never(), Some(Some(10)), "much");
         taking.took(11, 1, true);
-        assert_eq!(next(&mut words).now_or_never(), Some(Some(11)), "what lasts");
+        assert_eq!(next(&mut words).now_or_never(), Some(Some(11)), "a lasting effect");
         taking.took(12, 1, false);
         drop(taking);
-        assert_eq!(next(&mut words).now_or_never(), Some(None), "nobody takes anything any more");
+        assert_eq!(next(&mut words).now_or_never(), Some(None), "the receiver is gone");
     }
 }

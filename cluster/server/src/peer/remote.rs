@@ -1,4 +1,4 @@
-//! Regions and sessions of other processes, as the actors of this one see them.
+//! Regions and sessions of other processes, as addresses for local actors.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -17,13 +17,13 @@ use super::backlog::Busy;
 use super::dial::Lane;
 use super::router::Switch;
 
-/// Sessions that are remembered to be no more until somebody asks after them.
+/// Most ended sessions that are remembered until a region asks for them.
 const MAX_GONE: usize = 65_536;
 
-/// Longest message whose room is kept for the next ones, bytes.
+/// Largest scratch buffer that is kept for the next message, in bytes.
 const SCRATCH: usize = 1 << 20;
 
-/// Bytes of a message, in one allocation of the right size.
+/// Encodes into one allocation of the right size.
 fn written<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Bytes, E> {
     thread_local! {
         static OUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -38,43 +38,44 @@ fn written<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Bytes
     Ok(bytes)
 }
 
-/// Bytes of a message.
+/// Encodes a message.
 pub(super) fn encoded(message: &PeerMsg) -> Bytes {
     written(|out| peer::encode(message, out)).unwrap_or_else(|error| {
-        // None of these types has a value that MessagePack cannot hold.
-        purview::log_limited!(error, %error, "a message for a peer cannot be written");
+        // No value of these types is outside MessagePack's range.
+        purview::log_limited!(error, %error, "a message for a peer cannot be encoded");
         Bytes::new()
     })
 }
 
-/// A region of another process.
+/// A region of another process; implements its address.
 #[derive(Debug)]
 pub(super) struct Remote {
     pub(super) lane: Arc<Lane>,
     pub(super) switch: Arc<Switch>,
     pub(super) region: RegionId,
-    /// Regions of that process which take nothing now.
+    /// The busy regions of that process.
     pub(super) busy: Arc<Busy>,
 }
 
 impl Remote {
-    /// Says something, if there is room for it.
+    /// Sends a message if the channel has room.
     fn push(&self, message: &PeerMsg) -> Result<(), AwayError> {
         match () {
             () if self.lane.is_ended() => Err(AwayError::Closed),
             () if self.busy.is(self.region) || !self.lane.has_room() => Err(AwayError::Full),
-            // Others may have taken the room meanwhile: a lane takes one message more than it has room for.
+            // A concurrent sender may have used the room; a channel accepts one message more than
+            // it has room for.
             () => self.lane.push(encoded(message)).map_err(|_| AwayError::Full),
         }
     }
 
-    /// The region epoch of who speaks, where one does.
+    /// The region epoch in which the sender of an input acts, if the input has one.
     fn epoch(&self, input: &Input) -> Epoch {
         speaker(input).map(|region| self.switch.epoch(region)).unwrap_or_default()
     }
 }
 
-/// What was not taken is given back.
+/// Returns an unsent message to its sender.
 fn given_back<T>(error: AwayError, what: T) -> SendError<T> {
     match error {
         AwayError::Full => SendError::Full(what),
@@ -85,7 +86,7 @@ fn given_back<T>(error: AwayError, what: T) -> SendError<T> {
 impl AwayRegion for Remote {
     fn try_send(&self, msg: ToRegion) -> Result<(), SendError<ToRegion>> {
         let ToRegion { input, client } = msg;
-        // Its session is found again at the other end, by its name.
+        // The other end finds the session by its id.
         let message = PeerMsg::Region { to: self.region, epoch: self.epoch(&input), input };
         let Err(error) = self.push(&message) else { return Ok(()) };
         let PeerMsg::Region { input, .. } = message else { return Ok(()) };
@@ -116,12 +117,12 @@ impl AwayRegion for Remote {
     }
 }
 
-/// The sessions of another process.
+/// The gateway of another process.
 #[derive(Debug)]
 pub(super) struct Gateway {
     process: u64,
     lane: Arc<Lane>,
-    /// Sessions that it says are no more.
+    /// Sessions that the process reported as ended.
     gone: Mutex<HashSet<SessionId>>,
 }
 
@@ -133,7 +134,7 @@ impl Gateway {
     pub(super) fn are_gone(&self, sessions: &[SessionId]) {
         let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
         if gone.len() + sessions.len() > MAX_GONE {
-            // Most of them were asked after by nobody; the others are told of again.
+            // No region asked for most of them; the others are reported again.
             gone.clear();
         }
         gone.extend(sessions.iter().take(MAX_GONE));
@@ -174,7 +175,7 @@ impl AwayGateway for Gateway {
         match written {
             Ok(bytes) => self.push(bytes),
             Err(error) => {
-                purview::log_limited!(error, %error, "frames for a peer cannot be written");
+                purview::log_limited!(error, %error, "frames for a peer cannot be encoded");
                 Err(AwayError::Full)
             }
         }
@@ -186,7 +187,7 @@ impl AwayGateway for Gateway {
     }
 
     fn connected(&self, session: SessionId) -> bool {
-        // Said once; whoever asks takes its entity away.
+        // Returned once; the caller then removes the entity.
         let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
         !gone && !self.lane.is_ended()
     }

@@ -1,4 +1,6 @@
-//! Where what a peer says goes: to a region or a session of this process.
+//! The router of messages from peers: to a local region, a session, the migrator, or a waiting
+//! question. `serve` calls it for every received message. A message from a former owner must never
+//! reach a region, and a full mailbox must never stop a channel.
 
 #![expect(clippy::result_large_err, reason = "what is not taken is given back, as actix does")]
 
@@ -27,129 +29,130 @@ use tokio::time::Instant;
 use super::backlog::{Backlogs, Brought, Entry, Places};
 use super::{Kind, Links, MOVE, Member, WeakLinks};
 
-/// What was heard from peers.
+/// Counters of messages from peers.
 #[derive(Debug, Default)]
 pub struct SwitchMetrics {
-    /// Messages of regions by whoever owned them before; dropped.
+    /// Messages of regions from former owners; dropped.
     pub fenced: AtomicU64,
-    /// Messages that their sender may not say; dropped.
+    /// Messages that their senders may not send; dropped.
     pub forbidden: AtomicU64,
-    /// Messages that were not understood; dropped.
+    /// Messages that cannot be decoded; dropped.
     pub malformed: AtomicU64,
-    /// Messages of kinds that only a next release knows; dropped.
+    /// Messages of kinds that only a newer release knows; dropped.
     pub unknown: AtomicU64,
-    /// Messages for regions that are not here; passed on if they must arrive, else dropped.
+    /// Messages for regions that are not local; forwarded if they must arrive, otherwise dropped.
     pub astray: AtomicU64,
-    /// Frames for sessions that are not here, or whose mailbox was full.
+    /// Frames for sessions that are not local or have a full mailbox.
     pub frames_lost: AtomicU64,
-    /// Messages that waited since a region's mailbox was full.
+    /// Messages that were queued because a region's mailbox was full.
     pub backlogged: AtomicU64,
-    /// Messages of regions under epochs that cannot be true; dropped.
+    /// Messages with impossible epochs; dropped.
     pub implausible: AtomicU64,
-    /// What is said of regions that move for which there was no room; those regions stay, or recover.
+    /// Migration messages that found no room; those regions stay, or recover.
     pub moves_refused: AtomicU64,
 }
 
-/// Where a region has moved.
+/// The new place of a region that migrated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// The epoch of the owner that it has left.
+    /// The epoch of the former owner.
     pub epoch: Epoch,
-    /// The new owner's process.
+    /// The process of the new owner.
     pub to: u64,
 }
 
-/// Members of whom others may say that they are dead.
+/// Most members that peers may report as dead.
 const MAX_SUSPECTED: usize = 1_024;
 
-/// How far above the store's newest known epoch that of an owner may be of which the store has not told yet.
+/// How far an owner's epoch may be above the newest epoch known from the store.
 const EPOCHS_AHEAD: u64 = 1 << 24;
 
-/// The highest epoch that is believed before the store was heard.
+/// The highest plausible epoch before the store has answered.
 const EPOCH_MAX: u64 = 1 << 42;
 
-/// How soon what found no room is tried again.
+/// Time before a delivery without room is tried again.
 const AGAIN: Duration = Duration::from_millis(2);
 
-/// Takes messages from peers.
+/// Routes messages from peers.
 #[derive(Debug, Default)]
 pub struct Switch {
-    /// Both know of this, too: they would keep each other for good.
+    /// A weak reference: the links own the router.
     links: OnceLock<WeakLinks>,
     directory: OnceLock<Weak<Directory>>,
-    /// The newest epoch that was heard of each region.
+    /// The newest known epoch of each region.
     epochs: RwLock<FxHashMap<RegionId, Epoch>>,
-    /// Where regions have moved of which the store does not tell yet.
+    /// Regions that migrated, until the store reports it.
     moved: RwLock<FxHashMap<RegionId, Elsewhere>>,
-    /// Who may be dead: who said so, and when last.
+    /// Suspected members: which process reported each, and when last.
     suspected: Mutex<FxHashMap<u64, FxHashMap<u64, Instant>>>,
     suspicion: Arc<Notify>,
-    /// Told when a region that runs here has another owner.
+    /// Notified when a local region has a newer owner elsewhere.
     deposed: Arc<Notify>,
     mover: OnceLock<Sender<(u64, MoveMsg)>>,
-    /// What waits for regions whose mailboxes are full.
+    /// Queues for regions with full mailboxes.
     backlogs: Backlogs,
-    /// The store's newest epoch; 0: it was not heard yet.
+    /// The newest epoch known from the store; 0: none yet.
     newest: AtomicU64,
     metrics: SwitchMetrics,
 }
 
 impl Switch {
-    /// What was heard.
+    /// The counters.
     pub fn metrics(&self) -> &SwitchMetrics {
         &self.metrics
     }
 
-    /// Where messages go from now on; what comes before, or when the process is no more, is dropped.
+    /// Sets the targets of messages; without them, or when the process has ended, messages are
+    /// dropped.
     pub(super) fn connect(&self, links: &Links, directory: &Arc<Directory>) {
         let (links, directory) = (links.downgrade(), Arc::downgrade(directory));
         let first = self.directory.set(directory).is_ok() && self.links.set(links).is_ok();
         if !first {
-            tracing::error!("links were connected twice");
+            tracing::error!("the router was connected twice");
         }
     }
 
-    /// What messages are taken by, as long as the process is there.
+    /// The targets of messages, while the process runs.
     fn ends(&self) -> Option<(Links, Arc<Directory>)> {
         self.links.get()?.upgrade().zip(self.directory.get()?.upgrade())
     }
 
-    /// What a process is, if it is a member of the cluster.
+    /// A member of the cluster; `None` if the process is not one.
     pub(super) fn member(&self, process: u64) -> Option<Arc<Member>> {
         self.links.get().and_then(WeakLinks::upgrade)?.member(process)
     }
 
-    /// A message was not understood.
+    /// Counts a message that cannot be decoded.
     pub(super) fn refused(&self, from: u64, error: &PeerError) {
         let counter = match error {
             PeerError::Unknown(_) => &self.metrics.unknown,
             _ => &self.metrics.malformed,
         };
         counter.fetch_add(1, Relaxed);
-        purview::log_limited!(error, from, %error, "a message was left out");
+        purview::log_limited!(error, from, %error, "a message was skipped");
     }
 
-    /// From now on nobody speaks for a region but its owner of this epoch or a later one.
+    /// From now on only an owner with this epoch or a later one may send for a region.
     pub fn set_epoch(&self, region: RegionId, epoch: Epoch) {
         let mut epochs = self.epochs.write().unwrap_or_else(PoisonError::into_inner);
         let known = epochs.entry(region).or_default();
         *known = (*known).max(epoch);
     }
 
-    /// The newest epoch that was heard of a region.
+    /// The newest known epoch of a region.
     pub fn epoch(&self, region: RegionId) -> Epoch {
         let epochs = self.epochs.read().unwrap_or_else(PoisonError::into_inner);
         epochs.get(&region).copied().unwrap_or_default()
     }
 
-    /// Where those of [`MoveMsg`] go that the two owners say to each other.
+    /// Sets the receiver of those [`MoveMsg`] that the two owners send to each other.
     pub fn set_mover(&self, mover: Sender<(u64, MoveMsg)>) {
         if self.mover.set(mover).is_err() {
-            tracing::error!("a process has two movers");
+            tracing::error!("the migrator is set already");
         }
     }
 
-    /// Takes one message of a lane, of so many bytes.
+    /// Handles one message of a channel; `bytes` is its size.
     pub(super) async fn take(
         self: &Arc<Self>,
         from: u64,
@@ -176,9 +179,9 @@ impl Switch {
             PeerMsg::Notice { notice: Notice::Resumed(found), .. }
                 if self.is_none_any_more(directory, (from, found.region), found.epoch) =>
             {
-                // The session asks again, and the owner answers.
+                // The session asks again, and the current owner answers.
                 self.metrics.fenced.fetch_add(1, Relaxed);
-                purview::log_limited!(warn, region = %found.region, epoch = %found.epoch, from, "a former owner has found a player");
+                purview::log_limited!(warn, region = %found.region, epoch = %found.epoch, from, "a former owner answered a search for a player");
             }
             PeerMsg::Notice { session, notice } => match directory.session(session) {
                 Some(entry) => drop(entry.to.send(Delivery::Notice(notice)).await),
@@ -193,7 +196,7 @@ impl Switch {
         }
     }
 
-    /// A member says that another one may be dead.
+    /// Records that a member suspects another one to be dead.
     fn suspect(&self, suspect: u64, by: u64) {
         let mut suspected = self.suspected.lock().unwrap_or_else(PoisonError::into_inner);
         if suspected.len() >= MAX_SUSPECTED {
@@ -204,26 +207,26 @@ impl Switch {
         self.suspicion.notify_one();
     }
 
-    /// Told when a region that runs here has another owner.
+    /// Notified when a local region has a newer owner elsewhere.
     pub fn deposed(&self) -> Arc<Notify> {
         self.deposed.clone()
     }
 
-    /// Told when somebody may be dead.
+    /// Notified when a member may be dead.
     pub fn suspicion(&self) -> Arc<Notify> {
         self.suspicion.clone()
     }
 
-    /// How many others have said within `limit` that a member may be dead.
+    /// How many members have reported within `limit` that a member may be dead.
     pub fn witnesses(&self, suspect: u64, limit: Duration) -> usize {
         let suspected = self.suspected.lock().unwrap_or_else(PoisonError::into_inner);
         let said = suspected.get(&suspect);
         said.map_or(0, |said| said.values().filter(|at| at.elapsed() <= limit).count())
     }
 
-    /// A region has another owner by now, as that one's first word says before the store does: from now on what is for it
-    /// goes there, and not to one that runs here, nor to a process that may not have heard of it. (Where a region moves its
-    /// former owner has said so before.)
+    /// Records a newer owner of a region, whose first message arrived before the store reported it.
+    /// From now on messages for the region go to that owner, not to a local actor, nor to a process
+    /// that may not know of the change. (In a migration the former owner has announced it.)
     fn depose(
         &self,
         links: &Links,
@@ -250,8 +253,8 @@ impl Switch {
         }
     }
 
-    /// Whether a process that knows a player of a region under this epoch is not its owner any more: another one has it, which
-    /// has gone on from a checkpoint since.
+    /// Whether a process that answers for a player in this epoch is no longer the owner: another
+    /// owner has since continued the region from a checkpoint.
     fn is_none_any_more(
         &self,
         directory: &Directory,
@@ -267,24 +270,24 @@ impl Switch {
         is_old && owner.is_some_and(|owner| owner != from) && !mutants::has(Mutant::OwnerPassedOver)
     }
 
-    /// The store's newest epoch, up to which everything is known of who owns what.
+    /// Records the newest epoch up to which the store has reported every owner.
     pub fn knows_up_to(&self, epoch: Epoch) {
         self.newest.fetch_max(epoch.0, Relaxed);
     }
 
-    /// The store, which knows everything up to `newest`, says who owns a region. A later owner that somebody has named, and
-    /// of which the store would know, does not exist.
+    /// Records the owner of a region as the store, complete up to `newest`, reports it. A later
+    /// owner that a peer named, and that the store would know, does not exist.
     pub fn correct_epoch(&self, region: RegionId, owner: Epoch, newest: Epoch) {
         let mut epochs = self.epochs.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) =
             epochs.get_mut(&region).filter(|known| owner < **known && **known <= newest)
         {
-            tracing::error!(%region, claimed = %*known, %owner, "somebody has named an owner that the store does not know");
+            tracing::error!(%region, claimed = %*known, %owner, "a peer named an owner that the store does not know");
             *known = owner;
         }
     }
 
-    /// Whether the epoch under which somebody speaks for a region, or of it, can be true.
+    /// Whether the epoch in a message of a region, or about it, is possible.
     fn is_plausible(&self, region: RegionId, epoch: Epoch, from: u64) -> bool {
         let newest = self.newest.load(Relaxed);
         let most = if newest == 0 { EPOCH_MAX } else { newest.saturating_add(EPOCHS_AHEAD) };
@@ -297,7 +300,7 @@ impl Switch {
         false
     }
 
-    /// Whether who speaks may be the owner.
+    /// Whether the sender may be the owner.
     fn believes(&self, input: &Input, epoch: Epoch, from: u64) -> bool {
         let Some(region) = speaker(input) else { return true };
         let known = self.epoch(region);
@@ -312,7 +315,7 @@ impl Switch {
         true
     }
 
-    /// A region moves.
+    /// Handles a message about a migrating region.
     async fn moving(
         self: &Arc<Self>,
         links: &Links,
@@ -325,13 +328,13 @@ impl Switch {
             MoveMsg::Moved { region, epoch, .. } if !self.is_plausible(region, epoch, from) => {}
             MoveMsg::Moved { region, epoch, to } => {
                 self.moved(links, directory, region, Elsewhere { epoch, to });
-                // Everything that it said before on this lane was taken before.
+                // Everything that the sender sent before on this channel was received before.
                 let mark = Mark { process: links.process(), sessions: lane == Kind::Sessions };
                 let places = self.backlogs.places();
                 if places.is_empty() {
                     return self.say_marked(links, from, region, mark).await;
                 }
-                // Some of it waits for regions whose mailboxes are full.
+                // Some of it is queued for regions with full mailboxes.
                 let (me, known) = (self.clone(), links.clone());
                 links.home().spawn(async move {
                     if me.has_passed(&places).await {
@@ -350,7 +353,7 @@ impl Switch {
                 let entry = Entry::Passed(ToRegion { input, client });
                 self.bring(links, directory, (from, region), entry, bytes).await;
             }
-            // After all that has come before for the region.
+            // Queued after everything that was received before for the region.
             MoveMsg::Marked { region, mark } => {
                 let entry = Entry::Marked(from, mark);
                 self.bring(links, directory, (from, region), entry, bytes).await;
@@ -362,12 +365,12 @@ impl Switch {
     async fn say_marked(&self, links: &Links, from: u64, region: RegionId, mark: Mark) {
         let (late, marked) = (Instant::now() + MOVE, MoveMsg::Marked { region, mark });
         if let Err(why) = links.say(from, Kind::Regions, marked, late).await {
-            purview::log_limited!(warn, %region, from, %why, "a region that moves is not told that all was heard");
+            purview::log_limited!(warn, %region, from, %why, "a migrating region could not be told that all messages were received");
         }
     }
 
-    /// Waits until everything was taken that waits up to these places; false when that takes longer than a region may
-    /// take to move.
+    /// Waits until all entries up to these positions were delivered; false when that takes longer
+    /// than a migration may take.
     async fn has_passed(&self, places: &Places) -> bool {
         let late = Instant::now() + MOVE;
         while !self.backlogs.have_passed(places) {
@@ -379,38 +382,35 @@ impl Switch {
         true
     }
 
-    /// Says to who moves regions what is said of one. What it has no room for is lost and counted: a region that is to move
-    /// stays where it is, or recovers from its last checkpoint when its move has begun.
+    /// Passes a message to the migrator. A message without room is lost and counted: the region
+    /// stays where it is, or recovers from its last checkpoint if its migration has begun.
     fn to_mover(&self, from: u64, msg: MoveMsg) {
         match self.mover.get().map(|mover| mover.try_send((from, msg))) {
             Some(Ok(())) => {}
             Some(Err(TrySendError::Full(_))) => {
                 self.metrics.moves_refused.fetch_add(1, Relaxed);
-                purview::log_limited!(
-                    warn,
-                    from,
-                    "too much is said of regions that move; this is lost"
-                );
+                purview::log_limited!(warn, from, "too many migration messages; this one is lost");
             }
             Some(Err(TrySendError::Closed(_))) | None => {
                 purview::log_limited!(
                     warn,
                     from,
-                    "a region is to move, and nobody here can move regions"
+                    "a migration message for a process without a migrator"
                 );
             }
         }
     }
 
-    /// Notes that a region lives elsewhere from now on; false when that is known.
+    /// Records the new place of a region; false if it is known already.
     pub fn note_move(&self, region: RegionId, at: Elsewhere) -> bool {
         let mut moved = self.moved.write().unwrap_or_else(PoisonError::into_inner);
         moved.insert(region, at) != Some(at)
     }
 
-    /// A region lives in another process from now on, or is about to live here.
+    /// Handles the news that a region now lives in another process, or will live here.
     fn moved(&self, links: &Links, directory: &Directory, region: RegionId, at: Elsewhere) {
-        // Told late, it may have had other owners since, whom the store has told of.
+        // The news may be old: the region may have had other owners since, which the store has
+        // reported.
         let is_old = self.epoch(region) > at.epoch;
         if is_old || !self.note_move(region, at) {
             return;
@@ -421,17 +421,18 @@ impl Switch {
         }
     }
 
-    /// Where a region has moved of which the store does not tell yet.
+    /// The new place of a region, until the store reports it.
     pub fn elsewhere(&self, region: RegionId) -> Option<Elsewhere> {
         self.moved.read().unwrap_or_else(PoisonError::into_inner).get(&region).copied()
     }
 
-    /// The store tells.
+    /// The store has reported it.
     pub fn forget_move(&self, region: RegionId) {
         self.moved.write().unwrap_or_else(PoisonError::into_inner).remove(&region);
     }
 
-    /// Brings something to a region. Where its mailbox is full it waits, and the lane goes on for others.
+    /// Delivers an entry to a region. If the mailbox is full, the entry is queued, and the channel
+    /// goes on for other regions.
     async fn bring(
         self: &Arc<Self>,
         links: &Links,
@@ -455,15 +456,15 @@ impl Switch {
                     }
                     return;
                 }
-                // A peer that does not heed that a region is busy waits.
+                // The peer ignores that the region is busy: its channel waits.
                 Brought::NoRoom(back) => entry = back,
             }
-            // The room may have come before it was waited for.
+            // The room may have become free before the wait began.
             let _late = tokio::time::timeout(AGAIN * 10, room).await;
         }
     }
 
-    /// Gives a region what waits for it, as it takes it.
+    /// Delivers a region's queued entries as its mailbox accepts them.
     async fn empty_backlog(self: Arc<Self>, region: RegionId) {
         loop {
             tokio::time::sleep(AGAIN).await;
@@ -475,7 +476,7 @@ impl Switch {
         }
     }
 
-    /// Gives a region something; it is given back while there is no room.
+    /// Delivers an entry; returns it while there is no room.
     fn give(&self, directory: &Directory, to: RegionId, entry: Entry) -> Result<(), Entry> {
         match entry {
             Entry::Say(msg) => match directory.send_from_peer(to, msg) {
@@ -488,7 +489,8 @@ impl Switch {
                 Err(SendError::Full(msg)) => return Err(Entry::Passed(msg)),
                 Err(SendError::Closed(msg)) => self.astray(directory, to, msg),
             },
-            // From a sender to the old owner, whose actor passes it on after all that came before.
+            // A marker from a sender to the old owner, whose actor forwards it after everything
+            // received before.
             Entry::Marked(from, mark) if mark.process == from && directory.mark(to, mark) => {}
             Entry::Marked(from, mark) => {
                 self.to_mover(from, MoveMsg::Marked { region: to, mark });
@@ -497,17 +499,17 @@ impl Switch {
         Ok(())
     }
 
-    /// Messages that were to be kept for regions without an address and found no room.
+    /// Messages for regions without an address that found no room in the queue.
     pub(super) fn kept_lost(&self) -> u64 {
         self.ends().map_or(0, |(_, directory)| directory.kept_lost())
     }
 
-    /// Messages that wait for regions whose mailboxes are full, and their bytes.
+    /// Queued messages for regions with full mailboxes, and their bytes.
     pub fn backlog(&self) -> (usize, usize) {
         self.backlogs.waiting()
     }
 
-    /// A message for a region that lives here no more.
+    /// Handles a message for a region that is not local.
     fn astray(&self, directory: &Directory, to: RegionId, msg: ToRegion) {
         self.metrics.astray.fetch_add(1, Relaxed);
         if follows(&msg.input) {
@@ -548,8 +550,8 @@ impl Switch {
     }
 }
 
-/// Whether a message is still of use to the next owner of a region: inputs of clients are sent again by
-/// their sessions, ghosts and negotiation are told anew.
+/// Whether a message is useful for the next owner of a region. Sessions repeat the inputs of
+/// clients; ghosts and negotiation start anew.
 pub fn follows(input: &Input) -> bool {
     !matches!(
         input,
@@ -561,28 +563,29 @@ pub fn follows(input: &Input) -> bool {
     )
 }
 
-/// What is left of a message that a process did not acknowledge before it died, for the next owner of the region that it
-/// was for: the dead one may have acted on it, and told others what became of it.
+/// The message for the next owner of a region, from a message that a dead process did not
+/// acknowledge. The dead process may have acted on it and told others the outcome.
 pub fn bequeathed(input: Input) -> Option<Input> {
-    // Those of the second line show only where this one is broken, too.
+    // The mutants of the second line have an effect only together with the first.
     let broken = [Mutant::SaidToBoth, Mutant::LateHandoff, Mutant::OwnersUnknown];
     if broken.into_iter().any(mutants::has) {
         return follows(&input).then_some(input);
     }
     match input {
-        // It may have gone on since. Who goes on from a checkpoint asks others first.
+        // The entity may have moved on since. An owner that recovers from a checkpoint asks others
+        // first.
         Input::Handoff(handoff) => {
             let (from, tick) = (handoff.from, handoff.tick);
             let (answer, lives, handed) = (None, Vec::new(), vec![handoff.alone()]);
             Some(Input::Claims(Box::new(Claims { from, answer, tick, lives, handed })))
         }
-        // Its session says it again until it hears that it is there.
+        // The session repeats it until it is confirmed.
         Input::Enter(spawn) if spawn.session.is_some() => None,
         input => follows(&input).then_some(input),
     }
 }
 
-/// The session that an entity comes with.
+/// The session with which an entity arrives.
 fn session_of(input: &Input) -> Option<SessionId> {
     match input {
         Input::Enter(spawn) => spawn.session,
@@ -594,12 +597,12 @@ fn session_of(input: &Input) -> Option<SessionId> {
 }
 
 impl Links {
-    /// Where the session is reached that an entity comes with.
+    /// The address of the session with which an entity arrives.
     pub fn session_of(&self, directory: &Directory, input: &Input) -> Option<SessionAddress> {
         self.session(directory, session_of(input)?)
     }
 
-    /// Where a session is reached from here.
+    /// The address of a session from this process.
     pub fn session(&self, directory: &Directory, session: SessionId) -> Option<SessionAddress> {
         let process = Directory::process_of(session);
         if process == directory.process() {

@@ -1,4 +1,5 @@
-//! The side that is called: streams are opened to it, and what comes on them is taken once and in order.
+//! The called side: accepts the streams of peers and passes their messages on, once and in order. A
+//! message must never be passed on before the peer's hello and certificate were checked.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -27,21 +28,21 @@ use super::router::{Switch, follows};
 use super::transport::Heard;
 use crate::executor::Home;
 
-/// The gRPC method by which a lane is opened.
+/// The gRPC method that opens a channel.
 pub(super) const METHOD: &str = "/purview.Peers/Lane";
 
-/// What was taken of a lane, over all of its connections.
+/// The receiving end of a channel, over all of its connections.
 #[derive(Debug, Default)]
 struct Inbox {
     receiving: Receiving,
-    /// Which of its connections is the present one.
+    /// The number of the current connection.
     connection: u64,
 }
 
-/// The receiving ends, by the process at the other end and what they carry.
+/// The receiving ends, by peer and kind.
 type Lanes = BTreeMap<(u64, Kind), Arc<AsyncMutex<Inbox>>>;
 
-/// All lanes that lead here.
+/// All channels that lead to this process.
 #[derive(Debug)]
 pub(super) struct Inboxes {
     cluster: String,
@@ -50,9 +51,9 @@ pub(super) struct Inboxes {
     home: Home,
     switch: Arc<Switch>,
     lanes: Mutex<Lanes>,
-    /// Callers that were not let in.
+    /// Refused peers.
     pub(super) refusals: Arc<Refusals>,
-    /// Messages that their senders may not say.
+    /// Messages that their senders may not send.
     forbidden: Refusals,
 }
 
@@ -63,18 +64,18 @@ impl Inboxes {
         Inboxes { cluster, here, versions, home, switch, lanes, refusals, forbidden }
     }
 
-    /// Where its tasks run.
+    /// The executor of the tasks.
     pub(super) fn home(&self) -> &Home {
         &self.home
     }
 
-    /// Forgets the lanes of a process that is no more.
+    /// Forgets the channels of a process that has ended.
     pub(super) fn forget(&self, process: u64) {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.retain(|(from, _), _| *from != process);
     }
 
-    /// The lane that a caller opens, and the version to speak on it.
+    /// The channel that a peer opens, and the version to speak on it.
     fn lane(&self, hello: &Hello, shown: &Shown) -> Result<(Arc<AsyncMutex<Inbox>>, u16), Refused> {
         let version = hello.check(&self.cluster, self.here, self.versions)?;
         let member = self.switch.member(hello.from).ok_or(Refused::Stranger(hello.from))?;
@@ -85,18 +86,18 @@ impl Inboxes {
         Ok((lanes.entry((hello.from, hello.kind)).or_default().clone(), version))
     }
 
-    /// A caller is not let in.
+    /// Records a refused peer.
     fn refused(&self, from: &dyn std::fmt::Display, why: &Refused) {
         match why {
-            // Members are heard of by each process at its own time.
+            // Processes learn of members at different times, so this is normal.
             Refused::Stranger(_) | Refused::Process { .. } => {
-                tracing::debug!(process = %from, error = %why, "a caller is to try again");
+                tracing::debug!(process = %from, error = %why, "a peer must try again");
             }
             _ => self.refusals.note(&format_args!("process {from}"), why),
         }
     }
 
-    /// Opens a lane's new connection; the one before it says nothing more from now on.
+    /// Accepts a new connection of a channel; the previous connection is ignored from now on.
     pub(super) async fn open(
         self: Arc<Self>,
         hello: Hello,
@@ -114,13 +115,13 @@ impl Inboxes {
         let taking = Taking(taken.clone());
         self.home.clone().spawn(async move {
             if let Err(status) = self.take(frames, &hello, lane, connection, &taking).await {
-                tracing::debug!(from = hello.from, %status, "a lane's connection ended");
+                tracing::debug!(from = hello.from, %status, "a channel's connection ended");
             }
         });
         Ok((Welcome { version, want }, acknowledgements(taken)))
     }
 
-    /// The same by gRPC.
+    /// The same over gRPC.
     async fn open_stream(
         self: Arc<Self>,
         request: Request<Streaming<Bytes>>,
@@ -146,7 +147,7 @@ impl Inboxes {
             let frame = frame?;
             let mut inbox = lane.lock().await;
             if inbox.connection != connection {
-                return Err(Status::aborted("a newer connection took its place"));
+                return Err(Status::aborted("a newer connection replaced this one"));
             }
             let Some(member) = self.switch.member(hello.from) else {
                 return Err(Refused::Stranger(hello.from).into());
@@ -159,14 +160,14 @@ impl Inboxes {
                 match peer::decode(&message) {
                     Ok(message) if !member.may_say(&message) => {
                         self.switch.metrics().forbidden.fetch_add(1, Relaxed);
-                        let why = "only a process that may own regions speaks for them";
-                        self.forbidden.note_as("a message was left out", &member.name, &why);
+                        let why = "only a process that may own regions may send this";
+                        self.forbidden.note_as("a message was skipped", &member.name, &why);
                     }
                     Ok(message) => {
                         lasts |= !is_fleeting(&message);
                         self.switch.take(hello.from, hello.kind, message, len).await;
                     }
-                    // The lane goes on behind it.
+                    // The channel goes on with the next message.
                     Err(error) => self.switch.refused(hello.from, &error),
                 }
             }
@@ -176,8 +177,9 @@ impl Inboxes {
     }
 }
 
-/// Whether a message is of no use to anybody else once its receiver is dead. What is, is acknowledged at once: whoever
-/// said it bequeaths it to the next owner, who asks what the dead one has made of it.
+/// Whether a message is useless once its receiver is dead. All others are acknowledged at once:
+/// after the receiver's death the sender passes unacknowledged ones to the next owner, which asks
+/// what the dead process did with them.
 fn is_fleeting(message: &PeerMsg) -> bool {
     match message {
         PeerMsg::Frames { .. } => true,
@@ -190,7 +192,7 @@ fn everything_is_late() -> bool {
     mutants::has(Mutant::AckedLate) || mutants::has(Mutant::SaidToBoth)
 }
 
-/// The service as tonic serves it.
+/// The gRPC service for tonic.
 #[derive(Debug, Clone)]
 pub(super) struct Peers(pub(super) Arc<Inboxes>);
 
@@ -217,7 +219,9 @@ impl Service<http::Request<Body>> for Peers {
         let peers = self.clone();
         Box::pin(async move {
             if request.uri().path() != METHOD {
-                return Ok(Status::unimplemented("there is only purview.Peers/Lane").into_http());
+                return Ok(
+                    Status::unimplemented("the only method is purview.Peers/Lane").into_http()
+                );
             }
             let mut grpc = Grpc::new(Plain)
                 .max_decoding_message_size(MAX_PEER_MSG + FRAME_BYTES)

@@ -1,4 +1,4 @@
-//! What a peer of a next release says, over a real link.
+//! Messages of a newer release, over a real link.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -25,7 +25,7 @@ impl Handler<ToRegion> for Listener {
     type Result = ();
 
     fn handle(&mut self, msg: ToRegion, _: &mut Context<Self>) {
-        let Input::Logic { id, .. } = msg.input else { panic!("something else was said") };
+        let Input::Logic { id, .. } = msg.input else { panic!("another input") };
         self.0.lock().unwrap().push(id.0);
     }
 }
@@ -36,7 +36,7 @@ fn directory(number: u64) -> Arc<Directory> {
     Arc::new(Directory::of_process(vec![Arc::new(scene)], process))
 }
 
-/// Kinds that this release does not know.
+/// Kinds of messages that this release does not know.
 #[derive(Serialize)]
 enum Next {
     Weather(u8),
@@ -54,7 +54,7 @@ fn order() -> Order {
 }
 
 #[test]
-fn what_a_next_release_says_is_read_or_left_out_and_the_lane_goes_on() {
+fn messages_of_the_next_release_are_read_or_skipped_and_the_channel_goes_on() {
     System::new().block_on(async {
         let built =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -84,7 +84,7 @@ fn what_a_next_release_says_is_read_or_left_out_and_the_lane_goes_on() {
         for message in said {
             lane.push(rmp_serde::to_vec(&message).unwrap().into()).unwrap();
         }
-        // Damage.
+        // Damaged data.
         lane.push(Bytes::from_static(&[0xc1, 7])).unwrap();
         let id = EntityId(3);
         let last = PeerMsg::Region {

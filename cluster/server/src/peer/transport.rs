@@ -1,4 +1,4 @@
-//! By what peers are reached: gRPC, or a network that is simulated. What a lane does over it is the same.
+//! The transport to peers: gRPC, or a simulated network. A channel works the same over both.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -15,45 +15,45 @@ use super::dial::DialError;
 use super::hello::{Hello, Welcome};
 use crate::tls::Tls;
 
-/// Takes the frames of a connection; an error says that it takes no more.
+/// Accepts the frames of a connection; an error means that it is closed.
 pub type Frames = Pin<Box<dyn Sink<Bytes, Error = ()> + Send>>;
 
-/// What is heard on a connection, until it ends.
+/// What a connection receives until it ends.
 pub type Heard = BoxStream<'static, Result<Bytes, Status>>;
 
-/// A connection that a lane has opened.
+/// A connection that a channel has opened.
 pub struct Call {
-    /// What the peer answered.
+    /// The peer's answer.
     pub welcome: Welcome,
-    /// Takes the frames to the peer.
+    /// Sends frames to the peer.
     pub frames: Frames,
-    /// What the peer has received.
+    /// The peer's acknowledgements.
     pub acknowledgements: Heard,
 }
 
-/// A connection that somebody else opens to a process of a simulated network.
+/// An incoming connection in a simulated network.
 pub struct Offer {
-    /// Who calls.
+    /// The caller's hello.
     pub hello: Hello,
     /// The frames of the caller.
     pub frames: Heard,
-    /// Where it is told what is acknowledged.
+    /// Sends acknowledgements to the caller.
     pub acknowledge: Frames,
-    /// Where the answer goes.
+    /// Receives the answer.
     pub answer: oneshot::Sender<Result<Welcome, Status>>,
 }
 
 /// Opens connections in a simulated network.
 pub trait Dial: Debug + Send + Sync {
-    /// Calls who listens at an address.
+    /// Calls the process at an address.
     fn dial(&self, address: String, hello: Hello) -> BoxFuture<'static, Result<Call, DialError>>;
 }
 
-/// By what peers are reached.
+/// The transport to peers.
 #[derive(Debug, Clone)]
 pub(super) enum Road {
-    /// With certificates, where there are any.
+    /// gRPC, with TLS if there are certificates.
     Grpc(Option<Tls>),
-    /// In this thread.
+    /// A simulated network in this thread.
     Simulated(Arc<dyn Dial>),
 }

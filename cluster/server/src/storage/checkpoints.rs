@@ -1,4 +1,6 @@
-//! Snapshots of regions and players' last places, kept for when nobody else knows them.
+//! Snapshots of regions and the last positions of players: the trait [`Checkpoints`] over every
+//! store, and the limits that every store has in common. A region must never be restored from a
+//! snapshot older than the newest saved one.
 
 pub mod last_positions;
 pub mod postgres;
@@ -17,23 +19,23 @@ use whole::Whole;
 /// Largest snapshot of a region, bytes.
 pub const STATE_MAX: usize = 64 << 20;
 
-/// Largest place of a player, bytes.
+/// Largest saved position of a player, in bytes.
 pub const PLACE_MAX: usize = 64 << 10;
 
-/// Longest name of a player, bytes.
+/// Longest name of a player, in bytes.
 pub const PLAYER_NAME_MAX: usize = 255;
 
-/// Most players of one request.
+/// Most players in one request.
 pub const PLAYERS_MAX: usize = 10_000;
 
-/// Where checkpoints are kept.
+/// A store of checkpoints.
 pub trait Checkpoints: Whole {
-    /// Keeps the snapshot of a region, and the one before it as the previous. What is older (by
-    /// epoch, then by tick) than what is kept never replaces it; the same again changes nothing.
-    /// `state` has at most 64 MiB.
+    /// Saves the snapshot of a region and keeps the one before it. A snapshot that is older than
+    /// the saved one (by epoch, then by tick) never replaces it; saving the same snapshot again
+    /// changes nothing. `state` has at most 64 MiB.
     ///
     /// # Errors
-    /// [`CheckpointError`]; that it is fenced is none.
+    /// [`CheckpointError`]; a fenced snapshot is not an error.
     fn save<'a>(
         &'a self,
         key: &'a RegionKey,
@@ -42,27 +44,28 @@ pub trait Checkpoints: Whole {
         state: Bytes,
     ) -> BoxFuture<'a, Result<Saved, CheckpointError>>;
 
-    /// The newest snapshot of a region and the one before.
+    /// The newest snapshot of a region and the previous one.
     ///
     /// # Errors
-    /// [`CheckpointError`]; that there is none is none.
+    /// [`CheckpointError`]; a missing snapshot is not an error.
     fn load<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<Kept, CheckpointError>>;
 
-    /// Sets everything aside that is kept of a region: it is loaded no more, and its bytes stay in the store for
-    /// whoever looks into them. Gives how many snapshots.
+    /// Sets all snapshots of a region aside: they are no longer loaded, but their bytes stay in the
+    /// store for inspection. Returns the number of snapshots.
     ///
     /// # Errors
-    /// [`CheckpointError`]; that there is none is none.
+    /// [`CheckpointError`]; a missing snapshot is not an error.
     fn set_aside<'a>(&'a self, key: &'a RegionKey) -> BoxFuture<'a, Result<u64, CheckpointError>>;
 
-    /// The regions of which a snapshot is kept, in order.
+    /// The regions that have a snapshot, in order.
     ///
     /// # Errors
     /// [`CheckpointError`].
     fn regions(&self) -> BoxFuture<'_, Result<Vec<RegionKey>, CheckpointError>>;
 
-    /// Keeps players' last places, all or none of them. What is older (by epoch, then by clock) than what is
-    /// kept of that player is passed over; of two of one player the newer counts. At most 10,000 at a time.
+    /// Saves the last positions of players, all or none of them. A position older than the saved
+    /// one of its player (by epoch, then by clock) is skipped; of several positions of one player
+    /// the newest counts. At most 10,000 at a time.
     ///
     /// # Errors
     /// [`CheckpointError`].
@@ -71,17 +74,16 @@ pub trait Checkpoints: Whole {
         places: Vec<PlayerPlace>,
     ) -> BoxFuture<'_, Result<PlayersSaved, CheckpointError>>;
 
-    /// A player's last place.
+    /// The last position of a player.
     ///
     /// # Errors
-    /// [`CheckpointError`]; that there is none is none.
+    /// [`CheckpointError`]; a missing position is not an error.
     fn load_player<'a>(
         &'a self,
         name: &'a str,
     ) -> BoxFuture<'a, Result<Option<PlayerPlace>, CheckpointError>>;
 
-    /// The highest epoch of any snapshot, 0 without one: a lease store that begins anew must grant
-    /// higher ones.
+    /// The highest epoch of all snapshots, 0 without any. A new lease store must grant higher ones.
     ///
     /// # Errors
     /// [`CheckpointError`].
@@ -91,32 +93,32 @@ pub trait Checkpoints: Whole {
 /// The answer to saving a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
-    /// It is kept.
+    /// The snapshot is saved.
     Ok,
-    /// A newer one is kept. Nothing changed.
+    /// A newer snapshot is saved already. Nothing changed.
     Fenced {
-        /// The epoch of the newer one.
+        /// The epoch of the newer snapshot.
         by: Epoch,
         /// Its tick.
         tick: Tick,
     },
 }
 
-/// The answer to saving players' places.
+/// The answer to saving the positions of players.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlayersSaved {
-    /// Of how many players a place is kept by this.
+    /// Players whose position was saved.
     pub kept: usize,
-    /// Of how many a newer one was kept already.
+    /// Players with a newer position in the store.
     pub fenced: usize,
 }
 
-/// What is kept of a region.
+/// The saved snapshots of a region.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Kept {
     /// The newest snapshot.
     pub newest: Option<Snapshot>,
-    /// The one before it.
+    /// The previous snapshot.
     pub previous: Option<Snapshot>,
 }
 
@@ -125,33 +127,34 @@ pub struct Kept {
 pub struct Snapshot {
     /// The region's epoch.
     pub epoch: Epoch,
-    /// The tick at whose end it was taken.
+    /// The tick at whose end the snapshot was taken.
     pub tick: Tick,
-    /// What was saved.
+    /// The encoded region.
     pub state: Bytes,
 }
 
-/// A player's last place.
+/// The last position of a player.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlayerPlace {
     /// The player's name, 1 to 255 bytes.
     pub name: String,
-    /// The number of the session that told it, which grows along the player's life: not a region's epoch.
+    /// The number of the session that reported the position. It grows with each session of the
+    /// player; it is not a region's epoch.
     pub epoch: Epoch,
-    /// The cluster's clock when the player was there, milliseconds.
+    /// The cluster's clock when the player was there, in milliseconds.
     pub clock: u64,
-    /// What was saved, at most 64 KiB.
+    /// The encoded position, at most 64 KiB.
     pub place: Bytes,
 }
 
 impl PlayerPlace {
-    /// By what places of one player are compared.
+    /// The order of the positions of one player.
     pub fn age(&self) -> (u64, u64) {
         (self.epoch.0, self.clock)
     }
 }
 
-/// Refuses what no store can keep.
+/// Refuses a snapshot that no store accepts.
 pub fn check_state(
     key: &RegionKey,
     epoch: Epoch,
@@ -164,12 +167,12 @@ pub fn check_state(
     check_size(&format!("the snapshot of region {key}"), state.len(), STATE_MAX)
 }
 
-/// Refuses what no store can keep.
+/// Refuses positions that no store accepts.
 pub fn check_places(places: &[PlayerPlace]) -> Result<(), CheckpointError> {
     if places.len() > PLAYERS_MAX {
         let found = format!("{} players", places.len());
         let rule = format!("must be at most {PLAYERS_MAX} at a time");
-        return Err(illegal("what is to be saved", found, rule));
+        return Err(illegal("a batch of players", found, rule));
     }
     for PlayerPlace { name, epoch, clock, place } in places {
         check_player(name)?;
@@ -180,15 +183,15 @@ pub fn check_places(places: &[PlayerPlace]) -> Result<(), CheckpointError> {
     Ok(())
 }
 
-/// Refuses names that no player has.
+/// Refuses an illegal player name.
 pub fn check_player(name: &str) -> Result<(), CheckpointError> {
     check_name("a player's name", name, PLAYER_NAME_MAX)
 }
 
-/// Of the places of each player the one that counts, ordered by name: the highest epoch and clock, and of
-/// these the last.
+/// The newest position of each player, ordered by name: the one with the highest epoch and clock,
+/// and among equals the last one.
 pub fn newest_of_each(places: Vec<PlayerPlace>) -> Vec<PlayerPlace> {
-    // As a book of last places tells them.
+    // Usual case: the writer of last positions sends them sorted.
     if places.is_sorted_by(|a, b| a.name < b.name) {
         return places;
     }
@@ -219,7 +222,7 @@ pub(crate) fn check_size(what: &str, size: usize, max: usize) -> Result<(), Chec
     Err(illegal(what, format!("{size} bytes"), format!("must have at most {max} bytes")))
 }
 
-/// Databases count to half of what we could.
+/// Refuses a number above `i64::MAX`, the largest one that a database can store.
 pub(crate) fn check_number(what: &str, number: u64) -> Result<(), CheckpointError> {
     let max = i64::MAX;
     if i64::try_from(number).is_ok() {

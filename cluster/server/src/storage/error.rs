@@ -1,56 +1,58 @@
-//! What can go wrong with the stores: each says whether anything changed and what would be right.
+//! Errors of the stores. Each says whether anything changed and what would be right.
 
 use super::Incarnation;
 
-/// Why the lease store did not do what it was asked.
+/// Why a request to the lease store failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseError {
-    /// No answer. Whether it was done is not known; asking the same again is safe.
-    #[error("{store} is out of reach, asked to {asked}: {cause}")]
+    /// No answer. The request may or may not have been applied; repeating it is safe.
+    #[error("{store} is unreachable (request: {asked}): {cause}")]
     Unreachable {
         /// The store, as configured.
         store: String,
-        /// What it was asked.
+        /// The request.
         asked: &'static str,
-        /// What went wrong at the bottom.
+        /// The root cause.
         cause: String,
     },
-    /// The store said no, for a reason that asking again does not change. Nothing changed.
+    /// The store refused the request for a permanent reason. Nothing changed.
     #[error("{store} refuses to {asked}: {cause}")]
     Refused {
         /// The store, as configured.
         store: String,
-        /// What it was asked.
+        /// The request.
         asked: &'static str,
-        /// The store's own words.
+        /// The store's own message.
         cause: String,
     },
-    /// The lease under which it was asked is no more. Nothing changed.
+    /// The lease of the request has ended. Nothing changed.
     #[error("the lease of node {node:?} (incarnation {incarnation}) is lost: join again")]
     LostLease {
         /// The node's name.
         node: String,
-        /// Which join of it.
+        /// Its incarnation.
         incarnation: Incarnation,
     },
-    /// The store holds what nobody here can read. Nothing changed.
+    /// The store holds data that this release cannot read. Nothing changed.
     #[error("bad data under {key:?}: {rule}")]
     BadData {
         /// The key.
         key: String,
-        /// What is wrong with it, and what would be right.
+        /// What is wrong with the data, and what would be right.
         rule: String,
     },
-    /// The store forgot what it had promised: it was wiped, or restored from an older copy. Epochs
-    /// would repeat: stop all nodes and start the cluster anew.
-    #[error("the store went back from revision {seen} to {found}: restart the whole cluster")]
+    /// The store lost changes that it had confirmed: it was wiped, or restored from an older copy.
+    /// Epochs would repeat, so all nodes must stop and the cluster must start anew.
+    #[error(
+        "the store went back from revision {seen} to {found}: stop all nodes and restart the whole cluster"
+    )]
     WentBack {
-        /// The highest revision that was seen.
+        /// The highest revision seen so far.
         seen: u64,
-        /// Where the store stands now.
+        /// The current revision of the store.
         found: u64,
     },
-    /// What was asked can never be done. Nothing changed.
+    /// The request is illegal. Nothing changed.
     #[error("{what} ({found}) {rule}")]
     Illegal {
         /// What is wrong.
@@ -62,38 +64,38 @@ pub enum LeaseError {
     },
 }
 
-/// Why checkpoints were not saved or loaded.
+/// Why checkpoints could not be saved or loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
-    /// No answer. Whether it was saved is not known; saving the same again is safe.
-    #[error("{store} is out of reach, asked to {asked}: {cause}")]
+    /// No answer. The save may or may not have been applied; repeating it is safe.
+    #[error("{store} is unreachable (request: {asked}): {cause}")]
     Unreachable {
         /// The store, as configured, without passwords.
         store: String,
-        /// What it was asked.
+        /// The request.
         asked: &'static str,
-        /// What went wrong at the bottom.
+        /// The root cause.
         cause: String,
     },
-    /// The store said no, for a reason that asking again does not change. Nothing changed.
+    /// The store refused the request for a permanent reason. Nothing changed.
     #[error("{store} refuses to {asked}: {cause}")]
     Refused {
         /// The store, as configured, without passwords.
         store: String,
-        /// What it was asked.
+        /// The request.
         asked: &'static str,
-        /// The store's own words.
+        /// The store's own message.
         cause: String,
     },
-    /// The store holds what nobody here can read.
+    /// The store holds data that this release cannot read.
     #[error("bad data under {key:?}: {rule}")]
     BadData {
         /// The key.
         key: String,
-        /// What is wrong with it, and what would be right.
+        /// What is wrong with the data, and what would be right.
         rule: String,
     },
-    /// What was asked can never be done. Nothing changed.
+    /// The request is illegal. Nothing changed.
     #[error("{what} ({found}) {rule}")]
     Illegal {
         /// What is wrong.

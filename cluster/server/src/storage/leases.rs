@@ -1,4 +1,5 @@
-//! Who is there, who owns which region, who leads: granted by compare-and-swap, held by leases.
+//! Membership, ownership of regions and leadership: granted by compare-and-swap, held by leases.
+//! Nodes use the trait [`Leases`]. Two nodes must never own the same region at the same time.
 //!
 //! ```text
 //! nothing ── join ──▶ member ── leave, evict, or the time to live runs out ──▶ lost: all it owned is free
@@ -35,33 +36,33 @@ pub const TTL_MIN: Duration = Duration::from_secs(1);
 /// Longest time to live of a lease.
 pub const TTL_MAX: Duration = Duration::from_secs(600);
 
-/// The store in which the nodes agree. All of it may be asked from any task; every answer names
-/// what was asked, so that a late one is recognised.
+/// The store on which the nodes agree. Every method may be called from any task. Every answer
+/// repeats its request, so that a late answer is recognised.
 pub trait Leases: Send + Sync {
-    /// Takes a lease for a node, makes the node known under it and keeps it alive in the background
-    /// until the [`Membership`] and all its clones are dropped. `ttl` is [`TTL_MIN`] to [`TTL_MAX`],
-    /// rounded up to whole seconds; the store may grant more.
+    /// Takes a lease for a node, publishes the node under it, and keeps it alive in the background
+    /// until the [`Membership`] and all its clones are dropped. `ttl` is [`TTL_MIN`] to
+    /// [`TTL_MAX`], rounded up to whole seconds; the store may grant more.
     ///
     /// # Errors
     /// [`LeaseError`].
     fn join(&self, node: NodeInfo, ttl: Duration) -> BoxFuture<'_, Result<Membership, LeaseError>>;
 
-    /// Asks for a region that nobody owns. Who owns it already gets its grant again.
+    /// Claims a region without an owner. A node that owns it already gets its grant again.
     ///
     /// # Errors
-    /// [`LeaseError`]; that another owns it is none.
+    /// [`LeaseError`]; a region with another owner is not an error.
     fn claim<'a>(
         &'a self,
         by: &'a Membership,
         key: &'a RegionKey,
     ) -> BoxFuture<'a, Result<Claim, LeaseError>>;
 
-    /// A planned move: takes the region from whoever owns it under exactly the epoch `expected`
-    /// (which may be the asker itself, who then gets a higher epoch). Who owns it under a higher
-    /// one already, by a take-over whose answer was lost, gets that grant again.
+    /// Takes a region over from the owner with exactly the epoch `expected`. The owner may be the
+    /// asking node itself, which then gets a higher epoch. A node that already owns it with a
+    /// higher epoch, by a take-over whose answer was lost, gets that grant again.
     ///
     /// # Errors
-    /// [`LeaseError`]; that it has another epoch or no owner is none.
+    /// [`LeaseError`]; another epoch or no owner is not an error.
     fn take_over<'a>(
         &'a self,
         by: &'a Membership,
@@ -69,10 +70,10 @@ pub trait Leases: Send + Sync {
         expected: Epoch,
     ) -> BoxFuture<'a, Result<Claim, LeaseError>>;
 
-    /// Gives a region up that is owned under exactly `epoch`.
+    /// Releases a region that is owned with exactly `epoch`.
     ///
     /// # Errors
-    /// [`LeaseError`]; that it has another epoch or no owner is none.
+    /// [`LeaseError`]; another epoch or no owner is not an error.
     fn release<'a>(
         &'a self,
         by: &'a Membership,
@@ -80,36 +81,37 @@ pub trait Leases: Send + Sync {
         epoch: Epoch,
     ) -> BoxFuture<'a, Result<Released, LeaseError>>;
 
-    /// Ends the lease of a node whose death was seen before its time to live ran out. True: it is
-    /// gone by this; false: it was gone.
+    /// Ends the lease of a node that is known to be dead before its time to live ran out. True:
+    /// this call ended it; false: it had ended already.
     ///
     /// # Errors
     /// [`LeaseError`].
     fn evict(&self, incarnation: Incarnation) -> BoxFuture<'_, Result<bool, LeaseError>>;
 
-    /// Waits until nobody leads and leads then. Waits through outages of the store.
+    /// Waits until there is no leader, then becomes the leader. Waits through outages of the store.
     ///
     /// # Errors
-    /// [`LeaseError::LostLease`], or what the store can never do.
+    /// [`LeaseError::LostLease`], or a permanent refusal of the store.
     fn campaign<'a>(&'a self, by: &'a Membership) -> BoxFuture<'a, Result<Leadership, LeaseError>>;
 
-    /// Leads no more; the next in waiting takes it. True: by this; false: it had ended.
+    /// Ends a leadership; the next candidate becomes leader. True: this call ended it; false: it
+    /// had ended already.
     ///
     /// # Errors
     /// [`LeaseError`].
     fn resign<'a>(&'a self, leadership: &'a Leadership) -> BoxFuture<'a, Result<bool, LeaseError>>;
 
-    /// A value, for example the plan, a scene's layout, or the cluster's clock. Keys have 1 to 255
-    /// bytes, values at most 512 KiB.
+    /// Reads a value, for example the plan, a scene's layout, or the cluster's clock. Keys have 1
+    /// to 255 bytes, values at most 512 KiB.
     ///
     /// # Errors
     /// [`LeaseError`].
     fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Value>, LeaseError>>;
 
-    /// Sets a value if its revision is still `expected`; `None`: if it is absent.
+    /// Sets a value if its revision is still `expected`; `None`: if it does not exist.
     ///
     /// # Errors
-    /// [`LeaseError`]; that it has another revision is none.
+    /// [`LeaseError`]; another revision is not an error.
     fn put_if<'a>(
         &'a self,
         key: &'a str,
@@ -117,7 +119,7 @@ pub trait Leases: Send + Sync {
         data: Bytes,
     ) -> BoxFuture<'a, Result<Put, LeaseError>>;
 
-    /// A value, made to be `data` if it is absent: whoever asks first decides.
+    /// Reads a value, and creates it as `data` if it does not exist; the first caller decides.
     ///
     /// # Errors
     /// [`LeaseError`].
@@ -127,14 +129,14 @@ pub trait Leases: Send + Sync {
         data: Bytes,
     ) -> BoxFuture<'a, Result<Value, LeaseError>>;
 
-    /// Everything as it is, then every change in order. Must be called on a tokio runtime.
+    /// Streams the whole state, then every change in order. Call it on a tokio runtime.
     fn watch(&self) -> Watch;
 }
 
 /// The answer to a claim or a take-over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
-    /// The asker owns it.
+    /// The asking node owns the region.
     Granted(Grant),
     /// Nothing changed.
     Refused(Refusal),
@@ -145,13 +147,13 @@ pub enum Claim {
 pub struct Grant {
     /// The region that was asked for.
     pub key: RegionKey,
-    /// Who asked.
+    /// The asking node.
     pub incarnation: Incarnation,
-    /// The epoch that a take-over named.
+    /// The expected epoch of a take-over.
     pub expected: Option<Epoch>,
     /// The epoch of this grant: higher than every earlier one of any region.
     pub epoch: Epoch,
-    /// See [`super::Owner::lineage`]: this grant's epoch, unless the region was taken over.
+    /// See [`super::Owner::lineage`]; equal to `epoch`, unless the region was taken over.
     pub lineage: Epoch,
 }
 
@@ -160,11 +162,11 @@ pub struct Grant {
 pub struct Refusal {
     /// The region that was asked for.
     pub key: RegionKey,
-    /// Who asked.
+    /// The asking node.
     pub incarnation: Incarnation,
-    /// The epoch that a take-over named.
+    /// The expected epoch of a take-over.
     pub expected: Option<Epoch>,
-    /// Who owns it, and under which epoch; none: nobody does (claim it).
+    /// The owner and its epoch; `None`: the region is free (claim it).
     pub owner: Option<Owner>,
 }
 
@@ -173,48 +175,50 @@ pub struct Refusal {
 pub enum Released {
     /// The region is free.
     Free {
-        /// The region that was given up.
+        /// The region that was released.
         key: RegionKey,
-        /// Under which epoch.
+        /// The epoch with which it was owned.
         epoch: Epoch,
     },
-    /// The asker does not own it under that epoch (any more). Nothing changed.
+    /// The asking node does not own the region with that epoch, or no longer. Nothing changed.
     Not(Refusal),
 }
 
 /// The answer to setting a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Put {
-    /// It is set.
+    /// The value is set.
     Done {
-        /// The key that was asked for.
+        /// The key of the request.
         key: String,
-        /// The revision that it has now.
+        /// The new revision.
         revision: Revision,
     },
-    /// It is another already. Nothing changed.
+    /// The value has another revision. Nothing changed.
     Refused {
-        /// The key that was asked for.
+        /// The key of the request.
         key: String,
-        /// The revision that was expected.
+        /// The expected revision.
         expected: Option<Revision>,
-        /// What it is; none: absent.
+        /// The current value; `None`: it does not exist.
         found: Option<Value>,
     },
 }
 
-/// Why a membership is over.
+/// Why a membership ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
     /// The node left.
     Left,
-    /// The store says that there is no such lease: its time ran out, or somebody ended it.
+    /// The store has no such lease: its time ran out, or another process ended it.
     Gone,
-    /// The others say that this is no member any more, whatever the store says: it has granted to others what was held here.
+    /// Other nodes report that this node is no longer a member, whatever the store says: the store
+    /// granted its regions to others.
     Disowned,
 }
 
-/// A node's lease. Clones share it; when the last is dropped it is renewed no more and runs out.
+/// A node's lease. Clones share it; when the last clone is dropped, the lease is no longer renewed
+/// and runs out.
 #[derive(Clone)]
 pub struct Membership {
     pub(super) incarnation: Incarnation,
@@ -227,12 +231,12 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// Which join this is.
+    /// The incarnation of this join.
     pub fn incarnation(&self) -> Incarnation {
         self.incarnation
     }
 
-    /// What the node said of itself.
+    /// The node's published description.
     pub fn node(&self) -> &NodeInfo {
         &self.node
     }
@@ -242,39 +246,40 @@ impl Membership {
         self.ttl
     }
 
-    /// What to ask before acting.
+    /// The authority to ask before acting.
     pub fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    /// Waits until the lease is gone for good. An outage of the store is no loss: while it lasts
-    /// only the [`Authority`] ends, and comes back if the lease outlived it.
+    /// Waits until the lease has ended for good. An outage of the store does not end it: meanwhile
+    /// only the [`Authority`] ends, and it returns if the lease outlived the outage.
     pub async fn lost(&self) -> Loss {
         let (mut lost, mut disowned) = (self.lost.clone(), self.disowned.subscribe());
         tokio::select! {
             biased;
             loss = lost.wait_for(Option::is_some) => loss.ok().and_then(|loss| *loss).unwrap_or(Loss::Gone),
-            // Its sender is here.
+            // The sender is in `self`, so this never fails.
             _ = disowned.wait_for(|disowned| *disowned) => Loss::Disowned,
         }
     }
 
-    /// Whether and why the lease is gone for good.
+    /// Why the lease has ended, if it has.
     pub fn loss(&self) -> Option<Loss> {
         let loss = *self.lost.borrow();
         loss.or(self.disowned.borrow().then_some(Loss::Disowned))
     }
 
-    /// The others say that this is no member any more: nothing is held here from now on, whatever the store says.
+    /// Ends the membership because other nodes report that this node is no longer a member,
+    /// whatever the store says.
     pub fn disown(&self) {
         self.authority.end();
         self.disowned.send_replace(true);
     }
 
-    /// Ends the lease: everything that the node owned is free at once. Leaving twice is as good.
+    /// Ends the lease: all regions of the node are free at once. A second call does nothing.
     ///
     /// # Errors
-    /// [`LeaseError::Unreachable`]: the authority has ended, and the lease runs out by itself.
+    /// [`LeaseError::Unreachable`]: the authority has ended, and the lease will run out by itself.
     pub async fn leave(&self) -> Result<(), LeaseError> {
         self.authority.end();
         self.lease.leave().await
@@ -297,7 +302,7 @@ impl std::fmt::Debug for Membership {
     }
 }
 
-/// The right to plan for all. It ends with the membership.
+/// The right to plan for the whole cluster. It ends with the membership.
 #[derive(Debug, Clone)]
 pub struct Leadership {
     pub(super) membership: Membership,
@@ -305,12 +310,12 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// Under which membership, whose [`Authority`] must hold.
+    /// The membership of the leader; its [`Authority`] must hold.
     pub fn membership(&self) -> &Membership {
         &self.membership
     }
 
-    /// The revision at which it began; grows from leader to leader.
+    /// The revision at which the leadership began; it grows from leader to leader.
     pub fn revision(&self) -> Revision {
         self.revision
     }

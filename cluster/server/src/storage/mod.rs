@@ -1,17 +1,19 @@
-//! What the cluster's nodes agree on and what is kept: leases, the owners of regions, the leader,
-//! a few versioned values, and checkpoints.
+//! The stores: leases (membership, owners of regions, the leader, a few versioned values) and
+//! checkpoints. Nodes and processes use the traits; each has an embedded and a networked engine.
 //!
 //! ```text
-//! node ── dyn Leases ──────┬─ in process                who is there, who owns what, who leads
+//! node ── dyn Leases ──────┬─ in process                members, owners of regions, the leader
 //!                          └─ etcd
-//!      ── dyn Checkpoints ─┬─ redb, one file            snapshots of regions, players' last places
+//!      ── dyn Checkpoints ─┬─ redb, one file            snapshots of regions, last positions
 //!                          └─ PostgreSQL
-//!      ── Authority                                     asked before every tick: may I still act?
+//!      ── Authority                                     asked before every tick: may this node
+//!      act?
 //! ```
 //!
-//! Every request may be asked again after [`LeaseError::Unreachable`] or
-//! [`CheckpointError::Unreachable`]: nothing is done twice, and where the first one was done after
-//! all the answer is the same, or a refusal that shows what is there.
+//! Every request may be repeated after [`LeaseError::Unreachable`] or
+//! [`CheckpointError::Unreachable`]: nothing is
+//! applied twice. If the first try was applied after all, the answer is the same, or a refusal that
+//! shows the current state.
 
 pub mod checkpoints;
 pub mod error;

@@ -1,10 +1,10 @@
-//! What outlives a server that is a single process: its regions' checkpoints and its players' last places,
-//! in one file below `server.data_dir`.
+//! Restores a single-process server from the file in `server.data_dir`, and keeps its checkpoints
+//! and last positions there. The process calls it at the start and at shutdown.
 //!
-//! A process that starts goes on from what the last one kept. Three things keep the two apart: each has a number
-//! of its own, in which the names of its entities and sessions begin; its regions' epochs are above all that are kept;
-//! and its clock begins where the last tick that is kept was, so that nothing has walked on, ended or run out
-//! meanwhile.
+//! A new process continues the work of the previous one. Three things keep the two apart: each
+//! process has a number of its own, with which its entity ids and session numbers begin; the epochs
+//! of its regions are above all saved ones; and its clock begins at the last saved tick, so that
+//! nothing has moved, ended or expired meanwhile.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -25,19 +25,19 @@ use super::checkpoints::redb::Redb;
 use super::checkpoints::writer::Shelf;
 use super::{CheckpointError, Checkpoints, RegionKey, Snapshot};
 
-/// For how long the client of a player that is kept may come back, at least, milliseconds.
+/// The shortest grace period of a restored player, in milliseconds.
 const GRACE_MS: u32 = 10_000;
 
-/// How long a region's last tick may take to end when the server does.
+/// How long a region's last tick may take at shutdown.
 const LAST_TICK: Duration = Duration::from_secs(1);
 
-/// Why a server does not go on from what is kept. Nothing of that has changed.
+/// Why a server cannot continue from the saved state. Nothing in the file has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
-    /// The file cannot be had, read or written.
+    /// The file cannot be opened, read or written.
     #[error(transparent)]
     Store(#[from] CheckpointError),
-    /// Neither the newest checkpoint of a region nor the one before it is sound.
+    /// Neither the newest checkpoint of a region nor the previous one is readable.
     #[error(
         "region {region}: its checkpoint cannot be read: {newest}, nor the one before it: {previous}; \
          restore server.data_dir from a copy, or set the region's checkpoints aside and start it empty: \
@@ -47,15 +47,15 @@ pub enum DataError {
     Unsound {
         /// The region.
         region: RegionKey,
-        /// What is wrong with the newest.
+        /// The error of the newest one.
         newest: SnapshotError,
-        /// What is wrong with the one before it, or that there is none.
+        /// The error of the previous one, or that there is none.
         previous: String,
     },
     /// The configuration has no such region.
     #[error(
-        "region {0} is kept, and the configuration has no such region; give its scene the name, place and regions \
-         that it had, or begin with an empty server.data_dir"
+        "server.data_dir holds region {0}, but the configuration has no such region; restore its scene's name, position and regions, \
+         or start with an empty server.data_dir"
     )]
     Unknown(RegionKey),
     /// A checkpoint does not fit the scene.
@@ -66,15 +66,17 @@ pub enum DataError {
         /// Why.
         source: RestoreError,
     },
-    /// The file has been used too often to name entities any more.
-    #[error("server.data_dir was used {0} times, which is too often; begin with an empty one")]
+    /// The folder was used by the maximum number of processes.
+    #[error(
+        "server.data_dir was used by {0} processes, which is the maximum; start with an empty folder"
+    )]
     Runs(u64),
 }
 
-/// Most processes of one folder: names of entities have room for so many.
+/// Most processes of one folder; entity ids have room for so many.
 const MAX_RUNS: u64 = (1 << 21) - 1;
 
-/// Where a server keeps what outlives it.
+/// The stores of a single-process server.
 pub struct Durable {
     store: Arc<Redb>,
     shelf: Arc<Shelf>,
@@ -88,18 +90,18 @@ impl std::fmt::Debug for Durable {
     }
 }
 
-/// A server's regions before they run.
+/// The regions of a server before they run.
 type Beginnings = HashMap<RegionId, (Region, Vec<Effect>)>;
 
-/// How regions begin.
+/// The initial state of regions.
 pub struct Start {
     beginnings: Beginnings,
-    /// What the directory is to know.
+    /// What the directory needs to know.
     pub process: Process,
 }
 
 impl Start {
-    /// Runs every region.
+    /// Starts every region.
     pub fn run(
         mut self,
         directory: &Arc<Directory>,
@@ -110,11 +112,11 @@ impl Start {
 }
 
 impl Durable {
-    /// Opens `data_dir`, or makes it, and says how the regions of `scenes` begin: empty, or from where they were.
-    /// To be called on a runtime that lives as long as the server.
+    /// Opens or creates `data_dir` and prepares the regions of `scenes`: empty, or from their
+    /// checkpoints. Call it on a runtime that lives as long as the server.
     ///
     /// # Errors
-    /// [`DataError`]; then nothing that is kept has changed.
+    /// [`DataError`]; nothing in the file has changed.
     pub async fn open(
         data_dir: &Path,
         scenes: &[Arc<Scene>],
@@ -142,7 +144,7 @@ impl Durable {
         Ok((durable, Start { beginnings, process }))
     }
 
-    /// Keeps what regions and sessions bring, until the runtime ends.
+    /// Saves checkpoints and last positions until the runtime ends.
     pub fn keep(&self) {
         let names = self.regions.clone();
         let key = move |id| names.get(&id).cloned();
@@ -150,12 +152,12 @@ impl Durable {
         tokio::spawn(self.places.clone().run());
     }
 
-    /// The book of last places.
+    /// The queue of last positions.
     pub fn places(&self) -> &Arc<PlaceBook> {
         &self.places
     }
 
-    /// Appends its figures in Prometheus' text form.
+    /// Appends the counters in Prometheus text format.
     pub fn metrics(&self) -> impl Fn(&mut String) + Send + Sync + use<> {
         let (shelf, places) = (self.shelf.clone(), self.places.clone());
         move |text| {
@@ -164,17 +166,17 @@ impl Durable {
         }
     }
 
-    /// Ends every region, and keeps what each was last, and where players were.
+    /// Shutdown: ends every region, then saves its last state and the players' last positions.
     pub async fn end(&self, regions: &[RegionRef]) {
         let ended = regions.iter().map(async |region| {
             let (depart, departing) = Depart::new(None);
             region.addr.do_send(depart);
             let departure = departing.unless(tokio::time::sleep(LAST_TICK)).await;
             let Some(last) = departure.and_then(|departure| departure.checkpoint) else {
-                return tracing::warn!(region = %region.region, "its last tick did not end in time");
+                return tracing::warn!(region = %region.region, "the region's last tick did not end in time");
             };
             if let Err(why) = self.keep_last(&last).await {
-                tracing::warn!(%why, region = %region.region, "its last checkpoint could not be kept");
+                tracing::warn!(%why, region = %region.region, "the region's last checkpoint could not be saved");
             }
         });
         futures::future::join_all(ended).await;
@@ -189,7 +191,7 @@ impl Durable {
     }
 }
 
-/// How regions are called where they are kept.
+/// The names of regions in the store.
 fn names_of(scenes: &[Arc<Scene>]) -> HashMap<RegionId, RegionKey> {
     let of_scene = |scene: &Arc<Scene>| {
         let name = scene.spec.name.clone();
@@ -199,7 +201,7 @@ fn names_of(scenes: &[Arc<Scene>]) -> HashMap<RegionId, RegionKey> {
     scenes.iter().flat_map(of_scene).collect()
 }
 
-/// The checkpoint of each region that counts.
+/// The checkpoint to use for each region.
 type Loaded = HashMap<RegionId, (RegionKey, RegionSnapshot)>;
 
 async fn load(store: &Redb, regions: &HashMap<RegionId, RegionKey>) -> Result<Loaded, DataError> {
@@ -220,7 +222,7 @@ async fn load(store: &Redb, regions: &HashMap<RegionId, RegionKey>) -> Result<Lo
     Ok(all)
 }
 
-/// The checkpoint before one that is not sound.
+/// The checkpoint before a damaged one.
 fn before(
     key: &RegionKey,
     newest: SnapshotError,
@@ -229,21 +231,21 @@ fn before(
     let read = |kept: Snapshot| RegionSnapshot::decode(&kept.state).map_err(|e| e.to_string());
     match previous.ok_or_else(|| "there is none".to_owned()).and_then(read) {
         Ok(before) => {
-            tracing::error!(region = %key, error = %newest, tick = %before.tick(), "a checkpoint is not sound; the one before counts");
+            tracing::error!(region = %key, error = %newest, tick = %before.tick(), "a checkpoint is damaged; using the previous one");
             Ok(before)
         }
         Err(previous) => Err(DataError::Unsound { region: key.clone(), newest, previous }),
     }
 }
 
-/// The time at which the tick after the snapshot's begins.
+/// When the tick after the snapshot begins.
 fn end_of(snapshot: &RegionSnapshot, scenes: &[Arc<Scene>]) -> Duration {
     let scene = scenes.iter().find(|scene| scene.id == snapshot.scene());
     let tick_ms = scene.map_or(100, |scene| scene.tick_ms);
     Duration::from_millis(snapshot.tick().next().0.saturating_mul(tick_ms.into()))
 }
 
-/// Every region: from where it was, or empty.
+/// Prepares every region: from its checkpoint, or empty.
 fn begin(
     mut kept: Loaded,
     scenes: &[Arc<Scene>],

@@ -1,8 +1,8 @@
-//! Makes an authority and certificates for the stores and processes of a cluster, for development and for tests.
+//! Makes an authority and certificates for the stores and processes of a cluster, for development
+//! and tests; called by `purview certs`. Keys must be readable by their owner only.
 //!
-//! By rcgen, of the makers of rustls: it signs with the ring that is in the tree anyway, and adds three small crates.
-//! The program `openssl` would have to be installed wherever this runs, and says what it does
-//! differently from version to version.
+//! It uses rcgen, by the makers of rustls: rcgen signs with ring, which is a dependency anyway. The
+//! program `openssl` would have to be installed, and differs from version to version.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
@@ -21,16 +21,16 @@ use crate::config::ClusterSettings;
 /// The authority's file, without its ending.
 pub const AUTHORITY: &str = "ca";
 
-/// The name by which nodes and gateways are known to etcd and to PostgreSQL: the common name of their
-/// certificates, which PostgreSQL holds against the user's (`clientcert=verify-full`).
+/// The name by which nodes and gateways are known to etcd and to PostgreSQL: the common name of
+/// their certificates, which PostgreSQL holds against the user's (`clientcert=verify-full`).
 pub const USER: &str = "purview";
 
-/// Certificates hold from this long before they are made: clocks of machines differ.
+/// Certificates are valid from this long before now, because the clocks of machines differ.
 const BEFORE: Duration = Duration::from_secs(3_600);
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Who has a certificate.
+/// An owner of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Role {
     /// The name of its files, without their ending.
@@ -52,20 +52,20 @@ fn role_of(process: ProcessRole) -> Role {
     Role { name: process.word(), user: USER, calls: true }
 }
 
-/// Which certificates are made.
+/// Which certificates to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order<'a> {
     /// The cluster's name.
     pub cluster: &'a str,
     /// Its processes, each with its name, which is also that of its files.
     pub processes: &'a [(ProcessRole, String)],
-    /// The hosts for which they hold.
+    /// The host names in the certificates.
     pub hosts: &'a [String],
-    /// For how long they hold.
+    /// Days of validity.
     pub days: u32,
 }
 
-/// Why certificates are not made. No file was left behind.
+/// Why no certificates were made. No file was left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum MakeError {
     /// There is something already.
@@ -79,55 +79,56 @@ pub enum MakeError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// The name of a process is no name of a file, or stands twice.
+    /// A process name is not usable as a file name, or is given twice.
     #[error(
-        "{0:?} cannot name a process and its files: want letters, digits, '-', '_', '.' and ':', each name once, \
+        "{0:?} cannot name a process and its files: use letters, digits, '-', '_', '.' and ':', each name once, \
          and neither ca, etcd nor postgres"
     )]
     Process(String),
-    /// The key of the authority is missing or is none.
-    #[error("{path:?}: is no key of an authority, as `purview certs` makes it: {cause}")]
+    /// The key of the authority is missing or unusable.
+    #[error("{path:?}: is not the key of an authority, as `purview certs` makes it: {cause}")]
     Authority {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         cause: String,
     },
-    /// What stands for a host can be no host's name.
-    #[error("{name:?} is no name or address of a host: {cause}")]
+    /// A host name is not valid.
+    #[error("{name:?} is not a host name or address: {cause}")]
     Name {
         /// The name.
         name: String,
         /// What is wrong with it.
         cause: String,
     },
-    /// A certificate cannot be made.
+    /// rcgen cannot make a certificate.
     #[error("cannot make a certificate: {0}")]
     Certificate(#[from] rcgen::Error),
 }
 
-/// What was made.
+/// The files that were made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
     /// The files: certificates (`.pem`) and keys (`.key`).
     pub files: Vec<PathBuf>,
-    /// When all of it runs out.
+    /// When the certificates expire.
     pub until: SystemTime,
 }
 
-/// What stands in a file.
+/// A file and its content.
 struct Page {
     path: PathBuf,
     text: String,
 }
 
-/// The processes for which certificates are made unless others are named: one for each role, of its name.
+/// The processes for which certificates are made unless others are named: one for each role, of its
+/// name.
 pub fn one_of_each() -> [(ProcessRole, String); 2] {
     [ProcessRole::Node, ProcessRole::Gateway].map(|role| (role, role.word().to_owned()))
 }
 
-/// Makes an authority and certificates for the stores and for one process of each role, all for the hosts `names`, in
-/// `folder`. As [`make_all`], for a cluster of the default name.
+/// Makes an authority and certificates for the stores and for one process of each role, all for the
+/// hosts `names`, in `folder`. As [`make_all`], for a cluster of the default name.
 ///
 /// # Errors
 /// [`MakeError`].
@@ -136,8 +137,8 @@ pub fn make(folder: &Path, names: &[String], days: u32) -> Result<Made, MakeErro
     make_all(folder, &Order { cluster: &cluster, processes: &processes, hosts: names, days })
 }
 
-/// Makes an authority, and certificates for the stores and for the processes of a cluster, in `folder`, which is made
-/// if it is missing. Only the owner may read the files.
+/// Makes an authority, and certificates for the stores and for the processes of a cluster, in
+/// `folder`, which is made if it is missing. Only the owner may read the files.
 ///
 /// # Errors
 /// [`MakeError`].
@@ -156,7 +157,8 @@ pub fn make_all(folder: &Path, order: &Order<'_>) -> Result<Made, MakeError> {
     pages.write()
 }
 
-/// Makes certificates for more processes of a cluster, signed by the authority that [`make_all`] has made in `folder`.
+/// Makes certificates for more processes of a cluster, signed by the authority that [`make_all`]
+/// has made in `folder`.
 ///
 /// # Errors
 /// [`MakeError`].
@@ -189,7 +191,8 @@ fn write_all(folder: &Path, pages: Vec<Page>, until: SystemTime) -> Result<Made,
     builder.recursive(true).mode(0o700).create(folder).map_err(system(folder))?;
     for (i, page) in pages.iter().enumerate() {
         if let Err(source) = write(page) {
-            // Half of it is of no use to anybody. What cannot be removed is named by the error's folder.
+            // Half of it is of no use to anybody. What cannot be removed is named by the error's
+            // folder.
             let gone = pages[..i].iter().all(|page| std::fs::remove_file(&page.path).is_ok());
             if gone && made_folder {
                 std::fs::remove_dir(folder).map_err(system(folder))?;
@@ -269,7 +272,7 @@ fn authority(until: SystemTime) -> Result<CertificateParams, MakeError> {
     Ok(authority)
 }
 
-/// All files and what stands in them.
+/// All files and their contents.
 struct Pages<'a> {
     folder: &'a Path,
     until: SystemTime,

@@ -8,12 +8,12 @@ use webpki::EndEntityCert;
 
 use super::Untrusted;
 
-/// What a process may be by its certificate.
+/// The role of a process in its certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessRole {
-    /// It may own regions and hold sessions.
+    /// The process may own regions and hold sessions.
     Node,
-    /// It may hold sessions alone.
+    /// The process may only hold sessions.
     Gateway,
 }
 
@@ -57,7 +57,7 @@ impl Named {
         let mut named = own.valid_uri_names().filter_map(Named::read);
         match (named.next(), named.next()) {
             (Some(named), None) => Ok(named),
-            // One that names two could speak for either.
+            // A certificate with two names could speak for either process.
             _ => Err(Untrusted::Nameless),
         }
     }

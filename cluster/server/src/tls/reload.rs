@@ -1,8 +1,8 @@
-//! Files that are read again when what they say changes: certificates, keys and authorities.
+//! Files that are reloaded when their content changes: certificates, keys and authorities.
 //!
-//! A thread looks at the files once a second and compares their content. New content takes effect for new handshakes;
-//! connections that stand go on. Content that cannot be used never replaces what is in use. The thread ends with the
-//! last owner of what was read.
+//! A thread compares the content once a second. New content takes effect for new handshakes; open
+//! connections go on. Unusable content must never replace the content in use. The thread ends with
+//! the last owner of the value.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::TlsError;
 
-/// Time between two looks at the files.
+/// Time between two checks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A file, by the key of the configuration that names it.
@@ -40,7 +40,7 @@ impl<T: Send + Sync + 'static> Reloading<T> {
         Ok(this)
     }
 
-    /// What the files said when they were of use last.
+    /// The last usable value.
     pub(super) fn current(&self) -> Arc<T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -65,7 +65,7 @@ fn follow<T>(mut follower: Follower<T>, value: &Weak<Reloading<T>>) {
                 tracing::info!(files = ?follower.paths(), "new certificates are in use");
             }
             Look::Unfit(error) => {
-                tracing::error!(%error, "certificates have changed and cannot be used; the old ones stay");
+                tracing::error!(%error, "the changed certificates are unusable; the old ones stay in use");
             }
         }
     }
@@ -88,7 +88,7 @@ enum Refused {
     Unreadable(String),
 }
 
-/// What a look at the files has found.
+/// The result of a check.
 enum Look<T> {
     /// Nothing new, or nothing that is certain by now.
     Same,

@@ -1,5 +1,5 @@
-//! The certificate that clients and operators are shown: of the gateway (`wss://`, `tls://`) and of the console
-//! (`https://`). They show none.
+//! The certificates of the gateway (`wss://`, `tls://`) and of the console (`https://`). Clients
+//! show no certificate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub const GATEWAY: Keys = Keys { certificate: "gateway.tls.certificate", key: "g
 pub const CONSOLE: Keys = Keys { certificate: "console.tls.certificate", key: "console.tls.key" };
 
 impl ServerTls {
-    /// Reads what the configuration names, and follows its changes.
+    /// Reads the configured files and follows their changes.
     ///
     /// # Errors
     /// [`TlsError`]: a file cannot be read, is no certificate or key, or the key is another

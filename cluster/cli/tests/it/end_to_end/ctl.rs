@@ -83,7 +83,7 @@ fn why_tells_of_every_pair_by_which_rule_it_is_seen_or_not() {
     says(&server, (a, b), 0, &[&seen, &rank]);
     let head = format!("{b} and {c} do not see each other though they are in range: no bond, 3 m");
     let kept = format!(
-        "The view list of {b} is full (1), and it prefers all who are on it, even {a} (no bond, 2 m)."
+        "The view list of {b} is full (1), and it prefers every player on it, even {a} (no bond, 2 m)."
     );
     says(&server, (b, c), 3, &[&head, &kept, &format!("{c} would see {b}.")]);
     let out = format!("{a} and {far} are out of range: 228.97 m apart");
@@ -148,7 +148,7 @@ fn a_console_that_is_not_there_is_one_error() {
         "{refused}"
     );
     assert!(refused.contains("--console URL names another"), "{refused}");
-    assert!(failed("ftp://127.0.0.1:1").contains("want http://host:port or https://host:port"));
+    assert!(failed("ftp://127.0.0.1:1").contains("write http://host:port or https://host:port"));
     let off = run(&["ctl", "why", "1", "2", "--set", "console.listen=off"]);
     assert_eq!(off.code, Some(1), "{off:?}");
     assert!(off.stderr.contains("no console to ask"), "{off:?}");

@@ -104,7 +104,7 @@ async fn an_address_has_so_many_connections_and_others_are_not_concerned() {
     let mut third = Client::Tcp(from([127, 0, 0, 2], tcp(&world)).await);
     let Said::Msg(ServerMsg::Closing(closing)) = third.hear().await else { panic!("let in") };
     assert_eq!(closing.code, CloseCode::Overload);
-    assert!(closing.detail.contains("from your address: 2 are allowed"), "{}", closing.detail);
+    assert!(closing.detail.contains("from your address; at most 2 are allowed"), "{}", closing.detail);
     world.enter(&mut Client::Tcp(from([127, 0, 0, 3], tcp(&world)).await)).await;
     // Who leaves makes room.
     drop(sessions);

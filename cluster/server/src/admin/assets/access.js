@@ -1,16 +1,16 @@
-// Asks the server, with the token where it wants one.
+// Requests to the server, with the token if the server requires one.
 
 const KEY = "purview-token";
 
 let token = sessionStorage.getItem(KEY);
 let wanted = () => {};
 
-/** What to do when the server wants a token: show where to say it. */
+/** Called when the server requires a token: shows the form for it. */
 export function onWanted(act) {
   wanted = act;
 }
 
-/** Takes a token, for as long as the page is open. */
+/** Keeps a token while the page is open. */
 export function setToken(text) {
   token = text.trim();
   sessionStorage.setItem(KEY, token);

@@ -1,4 +1,4 @@
-// Puts it together: polls the server, keeps the state, draws each frame.
+// The page's main module: polls the server, keeps the state, draws each frame.
 
 import { get, onWanted, setToken } from "./access.js";
 import { Camera } from "./camera.js";
@@ -14,7 +14,7 @@ const POLL_MS = 250;
 const FIGURES_MS = 1000;
 const SCENES_MS = 3000;
 const TIMEOUT_MS = 4000;
-/** For so long a player may be nowhere, as in a handoff, before it counts as gone. */
+/** How long a player may be missing, as in a handoff, before it counts as gone, in milliseconds. */
 const GONE_MS = 2500;
 
 const $ = (id) => document.getElementById(id);
@@ -33,24 +33,24 @@ const state = {
   connected: false, userMoved: false, dirty: true, lastFrame: 0,
 };
 
-/** For tests and for the curious: what the page shows just now. */
+/** For tests and debugging: what the page shows now. */
 window.purview = {
   errors: [], connected: false, polls: 0, frames: 0,
   scene: null, plane: 0, regions: [], entities: 0, drawn: 0, ghosts: 0, selected: null, player: null,
   other: null, why: null, joined: false,
-  /** Where on the page an entity is drawn; null when it is not. */
+  /** The point of the canvas where an entity is drawn; null if it is not drawn. */
   placeOf(id) {
     const e = world.entities.get(id);
     const box = canvas.getBoundingClientRect();
     const now = performance.now();
     return e ? { x: box.left + camera.sx(e.x(now)), y: box.top + camera.sz(e.z(now)) } : null;
   },
-  /** Where on the page a place of the world is, centimetres in, pixels of the canvas out. */
+  /** The point of the canvas, in pixels, of a position in the world, in centimetres. */
   pixelOf(x, z) {
     const density = canvas.width / camera.width;
     return { x: Math.floor(camera.sx(x) * density), y: Math.floor(camera.sz(z) * density) };
   },
-  /** Brings a place of the world to the middle, with so many pixels to a centimetre. */
+  /** Centres the map on a position, with `scale` pixels per centimetre. */
   lookAt(x, z, scale) {
     setFollow(false);
     [camera.x, camera.z, camera.wantedScale] = [x, z, null];
@@ -76,7 +76,7 @@ function watchErrors() {
   };
 }
 
-/** Gets JSON; `null` for what is not there. Throws when the server cannot be reached. */
+/** Gets JSON; `null` if it does not exist. Throws if the server is unreachable. */
 async function ask(path) {
   const answer = await get(path, { signal: AbortSignal.timeout(TIMEOUT_MS), cache: "no-store" });
   if (answer.ok) return answer.json();
@@ -84,7 +84,7 @@ async function ask(path) {
   throw new Error(`${path}: ${answer.status}`);
 }
 
-/** Does `work` for ever, `every` milliseconds apart (and longer when it takes long). */
+/** Runs `work` for ever, with at least `every` milliseconds between two starts. */
 async function repeat(every, work) {
   for (;;) {
     const begin = performance.now();
@@ -125,7 +125,7 @@ async function pollScenes() {
   state.dirty = true;
 }
 
-/** Shows another scene from the start. */
+/** Switches to another scene. */
 function enterScene(scene, plane) {
   state.scene = scene;
   state.userMoved = false;
@@ -201,7 +201,7 @@ function setOther(id) {
   showPair(pair);
 }
 
-/** Tells why the selected player and this one see each other or not; `null` compares with nobody. */
+/** Shows why the selected player and this one see each other or not; `null` ends the comparison. */
 function compare(id) {
   if (state.selected === null || id === pair.other) return;
   setOther(id);
@@ -209,14 +209,14 @@ function compare(id) {
   pollNow();
 }
 
-/** A player that went to another scene or plane is followed there. */
+/** Follows a player that went to another scene or plane. */
 function followAway(player) {
   const scene = state.scenes.find((s) => s.name === player.scene);
   if (scene && scene.name !== state.scene.name) enterScene(scene, player.plane);
   else if (player.plane !== state.plane) setPlane(player.plane);
 }
 
-/** Comes nearer when the range of a player just selected would be too small to see. */
+/** Zooms in if the range of a newly selected player would be too small to see. */
 function showRange(player) {
   const reach = { circle: player.range.leave_cm, patches: 2.5 * player.range.patch_cm, all: 0 };
   const cm = reach[player.range.mode];
@@ -252,7 +252,7 @@ function select(id) {
   pollNow();
 }
 
-/** Asks at once about what was just chosen. */
+/** Requests the new selection at once. */
 function pollNow() {
   if (state.selected !== null) pollMap().catch((error) => setConnected(false, error));
   state.dirty = true;
@@ -325,7 +325,7 @@ function frame(now) {
   draw(now, p);
 }
 
-/** Where the selected player is; the camera goes after it. */
+/** The position of the selected player; the camera follows it. */
 function follow(now, part) {
   if (state.selected === null || !state.player || state.gone) return null;
   const e = world.entities.get(state.selected);

@@ -1,4 +1,4 @@
-// Where one looks from, and in which colours. World lengths are centimetres, screen lengths pixels.
+// The camera and the colours of the map. World lengths are in centimetres, screen lengths in pixels.
 
 const REGION_COLOURS = [
   "#5b8def", "#2fb9a6", "#e5924f", "#a97bf0", "#e0709a", "#94b447", "#46b5e0", "#cfa63d",
@@ -14,10 +14,10 @@ const KINDS = [
   { shape: "triangle", colour: "#f0abfc", size: 0.8 },
 ];
 
-/** The colour of the region at this place of its scene's list; neighbours differ. */
+/** The colour of the region at this index of its scene's list; neighbours differ. */
 export const regionColour = (index) => REGION_COLOURS[Math.max(0, index) % REGION_COLOURS.length];
 
-/** How entities of a kind look; the first kind is always the player. */
+/** The shape and colour of a kind; the first kind is always the player. */
 export const kindLook = (kind) => KINDS[kind < KINDS.length ? kind : 1 + (kind % (KINDS.length - 1))];
 
 /** A length for people. */
@@ -30,7 +30,7 @@ export class Camera {
   constructor() {
     // The middle of the view, pixels per centimetre, and the size of the view.
     Object.assign(this, { x: 0, z: 0, scale: 0.01, width: 1, height: 1 });
-    this.foot = 0; // pixels at the foot of the view that the whole map leaves free
+    this.foot = 0; // pixels at the bottom of the view that stay free when the whole map is shown
     this.bounds = { x0: 0, z0: 0, x1: 1, z1: 1 };
     this.wantedScale = null;
   }
@@ -91,7 +91,7 @@ export class Camera {
     this.z = Math.min(b.z1, Math.max(b.z0, this.z));
   }
 
-  /** Goes a part (0 to 1) of the way to a place and to the wanted scale. */
+  /** Moves by a fraction (0 to 1) towards a position and a scale. */
   approach(x, z, part) {
     this.x += (x - this.x) * part;
     this.z += (z - this.z) * part;

@@ -1,4 +1,4 @@
-// Entities, ghosts, and what a selected player sees.
+// Draws entities, ghosts, and the view of the selected player.
 
 import { kindLook, regionColour } from "./camera.js";
 
@@ -47,7 +47,7 @@ export function drawEntities(ctx, camera, world, now) {
     const places = byKind.get(kind);
     ctx.beginPath();
     for (let i = 0; i < places.length; i += 2) trace(ctx, look.shape, places[i], places[i + 1], r);
-    // The dark rim keeps those who stand together apart.
+    // The dark rim separates overlapping entities.
     ctx.lineWidth = kind === 0 ? 2.5 : 1.5;
     ctx.strokeStyle = "#0a0e16";
     ctx.stroke();
@@ -84,7 +84,7 @@ export function drawGhosts(ctx, camera, world, scene, now) {
   return drawn;
 }
 
-/** Draws how far a player at (`x`, `z`) sees; beneath the entities. */
+/** Draws the range of a player at (`x`, `z`), beneath the entities. */
 export function drawRange(ctx, camera, player, scene, x, z) {
   const range = player.range;
   if (range.mode === "circle") {
@@ -136,7 +136,7 @@ function patches(ctx, camera, range, x, z) {
   ctx.stroke();
 }
 
-/** Draws lines from a player to all whom it sees: players bright, the rest faint. */
+/** Draws lines from a player to the entities in its view: players bright, others faint. */
 export function drawSight(ctx, camera, player, world, x, z, now) {
   const to = (ids, style, width) => {
     ctx.beginPath();
@@ -154,7 +154,7 @@ export function drawSight(ctx, camera, player, world, x, z, now) {
   to(player.view.map((e) => e.id), "rgba(94,234,212,0.72)", 1.3);
 }
 
-/** Marks whom the selected player at (`x`, `z`) is compared with; a line joins who see each other. */
+/** Marks the player compared with the selected one at (`x`, `z`); a line joins the two if they see each other. */
 export function drawPair(ctx, camera, other, seen, x, z, now) {
   const [sx, sy, r] = [camera.sx(other.x(now)), camera.sz(other.z(now)), radius(camera) + 5];
   ctx.strokeStyle = "#fbbf24";
@@ -170,7 +170,7 @@ export function drawPair(ctx, camera, other, seen, x, z, now) {
   label(ctx, sx, sy - r - 12, String(other.id));
 }
 
-/** Marks the selected player, above all. */
+/** Marks the selected player, on top of everything. */
 export function drawSelected(ctx, camera, x, z, id) {
   const [sx, sy, r] = [camera.sx(x), camera.sz(z), radius(camera) + 2.5];
   ctx.beginPath();

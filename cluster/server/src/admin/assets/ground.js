@@ -1,15 +1,15 @@
-// The ground: regions in their colours, lands, patches, names.
+// Draws the ground: regions in their colours, lands, patches, names.
 
 import { regionColour } from "./camera.js";
 
-/** The regions that own a plane, each with its place among all. */
+/** The regions of a plane, each with its index among all regions. */
 function onPlane(scene, plane) {
   const groups = scene.plane_groups;
   const group = ((plane % groups) + groups) % groups;
   return scene.regions.map((region, i) => [region, i]).filter(([region]) => region.group === group);
 }
 
-/** Draws the ground of a scene, as it is in a plane. */
+/** Draws the ground of a scene in one plane. */
 export function drawGround(ctx, camera, scene, plane, options) {
   ctx.fillStyle = "#0a0e16";
   ctx.fillRect(0, 0, camera.width, camera.height);
@@ -19,7 +19,7 @@ export function drawGround(ctx, camera, scene, plane, options) {
   regions.forEach(([region, i]) => strokeRegion(ctx, camera, region.rect, regionColour(i)));
 }
 
-/** Draws the regions' names, above all else on the ground; those in `late` say so. */
+/** Draws the names of the regions on top of the ground, with a mark for those in `late`. */
 export function drawNames(ctx, camera, scene, plane, late) {
   onPlane(scene, plane).forEach(([region, i]) =>
     nameRegion(ctx, camera, region, regionColour(i), late.includes(region.id)));
@@ -38,7 +38,7 @@ function fillRegion(ctx, camera, rect, colour) {
   ctx.globalAlpha = 1;
 }
 
-/** Each region's line lies inside it, so that a border shows both colours. */
+/** Draws each region's outline inside the region, so that a border shows both colours. */
 function strokeRegion(ctx, camera, rect, colour) {
   const [x, y, w, h] = box(camera, rect);
   ctx.strokeStyle = colour;
@@ -48,7 +48,7 @@ function strokeRegion(ctx, camera, rect, colour) {
   ctx.globalAlpha = 1;
 }
 
-/** Lines every `step` centimetres, within the map and the view. */
+/** Draws lines every `step` centimetres, within the map and the view. */
 function lines(ctx, camera, scene, step, style) {
   const v = camera.view();
   const [x0, z0] = [Math.max(0, v.x0), Math.max(0, v.z0)];
@@ -72,7 +72,7 @@ function lines(ctx, camera, scene, step, style) {
 function drawGrid(ctx, camera, scene) {
   const patch = scene.patch_cm * camera.scale;
   const land = scene.land_cm * camera.scale;
-  // Lines come in gently as they get far enough apart to be told from each other.
+  // Lines fade in as the zoom moves them far enough apart.
   const strength = (px, from) => Math.min(1, Math.max(0, (px - from) / from));
   const fine = strength(patch, 9) * 0.055;
   if (fine > 0) lines(ctx, camera, scene, scene.patch_cm, `rgba(226,232,240,${fine.toFixed(3)})`);
@@ -80,7 +80,7 @@ function drawGrid(ctx, camera, scene) {
   if (coarse > 0) lines(ctx, camera, scene, scene.land_cm, `rgba(226,232,240,${coarse.toFixed(3)})`);
 }
 
-/** A region's name stands in the corner of what is in view of it. */
+/** Draws a region's name in the corner of its visible part. */
 function nameRegion(ctx, camera, region, colour, late) {
   const [x, y, w, h] = box(camera, region.rect);
   const left = Math.max(x, 0);

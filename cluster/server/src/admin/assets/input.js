@@ -1,4 +1,4 @@
-// Mouse, touch and keys on the map, turned into a few commands.
+// Turns mouse, touch and keys on the map into a few commands.
 
 const CLICK_PX = 6;
 

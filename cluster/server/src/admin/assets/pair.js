@@ -1,25 +1,25 @@
-// Two players: why they see each other, or why they do not.
+// Compares two players: why they see each other, or why they do not.
 
 const $ = (id) => document.getElementById(id);
 
-/** For so long one of the two may be nowhere, as in a handoff, before it is said to be gone. */
+/** How long one of the two may be missing, as in a handoff, before it counts as gone, in milliseconds. */
 const GONE_MS = 2500;
 
-/** Who is compared with the selected player, and what the server says of the two. */
+/** The player compared with the selected one, and the server's answer about the two. */
 export class Pair {
   constructor() { this.choose(null, 0); }
 
-  /** Compares with this one from `now` on; `null`: with nobody. */
+  /** Compares with this player from `now` on; `null` ends the comparison. */
   choose(other, now) {
     Object.assign(this, { other, answer: null, answeredAt: now, gone: false });
   }
 
-  /** What to ask the server; `null` when nobody is compared. */
+  /** The request to the server; `null` without a comparison. */
   path(selected) {
     return this.other === null ? null : `api/why?a=${selected}&b=${this.other}`;
   }
 
-  /** Takes an answer, `null` when one of the two is nowhere. Says whether it is the first. */
+  /** Applies an answer, `null` if one of the two is missing. Returns whether it is the first. */
   apply(answer, now) {
     const first = answer !== null && this.answer === null;
     if (answer) Object.assign(this, { answer, answeredAt: now, gone: false });
@@ -27,7 +27,7 @@ export class Pair {
     return first;
   }
 
-  /** Whether the two see each other, as far as is known. */
+  /** Whether the two see each other, according to the last answer. */
   get seen() { return this.answer !== null && !this.gone && this.answer.seen; }
 
   /** The sentences to show. */
@@ -38,7 +38,7 @@ export class Pair {
   }
 }
 
-/** Shows the sentences; those that did not change are left alone. */
+/** Shows the sentences; unchanged ones are not touched. */
 export function showPair(pair) {
   const box = $("pair-words");
   const { words } = pair;
@@ -56,7 +56,7 @@ export function showPair(pair) {
 }
 
 /**
- * Listens to the field, its button and the Escape key in it. `compare(id)` takes whom to compare
+ * Listens to the field, its button and its Escape key. Calls `compare(id)` with the player to compare
  * with, or `null`.
  */
 export function listenPair(compare) {

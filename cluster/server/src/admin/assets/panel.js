@@ -13,7 +13,7 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Sets a text only when it changed, so that nothing flickers or is read aloud again. */
+/** Sets a text only if it changed, so that nothing flickers and screen readers do not repeat it. */
 function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -35,7 +35,7 @@ function age(seconds) {
   return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
 }
 
-/** Fills a select; leaves it alone when nothing changed. */
+/** Fills a select element, unless nothing changed. */
 function options(select, rows, chosen) {
   const text = JSON.stringify(rows);
   if (select.dataset.rows !== text) {
@@ -72,7 +72,7 @@ function tile(label, value, unit, testid) {
 
 let lastCpu = null;
 
-/** Processor use between two answers, in cores' percent. */
+/** CPU use between two answers, in percent of one core. */
 function cpuPercent(stats) {
   const before = lastCpu;
   lastCpu = { at: stats.uptime_s, cpu: stats.cpu_s };
@@ -99,7 +99,7 @@ export function showStats(stats) {
   say($("uptime"), `${stats.node} · up ${age(stats.uptime_s)}`);
 }
 
-/** The regions of the scene in view; `go` is called with the one that was chosen. */
+/** Lists the regions of the shown scene; calls `go` with a chosen region. */
 export function showRegions(scene, stats, late, go) {
   const body = $("regions");
   if (body.dataset.scene !== scene.name || body.rows.length !== scene.regions.length) {
@@ -150,7 +150,7 @@ export function showLegend(scene) {
   }));
 }
 
-/** How far a player sees, in words. */
+/** A player's range in words. */
 function rangeText(range) {
   if (range.mode === "circle") return `${metres(range.enter_cm)} in, ${metres(range.leave_cm)} out`;
   if (range.mode === "all") return "everybody";
@@ -160,14 +160,14 @@ function rangeText(range) {
 }
 
 /**
- * The selected player; `player` is null while unknown, `gone` when no region has it. `choose` and
- * `compare` are called with an id of its view list.
+ * Shows the selected player; `player` is null while unknown, `gone` is true if no region has it. Calls `choose` and
+ * `compare` with an id of its view list.
  */
 export function showPlayer(selected, player, gone, scene, { choose, compare, other }) {
   $("details").hidden = !player;
   $("follow").hidden = $("clear").hidden = selected === null;
   $("hint").hidden = Boolean(player) && !gone;
-  if (selected === null) say($("hint"), "Select a player on the map to see how far it sees, whom, and why.");
+  if (selected === null) say($("hint"), "Select a player on the map to see its range, its view list, and why.");
   else if (gone) say($("hint"), `No region has player ${selected}.`);
   else say($("hint"), `Looking for player ${selected} …`);
   if (!player) return;
@@ -184,14 +184,14 @@ export function showPlayer(selected, player, gone, scene, { choose, compare, oth
   say($("p-views"), `${player.view.length} / ${player.view_cap}`);
   $("p-meter").style.width = `${Math.min(100, (100 * player.view.length) / player.view_cap)}%`;
   const list = $("p-list");
-  // While a key of the list has the focus, the list waits, so that the focus is not lost.
+  // While a button of the list has the focus, the list is not replaced, so that the focus stays.
   if (!(list.contains(document.activeElement) && list.matches(":hover"))) showView(list, player.view, choose, compare);
   for (const row of list.rows) row.classList.toggle("other", Number(row.dataset.id) === other);
-  say($("p-worst"), player.worst ? `Full: ${player.worst.id} is the first to make room for somebody better.` : "");
+  say($("p-worst"), player.worst ? `Full: ${player.worst.id} is replaced first by a better candidate.` : "");
   say($("p-seen"), player.seen.length ? `and ${count(player.seen.length)} other entities` : "");
 }
 
-/** Fills the table of a view list, the best first; a key that has the focus keeps it. */
+/** Fills the table of a view list, the best first; a focused button keeps the focus. */
 function showView(list, view, choose, compare) {
   const ids = view.map((e) => e.id).join();
   if (list.dataset.ids !== ids) {

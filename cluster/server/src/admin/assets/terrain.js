@@ -1,25 +1,25 @@
-// The terrain: what is blocked, in pictures that the server draws piece by piece, and doors as they are.
+// Draws the terrain: blocked tiles as pictures from the server, piece by piece, and doors in their current state.
 
 import { get } from "./access.js";
 
-/** Most pieces that are kept beside those in view; each takes up to 4 MB. */
+/** Most cached pieces outside the view; each takes up to 4 MB. */
 const KEPT = 40;
-/** A piece that could not be had is asked for again after so long. */
+/** Time before a failed piece is requested again, in milliseconds. */
 const AGAIN_MS = 3000;
 
-/** How doors look; closed ones are a wall in colour, open ones a frame. */
+/** Colours of doors; closed doors are filled, open doors are a frame. */
 export const DOOR_LOOKS = { open: "#86efac", closed: "#fb7185" };
-/** The colour of what is blocked, as the server draws it; for the legend. */
+/** The colour of blocked tiles in the server's pictures; for the legend. */
 export const BLOCKED_COLOUR = "rgba(148,163,184,0.41)";
 
 export class Terrain {
-  /** `changed()` is called when there is more to draw than before. */
+  /** Calls `changed()` when there is more to draw than before. */
   constructor(changed) {
     this.changed = changed;
     this.leave();
   }
 
-  /** Forgets everything, as in a scene without a map. */
+  /** Clears everything, as for a scene without a map. */
   leave() {
     this.scene = this.version = this.shape = null;
     this.pieces = new Map();
@@ -28,14 +28,14 @@ export class Terrain {
     this.shown = { level: 0, pieces: 0, waiting: 0 };
   }
 
-  /** Shows the terrain of a scene, if it has one; asks the server once for each version of it. */
+  /** Shows the terrain of a scene, if it has one; requests each version once. */
   async enter(scene, ask) {
     if (this.scene === scene.name && this.version === scene.terrain) return;
     this.leave();
     [this.scene, this.version] = [scene.name, scene.terrain];
     if (!scene.terrain) return;
     const shape = await ask(`api/terrain?${new URLSearchParams({ scene: scene.name })}`);
-    // Meanwhile the page may have gone on to another scene.
+    // The page may have switched to another scene meanwhile.
     if (shape && this.scene === shape.scene) {
       this.shape = shape;
       this.changed();
@@ -44,7 +44,7 @@ export class Terrain {
     }
   }
 
-  /** Takes the doors that are not as the map has them: pairs of a door and whether it is open. */
+  /** Applies the doors whose state differs from the map: pairs of a door and whether it is open. */
   apply(doors) {
     this.set = new Map(doors);
   }
@@ -53,12 +53,12 @@ export class Terrain {
     return this.set.get(door) ?? this.shape.doors[door].open;
   }
 
-  /** The doors with their names and states; for tests and for the curious. */
+  /** The doors with their names and states; for tests and debugging. */
   doors() {
     return this.shape ? this.shape.doors.map((d, i) => ({ name: d.name, open: this.isOpen(i) })) : [];
   }
 
-  /** The name of the door at a place of the world, with its state; null where there is none. */
+  /** The name and state of the door at a position in the world; null if there is none. */
   doorAt(x, z) {
     if (!this.shape) return null;
     const [tx, tz] = [Math.floor(x / this.shape.tile_cm), Math.floor(z / this.shape.tile_cm)];
@@ -67,7 +67,7 @@ export class Terrain {
     return door < 0 ? null : `${this.shape.doors[door].name} · ${this.isOpen(door) ? "open" : "closed"}`;
   }
 
-  /** Draws what is in view. */
+  /** Draws the visible part. */
   draw(ctx, camera, density, names) {
     if (!this.shape) return;
     this.drawBlocked(ctx, camera, density);
@@ -77,7 +77,7 @@ export class Terrain {
   drawBlocked(ctx, camera, density) {
     const { tile_cm, piece, levels } = this.shape;
     const tile = tile_cm * camera.scale * density;
-    // The coarsest level of which a pixel is not much larger than one of the screen.
+    // The coarsest level whose pixels are not much larger than those of the screen.
     const level = Math.min(levels - 1, Math.max(0, Math.floor(Math.log2(1.4 / tile))));
     const side = piece * 2 ** level;
     const v = camera.view();
@@ -96,7 +96,7 @@ export class Terrain {
     }
   }
 
-  /** Draws a piece, or that part of a coarser one while it is on its way. */
+  /** Draws a piece, or the same part of a coarser piece while it loads. */
   drawPiece(ctx, camera, density, level, x, z) {
     const { tile_cm, piece, width, depth, levels } = this.shape;
     let found = this.piece(level, x, z);
@@ -122,7 +122,7 @@ export class Terrain {
     ctx.imageSmoothingEnabled = true;
   }
 
-  /** The picture of a piece, asked for if need be; null until it is here. */
+  /** The picture of a piece, requested if necessary; null until it is loaded. */
   piece(level, x, z) {
     const k = key(level, x, z);
     let entry = this.pieces.get(k);
@@ -131,7 +131,7 @@ export class Terrain {
       entry = { image: null, failed: 0, frame: 0 };
       this.load(entry, level, x, z);
     }
-    // What was looked at last stands last; what was not looked at for longest goes first.
+    // Least recently used pieces come first and are removed first.
     entry.frame = this.frame;
     this.pieces.delete(k);
     this.pieces.set(k, entry);
@@ -144,13 +144,13 @@ export class Terrain {
       const answer = await get(`api/terrain.png?${query}`);
       if (!answer.ok) throw new Error(`${answer.status}`);
       const image = await createImageBitmap(await answer.blob());
-      // Drawn once into a canvas of its own: from there it is drawn quickly in every frame.
+      // Decoded once into a canvas, from which every frame is drawn quickly.
       const canvas = new OffscreenCanvas(image.width, image.height);
       canvas.getContext("2d").drawImage(image, 0, 0);
       image.close();
       entry.image = canvas;
     } catch {
-      // The page says elsewhere that the server does not answer.
+      // The banner already reports that the server does not answer.
       entry.failed = performance.now();
     }
     this.changed();
@@ -164,7 +164,7 @@ function drawDoor(ctx, camera, tile_cm, door, open, names) {
   ctx.strokeStyle = ctx.fillStyle = open ? DOOR_LOOKS.open : DOOR_LOOKS.closed;
   ctx.lineWidth = 1.5;
   for (const [x, z, n] of door.runs) {
-    // However far one is, a door is to be seen.
+    // A door stays visible at every zoom.
     const [width, depth] = [Math.max(3, n * tile), Math.max(3, tile)];
     const left = camera.sx((x + n / 2) * tile_cm) - width / 2;
     const top = camera.sz((z + 0.5) * tile_cm) - depth / 2;

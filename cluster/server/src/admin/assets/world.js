@@ -1,6 +1,6 @@
-// What is on the map, moving smoothly from poll to poll.
+// The entities on the map, moving smoothly between polls.
 
-/** One thing that moves: where it was drawn last, where the server says it is, and by when to be there. */
+/** A moving entity: its last drawn position, the server's position, and the time to arrive there. */
 class Mover {
   constructor(x, z) {
     Object.assign(this, { fromX: x, fromZ: z, toX: x, toZ: z, begin: 0, end: 0 });
@@ -14,7 +14,7 @@ class Mover {
     return Math.max(0, (now - this.begin) / (this.end - this.begin));
   }
 
-  /** Heads for a place; farther than `jump` it is there at once. */
+  /** Moves to a position; at a distance of more than `jump` at once. */
   head(x, z, now, duration, jump) {
     const [fromX, fromZ] = [this.x(now), this.z(now)];
     const far = Math.hypot(x - fromX, z - fromZ) > jump;
@@ -42,7 +42,7 @@ export class World {
     this.interval = 250;
   }
 
-  /** Takes an answer of `/api/entities` that came at `now` (milliseconds). */
+  /** Applies an answer of `/api/entities` received at `now` (milliseconds). */
   apply(answer, now, scene) {
     if (this.polledAt > 0) {
       const gap = Math.min(2000, Math.max(50, now - this.polledAt));
@@ -50,7 +50,7 @@ export class World {
     }
     this.polledAt = now;
     const duration = this.still ? 0 : this.interval * 1.1;
-    // What moved faster than thrice the top speed has jumped.
+    // An entity that moved faster than three times the top speed has teleported.
     const jump = Math.max(300, (scene.top_speed_cm_s * 3 * this.interval) / 1000);
     const move = (old, x, z) => {
       const mover = old || new Mover(x, z);
@@ -67,7 +67,7 @@ export class World {
       const key = `${id}:${mirror}`;
       const ring = stacked.get(id) || 0;
       stacked.set(id, ring + 1);
-      // A new ghost begins where its entity is drawn, so that the ring does not run ahead of it.
+      // A new ghost starts where its entity is drawn, so that the ring does not run ahead.
       const real = entities.get(id);
       const old = this.ghosts.get(key) || (real && new Mover(real.x(now), real.z(now)));
       ghosts.set(key, Object.assign(move(old, x, z), { id, kind, owner, mirror, ring }));
@@ -78,7 +78,7 @@ export class World {
     this.late = answer.late;
   }
 
-  /** Whether anything is still on its way. */
+  /** Whether any entity is still moving to its position. */
   moving(now) { return !this.still && now < this.polledAt + this.interval * 1.2; }
 
   players() {

@@ -1,6 +1,6 @@
-//! The keys by which clients' tokens are checked: a secret in a file of its own, a JSON Web Key Set (RFC 7517), or
-//! both. Read at the start and again when a file changes. A key fixes its algorithm, so that a public key can never
-//! serve as an HMAC secret.
+//! The keys that verify tokens: a secret in a file of its own, a JSON Web Key Set (RFC 7517), or
+//! both. `Tokens` reads them at the start and again when a file changes. A key fixes its algorithm,
+//! so that a public key can never serve as an HMAC secret. A secret must never appear in an error.
 
 use std::path::{Path, PathBuf};
 
@@ -12,16 +12,16 @@ use serde::Deserialize;
 
 use super::MIN_SECRET;
 
-/// Most keys of a set: a token without a `kid` is checked by each.
+/// Most keys of a set, because a token without a `kid` is verified against each.
 pub const MAX_KEYS: usize = 16;
 
-/// Longest file of keys, bytes.
+/// Largest key file, in bytes.
 const MAX_FILE: u64 = 64 << 10;
 
-/// Shortest modulus of an RSA key, bytes.
+/// Shortest modulus of an RSA key, in bytes.
 const MIN_MODULUS: usize = 256;
 
-/// Why there is nothing to check tokens with. Never tells a secret.
+/// Why there are no usable keys. Never contains a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
     /// A file cannot be read.
@@ -33,11 +33,11 @@ pub enum KeysError {
         key: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A file is too long to hold keys.
-    #[error("{key} = {path:?}: has {bytes} bytes; want at most {MAX_FILE}")]
+    #[error("{key} = {path:?}: has {bytes} bytes; at most {MAX_FILE} are allowed")]
     TooLong {
         /// The key of the configuration.
         key: &'static str,
@@ -51,20 +51,18 @@ pub enum KeysError {
     TooShort {
         /// The file.
         path: PathBuf,
-        /// Its length, white space at its ends not counted.
+        /// Its length in bytes, without white space at both ends.
         bytes: usize,
     },
-    /// The secret is the one that everybody knows.
-    #[error(
-        "token.secret_file = {path:?}: holds the secret of `purview dev`, which everybody knows"
-    )]
+    /// The secret is the public one of `purview dev`.
+    #[error("token.secret_file = {path:?}: holds the secret of `purview dev`, which is public")]
     Known {
         /// The file.
         path: PathBuf,
     },
-    /// The file of keys is no key set.
+    /// The file is not a JSON Web Key Set.
     #[error(
-        "token.keys_file = {path:?}: is no JSON Web Key Set, an object such as {{\"keys\": [...]}}, at {place}"
+        "token.keys_file = {path:?}: is not a JSON Web Key Set, an object such as {{\"keys\": [...]}}, at {place}"
     )]
     NoSet {
         /// The file.
@@ -72,40 +70,40 @@ pub enum KeysError {
         /// Line and column.
         place: String,
     },
-    /// A key cannot be used.
+    /// A key is unusable.
     #[error("token.keys_file = {path:?}: keys[{at}] {rule}")]
     Key {
         /// The file.
         path: PathBuf,
-        /// Its place in the set.
+        /// Its index in the set.
         at: usize,
         /// What is wrong and what would be right.
         rule: String,
     },
     /// No key of the set is for tokens.
     #[error(
-        "token.keys_file = {path:?}: holds no key for tokens; want 1 to {MAX_KEYS} keys of kind oct, RSA, EC (P-256) \
+        "token.keys_file = {path:?}: holds no key for tokens; give 1 to {MAX_KEYS} keys of kind oct, RSA, EC (P-256) \
          or OKP (Ed25519), without \"use\" or with \"use\": \"sig\""
     )]
     NoKey {
         /// The file.
         path: PathBuf,
     },
-    /// The system gives no random bytes.
-    #[error("the system gives no random bytes for a token secret")]
+    /// The operating system provides no random bytes.
+    #[error("the operating system provides no random bytes for a token secret")]
     Random,
 }
 
-/// A key, which fixes the algorithm of the tokens that it checks.
+/// A key; it fixes the algorithm of the tokens that it verifies.
 #[derive(Clone)]
 pub struct Key {
-    /// Its name, if it has one.
+    /// The key id, if there is one.
     pub kid: Option<String>,
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// Checks.
+    /// Verifies.
     pub check: DecodingKey,
-    /// Signs, where the key is a secret.
+    /// Signs, if the key is a secret.
     pub sign: Option<EncodingKey>,
 }
 
@@ -120,23 +118,24 @@ impl Key {
         }
     }
 
-    /// Whether it may check a token whose header says this: a key without a name checks all of its algorithm.
+    /// Whether the key may verify a token with this header; a key without an id fits every token of
+    /// its algorithm.
     pub fn fits(&self, algorithm: Algorithm, kid: Option<&str>) -> bool {
         let named = self.kid.as_deref().zip(kid).is_none_or(|(own, asked)| own == asked);
         self.algorithm == algorithm && named
     }
 }
 
-/// Where keys are.
+/// The paths of the key files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files {
-    /// The secret.
+    /// The file of the secret.
     pub secret: Option<PathBuf>,
-    /// The set.
+    /// The file of the key set.
     pub set: Option<PathBuf>,
 }
 
-/// What stands in the files, to see whether it has changed.
+/// The contents of the files, to detect changes.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Contents {
     secret: Option<Vec<u8>>,
@@ -144,7 +143,7 @@ pub struct Contents {
 }
 
 impl Files {
-    /// Reads them.
+    /// Reads the files.
     ///
     /// # Errors
     /// [`KeysError`].
@@ -154,7 +153,7 @@ impl Files {
         Ok(Contents { secret: secret.transpose()?, set: set.transpose()? })
     }
 
-    /// The keys in them: the set first, in its order.
+    /// The keys in the contents: first the set, in its order.
     ///
     /// # Errors
     /// [`KeysError`].
@@ -199,7 +198,7 @@ fn key_set(path: &Path, text: &[u8]) -> Result<Vec<Key>, KeysError> {
     let path = path.to_owned();
     let set: Set = match serde_json::from_slice(text) {
         Ok(set) => set,
-        // The error itself may quote a key.
+        // The error text may quote a key, so only its place is reported.
         Err(e) => {
             let place = format!("line {}, column {}", e.line(), e.column());
             return Err(KeysError::NoSet { path, place });
@@ -209,11 +208,13 @@ fn key_set(path: &Path, text: &[u8]) -> Result<Vec<Key>, KeysError> {
     for (at, entry) in set.keys.into_iter().enumerate() {
         let wrong = |rule: String| KeysError::Key { path: path.clone(), at, rule };
         let Some(key) = key_of(entry).map_err(wrong)? else {
-            tracing::debug!(at, path = %path.display(), "a key of the set is not for tokens");
+            tracing::debug!(at, path = %path.display(), "a key of the set does not verify tokens");
             continue;
         };
         if key.kid.is_some() && keys.iter().any(|other| other.kid == key.kid) {
-            return Err(wrong("has the \"kid\" of a key before it; each key has its own".into()));
+            return Err(wrong(
+                "repeats the \"kid\" of an earlier key; give each key its own".into(),
+            ));
         }
         keys.push(key);
     }
@@ -223,9 +224,9 @@ fn key_set(path: &Path, text: &[u8]) -> Result<Vec<Key>, KeysError> {
     }
 }
 
-/// A key of the set; `None`: it serves something else.
+/// A key of the set; `None`: a key for another purpose.
 fn key_of(entry: serde_json::Value) -> Result<Option<Key>, String> {
-    const WANT: &str = "is no key: want \"kty\" and the members of its kind (RFC 7518)";
+    const WANT: &str = "is not a key: give \"kty\" and the members of its kind (RFC 7518)";
     let kind = entry.get("kty").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned();
     let jwk: Jwk = serde_json::from_value(entry).map_err(|_| WANT.to_owned())?;
     if !matches!(jwk.common.public_key_use, None | Some(PublicKeyUse::Signature)) {
@@ -243,7 +244,7 @@ fn key_of(entry: serde_json::Value) -> Result<Option<Key>, String> {
                 ));
             }
             if secret == super::DEV_SECRET {
-                return Err("is the secret of `purview dev`, which everybody knows".into());
+                return Err("is the secret of `purview dev`, which is public".into());
             }
             return Ok(says(&jwk, Algorithm::HS256).then(|| Key::secret(kid, &secret)));
         }
@@ -265,7 +266,7 @@ fn key_of(entry: serde_json::Value) -> Result<Option<Key>, String> {
             }
             Algorithm::EdDSA
         }
-        // What lacks a member of its kind is read as one of no known kind.
+        // The library reads a key without a required member as one of an unknown kind.
         AlgorithmParameters::Other(_) if ["oct", "RSA", "EC", "OKP", ""].contains(&&*kind) => {
             return Err(WANT.into());
         }
@@ -278,7 +279,7 @@ fn key_of(entry: serde_json::Value) -> Result<Option<Key>, String> {
     Ok(Some(Key { kid, algorithm, check, sign: None }))
 }
 
-/// Whether a key is for this algorithm, or does not say.
+/// Whether a key is for this algorithm, or names none.
 fn says(jwk: &Jwk, algorithm: Algorithm) -> bool {
     jwk.common.key_algorithm.is_none_or(|said| Algorithm::try_from(said) == Ok(algorithm))
 }

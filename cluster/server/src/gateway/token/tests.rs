@@ -29,7 +29,7 @@ fn later() -> u64 {
 }
 
 #[test]
-fn a_minted_token_holds_and_names_its_subject_and_planes() {
+fn a_minted_token_is_valid_and_names_its_subject_and_planes() {
     let tokens = tokens();
     let hour = Some(Duration::from_secs(3_600));
     let login = tokens.verify(&tokens.mint("ada", hour).unwrap()).unwrap();
@@ -43,7 +43,7 @@ fn a_minted_token_holds_and_names_its_subject_and_planes() {
 }
 
 #[test]
-fn a_token_that_does_not_hold_says_why() {
+fn an_invalid_token_is_refused_with_the_reason() {
     let tokens = tokens();
     assert_eq!(tokens.verify(""), Err(TokenError::Missing));
     assert_eq!(tokens.verify("a.b.c"), Err(TokenError::Malformed));
@@ -89,7 +89,7 @@ fn a_token_that_does_not_hold_says_why() {
 }
 
 #[test]
-fn issuer_and_audience_are_checked_where_they_are_configured_and_exp_where_it_is_not_waived() {
+fn issuer_and_audience_are_checked_if_configured_and_exp_unless_waived() {
     let rules = |audience: Option<&str>, issuer: Option<&str>| Rules {
         audience: audience.map(Into::into),
         issuer: issuer.map(Into::into),
@@ -110,14 +110,14 @@ fn issuer_and_audience_are_checked_where_they_are_configured_and_exp_where_it_is
         assert_eq!(both.verify(&hs256(&claims)).err(), why, "{claims}");
     }
     let minted = both.mint("ada", Some(Duration::from_secs(60))).unwrap();
-    assert!(both.verify(&minted).is_ok(), "what it mints has both");
+    assert!(both.verify(&minted).is_ok(), "minted tokens have both");
     let lasting = tokens().with_rules(Rules { may_last: true, ..Rules::default() });
     let login = lasting.verify(&hs256(&json!({"sub": "ada"}))).unwrap();
     assert_eq!(login.expires_s, None);
 }
 
 #[test]
-fn algorithms_that_are_not_taken_are_named() {
+fn unsupported_algorithms_are_named() {
     let claims = json!({"sub": "ada", "exp": later()});
     let unsigned = |algorithm: &str| {
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
@@ -127,7 +127,7 @@ fn algorithms_that_are_not_taken_are_named() {
     assert_eq!(tokens().verify(&unsigned("none")), named("none"));
     assert_eq!(tokens().verify(&unsigned("HS512")), named("HS512"));
     let said = TokenError::Algorithm("none".into()).to_string();
-    assert_eq!(said, "the token's algorithm is \"none\"; want HS256, RS256, ES256 or EdDSA");
+    assert_eq!(said, "the token's algorithm is \"none\"; use HS256, RS256, ES256 or EdDSA");
     assert_eq!(tokens().verify(&unsigned("RS256")), Err(TokenError::UnknownKey));
     let critical = json!({"alg": "HS256", "crit": ["b64"], "b64": false});
     let key = EncodingKey::from_secret(SECRET);
@@ -136,7 +136,7 @@ fn algorithms_that_are_not_taken_are_named() {
 }
 
 #[test]
-fn a_resume_ticket_names_a_player_and_is_no_login_and_a_login_is_no_ticket() {
+fn a_resume_ticket_names_a_player_and_tickets_and_logins_are_not_interchangeable() {
     let tokens = tokens();
     let pass =
         Pass { subject: "ada".into(), entity: EntityId(7 << 32 | 5), scene: "meadow".into() };
@@ -148,12 +148,12 @@ fn a_resume_ticket_names_a_player_and_is_no_login_and_a_login_is_no_ticket() {
     let audience = Rules { audience: Some("game".into()), ..Rules::default() };
     assert_eq!(tokens.clone().with_rules(audience).verify(&ticket), Err(TokenError::Ticket));
     let minted = tokens.mint("ada", Some(Duration::from_secs(60))).unwrap();
-    assert_eq!(tokens.read(&minted), Err("it is no resume ticket".into()));
+    assert_eq!(tokens.read(&minted), Err("this is not a resume ticket".into()));
     let exp = |ticket: &str| tokens.ticket(ticket).unwrap().exp;
     assert!((now_s() + 60..=now_s() + 70).contains(&exp(&ticket)));
     let end = now_s() + 30;
     let short = tokens.write(&pass, &login(Some(end)), holds).unwrap();
-    assert_eq!(exp(&short), end, "it never outlives the login");
+    assert_eq!(exp(&short), end, "a ticket never outlives its login");
     assert_eq!(tokens.write(&pass, &login(Some(now_s() - 1)), holds), None);
     let foreign = Tokens::dev().write(&pass, &login(None), holds).unwrap();
     assert_eq!(tokens.read(&foreign), Err(TokenError::Signature.to_string()));
@@ -210,7 +210,7 @@ fn keys_of_a_set_are_chosen_by_their_name_and_fix_the_algorithm() {
         assert_eq!(tokens.verify(&token).map(|login| login.subject), Ok("ada".into()), "{name}");
         let nameless = signed(json!({"alg": name}), &claims, key, *algorithm);
         assert!(tokens.verify(&nameless).is_ok(), "{name} without a kid");
-        // Whoever knows the public key cannot sign with it as a secret.
+        // Somebody who knows the public key cannot use it as an HMAC secret.
         for public in [&jwk["n"], &jwk["x"]].into_iter().filter_map(Value::as_str) {
             let bytes = URL_SAFE_NO_PAD.decode(public).unwrap();
             for secret in [&bytes, public.as_bytes(), jwk.to_string().as_bytes()] {
@@ -231,14 +231,14 @@ fn keys_of_a_set_are_chosen_by_their_name_and_fix_the_algorithm() {
         assert_eq!(tokens.verify(&by(other)), Err(TokenError::Signature));
         assert_eq!(tokens.verify(&by("gone")), Err(TokenError::UnknownKey));
     }
-    // The first secret signs what this server issues.
+    // The first secret signs the tokens that this server issues.
     let minted = tokens.mint("ada", Some(Duration::from_secs(60))).unwrap();
     assert_eq!(jsonwebtoken::decode_header(&minted).unwrap().kid.as_deref(), Some("new"));
     assert!(tokens.verify(&minted).is_ok());
 }
 
 #[test]
-fn a_set_that_cannot_be_used_says_which_key_and_why() {
+fn an_unusable_set_names_the_key_and_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let said = |keys: &[Value]| {
         let made = Tokens::of_files(set_in(folder.path(), keys), Rules::default());
@@ -246,13 +246,13 @@ fn a_set_that_cannot_be_used_says_which_key_and_why() {
     };
     let known = URL_SAFE_NO_PAD.encode(DEV_SECRET);
     let cases: [(Value, &str); 7] = [
-        (json!({"kty": "RSA"}), "keys[1] is no key: want \"kty\""),
+        (json!({"kty": "RSA"}), "keys[1] is not a key: give \"kty\""),
         (json!({"kty": "RSA", "n": "AQAB", "e": "AQAB"}), "keys[1] is shorter than 2048 bits"),
-        (json!({"kty": "OKP", "crv": "Ed25519", "x": "AQAB"}), "keys[1] is no key"),
-        (json!({"kty": "EC", "crv": "P-256", "x": "AQAB", "y": "AQAB"}), "keys[1] is no key"),
+        (json!({"kty": "OKP", "crv": "Ed25519", "x": "AQAB"}), "keys[1] is not a key"),
+        (json!({"kty": "EC", "crv": "P-256", "x": "AQAB", "y": "AQAB"}), "keys[1] is not a key"),
         (json!({"kty": "oct", "k": "AQAB"}), "keys[1] has 3 bytes; a secret has at least 32"),
-        (oct("first", &[1; 32]), "keys[1] has the \"kid\" of a key before it"),
-        (json!({"kty": "oct", "k": known}), "which everybody knows"),
+        (oct("first", &[1; 32]), "keys[1] repeats the \"kid\" of an earlier key"),
+        (json!({"kty": "oct", "k": known}), "which is public"),
     ];
     for (key, want) in cases {
         let said = said(&[oct("first", SECRET), key]);
@@ -262,16 +262,16 @@ fn a_set_that_cannot_be_used_says_which_key_and_why() {
     let files = set_in(folder.path(), &[]);
     std::fs::write(files.set.as_ref().unwrap(), "a secret, not JSON").unwrap();
     let said = Tokens::of_files(files, Rules::default()).err().unwrap().to_string();
-    assert!(said.contains("is no JSON Web Key Set") && !said.contains("secret"), "{said}");
+    assert!(said.contains("is not a JSON Web Key Set") && !said.contains("secret"), "{said}");
     let secret = folder.path().join("secret");
     std::fs::write(&secret, DEV_SECRET).unwrap();
     let files = Files { secret: Some(secret), set: None };
     let said = Tokens::of_files(files, Rules::default()).err().unwrap().to_string();
-    assert!(said.contains("which everybody knows"), "{said}");
+    assert!(said.contains("which is public"), "{said}");
 }
 
 #[test]
-fn keys_are_read_again_when_a_file_changes_and_stay_where_it_cannot_be_used() {
+fn changed_key_files_are_reloaded_and_unusable_ones_leave_the_old_keys() {
     let folder = tempfile::tempdir().unwrap();
     let files = set_in(folder.path(), &[oct("1", &[1; 32])]);
     let path = files.set.clone().unwrap();
@@ -285,7 +285,7 @@ fn keys_are_read_again_when_a_file_changes_and_stay_where_it_cannot_be_used() {
     assert!(clone.verify(&first).is_ok() && tokens.verify(&second).is_ok());
     set_in(folder.path(), &[oct("2", &[2; 32])]);
     assert!(matches!(tokens.reload(), Ok(true)));
-    assert_eq!(tokens.verify(&first), Err(TokenError::UnknownKey), "its key is gone");
+    assert_eq!(tokens.verify(&first), Err(TokenError::UnknownKey), "the key was removed");
     std::fs::write(&path, "{").unwrap();
     assert!(matches!(tokens.reload(), Err(KeysError::NoSet { .. })));
     std::fs::remove_file(&path).unwrap();
@@ -294,7 +294,7 @@ fn keys_are_read_again_when_a_file_changes_and_stay_where_it_cannot_be_used() {
 }
 
 #[test]
-fn where_keys_are_public_a_secret_of_its_own_signs_tickets_and_no_logins() {
+fn with_public_keys_a_separate_secret_signs_tickets_and_no_logins() {
     let folder = tempfile::tempdir().unwrap();
     let [(_, _, public), ..] = pairs();
     let tokens = Tokens::of_files(set_in(folder.path(), &[public]), Rules::default()).unwrap();
@@ -308,12 +308,16 @@ fn where_keys_are_public_a_secret_of_its_own_signs_tickets_and_no_logins() {
     assert_eq!(tokens.read(&ticket), Ok(pass));
     assert_eq!(tokens.verify(&ticket), Err(TokenError::Ticket));
     let login = hs256(&json!({"sub": "ada", "exp": later()}));
-    assert_eq!(tokens.verify(&login), Err(TokenError::UnknownKey), "it checks no logins");
+    assert_eq!(
+        tokens.verify(&login),
+        Err(TokenError::UnknownKey),
+        "the ticket secret verifies no logins"
+    );
 }
 
-/// What docs/guide/tokens.md shows.
+/// The example in docs/guide/tokens.md.
 #[test]
-fn the_worked_example_of_the_book_is_what_this_server_takes() {
+fn the_example_in_the_guide_is_accepted() {
     let page = include_str!("../../../../../docs/guide/tokens.md");
     let block = |name: &str| {
         let from = page.find(&format!("```{name}\n")).unwrap_or_else(|| panic!("no block {name}"));
@@ -340,7 +344,7 @@ fn the_worked_example_of_the_book_is_what_this_server_takes() {
     let login = tokens.verify(&token).unwrap();
     assert_eq!(login.subject, "ada");
     assert_eq!(login.planes, Planes::Listed(vec![("meadow".into(), Plane(7))]));
-    // The key is the text of the file, not what the text may stand for.
+    // The key is the text of the file itself, not its base64-decoded bytes.
     let mut bytes = base64::engine::general_purpose::STANDARD.decode(block("secret")).unwrap();
     bytes.resize(MIN_SECRET, 0);
     let decoded = Tokens::new(&bytes).unwrap();

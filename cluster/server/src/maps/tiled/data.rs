@@ -1,5 +1,5 @@
-//! The tiles of a layer as its text has them, unpacked within bounds: a file that claims few tiles and
-//! unpacks to many is found out before they are in memory.
+//! Decodes the tiles of a layer within bounds: a file that claims few tiles but unpacks to many is
+//! refused before the tiles are in memory.
 
 use std::io::Read;
 
@@ -21,7 +21,7 @@ pub enum DataProblem {
         compression: String,
     },
     /// No base64.
-    #[error("its tiles are no base64: {0}")]
+    #[error("its tiles are not base64: {0}")]
     Base64(#[from] base64::DecodeError),
     /// Damaged.
     #[error("its tiles cannot be unpacked: {0}")]
@@ -102,8 +102,8 @@ pub(super) fn unpack(
     Ok(bytes.chunks_exact(4).map(tile).collect())
 }
 
-/// A decoder whose window, which the packed bytes choose, is no larger than what is unpacked, or than
-/// the 8 MiB that every decoder is meant to bear.
+/// A decoder whose window, which the packed bytes choose, is no larger than what is unpacked, or
+/// than the 8 MiB that every decoder is meant to bear.
 fn zstd_decoder(packed: &[u8], wanted: u64) -> Result<impl Read, DataProblem> {
     let unpack = |e: std::io::Error| DataProblem::Unpack(e.to_string());
     let mut decoder = zstd::stream::read::Decoder::with_buffer(packed).map_err(unpack)?;

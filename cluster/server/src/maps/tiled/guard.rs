@@ -1,9 +1,9 @@
-//! What stands between a file and the parser of the `tiled` crate.
+//! Checks every file before the parser of the `tiled` crate reads it.
 //!
-//! That parser trusts what it reads: it unpacks a layer to whatever size that has, takes memory for as
-//! many tiles as a tileset claims, follows groups and templates as deep as they go, and looks up tiles
-//! by a size that it was told. So every file goes through here first, read with the same XML reader,
-//! event by event, and what the parser could not bear is refused with the figure.
+//! That parser trusts its input: it unpacks layers of any size, allocates as many tiles as a
+//! tileset claims, follows groups and templates to any depth, and looks up tiles by a claimed size.
+//! The guard reads the file first, with the same XML reader, event by event, and refuses what the
+//! parser could not handle, with the figure.
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use super::data::{DataProblem, Encoding, unpack};
 use crate::maps::MapProblem::{self, TooMany};
 use crate::maps::{Files, Wanted};
 
-/// Deepest nesting of elements. Groups of layers and properties nest; the parser calls itself for each.
+/// Deepest nesting of elements. Groups of layers and properties nest; the parser calls itself for
+/// each.
 const MAX_DEPTH: usize = 32;
 
 /// Most attributes of an element; the reader compares each with all before it.
@@ -39,7 +40,7 @@ pub(super) struct Guard<'g, 'f> {
     wanted: Wanted,
     cells: u64,
     tileset_tiles: u64,
-    /// What was wrong with which file; the parser wraps what it is told.
+    /// The first refusal with its file, because the parser wraps the error that it gets.
     pub refused: Option<(PathBuf, MapProblem)>,
 }
 
@@ -280,8 +281,8 @@ fn syntax(e: quick_xml::Error) -> MapProblem {
     MapProblem::Syntax(e.to_string())
 }
 
-/// The attributes that matter here. As the parser has it, a prefix does not count, the last of a name
-/// does, and a number that is none is its to refuse.
+/// The attributes that matter here. As the parser has it, a prefix does not count, the last of a
+/// name does, and a number that is none is its to refuse.
 #[derive(Default)]
 struct Attributes {
     name: String,

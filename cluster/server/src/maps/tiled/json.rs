@@ -1,4 +1,4 @@
-//! The parts of Tiled's JSON that matter here, as it writes them; the rest is passed over unread.
+//! The parts of Tiled's JSON that Purview uses; all others are skipped.
 
 use std::fmt;
 

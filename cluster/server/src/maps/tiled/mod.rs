@@ -1,4 +1,4 @@
-//! Maps made with Tiled (<https://www.mapeditor.org>): what they say, in either form.
+//! Maps made with Tiled (<https://www.mapeditor.org>), in XML and in JSON.
 
 mod data;
 mod guard;

@@ -1,9 +1,9 @@
-//! What a Tiled map means, whichever form it has: tiles and objects go in, a draft of the terrain
-//! comes out.
+//! The meaning of a Tiled map in either form: tiles and objects go in, a draft of the terrain comes
+//! out.
 //!
-//! Of all tile layers, from the bottom to the top, the last tile that says something about a place
-//! decides. A tile says what its own properties say, `blocked` and `height`, and beyond that what its
-//! layer's say; in the layer that is named for it every tile says blocked.
+//! At each position the topmost tile with a property decides. A tile has its own properties
+//! `blocked` and `height`, and otherwise those of its layer; every tile of the layer for blocked
+//! tiles is blocked.
 
 use purview::scene::terrain::{Draft, MAX_DOOR_TILES, Tile};
 
@@ -140,8 +140,8 @@ impl<'a> Sketch<'a> {
         })
     }
 
-    /// How the map lies and how many pixels its tiles have. On isometric maps objects are placed along
-    /// the tiles' sides, both of which are as long as a tile is high.
+    /// How the map lies and how many pixels its tiles have. On isometric maps objects are placed
+    /// along the tiles' sides, both of which are as long as a tile is high.
     pub fn lie(&mut self, orientation: &str, width: f64, height: f64) -> Result<(), MapProblem> {
         self.tile_px = match orientation {
             "orthogonal" => [width, height],

@@ -1,12 +1,12 @@
-//! Players' last places on their way to where they are kept, and back.
+//! The last positions of players on their way to the store and back.
 //!
-//! Sessions tell places; of each player only the newest waits; they are written together, between two times
-//! `BATCH` apart, outside of any tick. A store that is away costs memory for one place of each player, up to
-//! a bound, beyond which new ones are lost and counted.
+//! Sessions report positions. Per player only the newest waits; positions are written in batches,
+//! one batch every `BATCH` at most, outside of any tick. While the store is unreachable this costs
+//! memory for one position per player, up to a bound; beyond it new positions are lost and counted.
 //!
-//! A session asks for its player's last place before it tells any, and gets a number above all from which one is
-//! kept: what an older session tells late replaces nothing, whatever the machines' clocks say. While nobody can
-//! answer nobody joins.
+//! A session asks for its player's last position before it reports any, and gets a number above
+//! every saved one. Therefore a late report of an older session replaces nothing, whatever the
+//! clocks of the machines say. While the store cannot answer, joins are refused.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -24,46 +24,46 @@ use super::check_player;
 use crate::executor::Home;
 use crate::storage::{CheckpointError, Checkpoints, PlayerPlace};
 
-/// Between two batches.
+/// Time between two batches.
 const BATCH: Duration = Duration::from_millis(500);
 
-/// Most players of one batch.
+/// Most players in one batch.
 const BATCH_MAX: usize = 2_000;
 
-/// Most players whose places wait.
+/// Most players whose positions wait.
 const WAITING_MAX: usize = 100_000;
 
-/// A client that says hello or joins waits no longer than this for its player's place.
+/// A client's hello or join waits at most this long for its player's position.
 pub const LOAD_LIMIT: Duration = Duration::from_secs(2);
 
-/// What became of places.
+/// Counters of positions.
 #[derive(Debug, Default)]
 pub struct PlacesMetrics {
-    /// Kept.
+    /// Positions saved.
     pub saved: AtomicU64,
-    /// Not kept, since a newer one is.
+    /// Positions that were older than the saved one.
     pub fenced: AtomicU64,
-    /// Batches that failed: the store is away, or says no.
+    /// Failed batches: the store is unreachable or refuses.
     pub failed: AtomicU64,
-    /// Places that were lost: too many wait, or the player's name cannot be kept.
+    /// Positions lost: too many wait, or the player's name is illegal.
     pub lost: AtomicU64,
-    /// Times that nobody could say in time where a player was: its join was refused.
+    /// Joins refused because the last position could not be loaded in time.
     pub unknown: AtomicU64,
 }
 
 impl PlacesMetrics {
     fn cannot_say(&self, why: String) -> NotFoundNow {
         self.unknown.fetch_add(1, Relaxed);
-        purview::log_limited!(warn, why, "a player's last place cannot be asked for");
+        purview::log_limited!(warn, why, "a player's last position could not be loaded");
         NotFoundNow { why }
     }
 }
 
-/// The book of last places.
+/// The queue of last positions.
 pub struct PlaceBook {
     every: Duration,
     store: Arc<dyn Checkpoints>,
-    /// Where the store's client lives.
+    /// The executor of the store's client.
     home: Home,
     waiting: Mutex<BTreeMap<String, PlayerPlace>>,
     more: Notify,
@@ -101,14 +101,14 @@ impl Places for PlaceBook {
     }
 
     fn load(&self, name: &str) -> BoxFuture<'static, Result<Found, NotFoundNow>> {
-        // What waits here may be older than what another process has written.
+        // A position that waits here may be older than one that another process has saved.
         let waiting = self.waiting().get(name).cloned();
         let (store, metrics, name) = (self.store.clone(), self.metrics.clone(), name.to_owned());
         let load = self.home.spawn(async move {
             let stored = tokio::time::timeout(LOAD_LIMIT, store.load_player(&name)).await;
             let stored = match stored {
                 Ok(Ok(stored)) => stored,
-                // A name of which no place can be kept.
+                // The store holds no position under an illegal name.
                 Ok(Err(CheckpointError::Illegal { .. })) => None,
                 Ok(Err(error)) => return Err(metrics.cannot_say(error.to_string())),
                 Err(late) => return Err(metrics.cannot_say(late.to_string())),
@@ -127,20 +127,21 @@ fn read(name: &str, place: &[u8]) -> Option<LastPlace> {
     match serde_json::from_slice(place) {
         Ok(place) => Some(place),
         Err(error) => {
-            purview::log_limited!(warn, player = name, %error, "a player's last place is not understood");
+            purview::log_limited!(warn, player = name, %error, "a player's last position cannot be decoded");
             None
         }
     }
 }
 
 impl PlaceBook {
-    /// A book in which a session tells its player's place every so often, to be kept in `store`.
+    /// A queue to which each session reports its player's position every `every`; positions are
+    /// saved in `store`.
     pub fn new(every: Duration, store: Arc<dyn Checkpoints>, home: Home) -> PlaceBook {
         let (waiting, more, metrics) = Default::default();
         PlaceBook { every, store, home, waiting, more, metrics }
     }
 
-    /// What became of places.
+    /// The counters.
     pub fn metrics(&self) -> &PlacesMetrics {
         &self.metrics
     }
@@ -151,10 +152,10 @@ impl PlaceBook {
 
     fn lose(&self, name: &str) {
         self.metrics.lost.fetch_add(1, Relaxed);
-        purview::log_limited!(warn, player = name, "a player's last place is not kept");
+        purview::log_limited!(warn, player = name, "a player's last position was lost");
     }
 
-    /// Keeps what is told, for as long as it is run.
+    /// Saves reported positions until dropped.
     pub async fn run(self: Arc<Self>) {
         loop {
             self.more.notified().await;
@@ -165,12 +166,12 @@ impl PlaceBook {
         }
     }
 
-    /// Keeps all that waits, as far as the store takes it.
+    /// Saves all waiting positions, unless the store fails.
     pub async fn flush(&self) {
         while !self.waiting().is_empty() && self.write().await {}
     }
 
-    /// Writes a batch; false when it is to be tried again.
+    /// Writes a batch; false when it must be repeated.
     async fn write(&self) -> bool {
         let batch: Vec<PlayerPlace> = {
             let mut waiting = self.waiting();
@@ -189,11 +190,11 @@ impl PlaceBook {
             }
             Err(error) => {
                 self.metrics.failed.fetch_add(1, Relaxed);
-                purview::log_limited!(warn, %error, "players' last places wait");
+                purview::log_limited!(warn, %error, "players' last positions could not be saved and wait");
                 if matches!(error, CheckpointError::Unreachable { .. }) {
                     let mut waiting = self.waiting();
                     for place in batch {
-                        // What has come meanwhile is newer.
+                        // A position that was reported meanwhile is newer.
                         waiting.entry(place.name.clone()).or_insert(place);
                     }
                     return false;
@@ -204,25 +205,25 @@ impl PlaceBook {
         }
     }
 
-    /// Appends its figures in Prometheus' text form.
+    /// Appends the counters in Prometheus text format.
     pub fn write_metrics(&self, text: &mut String) {
         let of = |counter: &AtomicU64| counter.load(Relaxed);
         let m = &self.metrics;
         let families = [
-            ("saved_total", "counter", "Last places that were kept.", of(&m.saved)),
-            ("fenced_total", "counter", "Last places older than what was kept.", of(&m.fenced)),
-            ("failed_total", "counter", "Batches that failed.", of(&m.failed)),
-            ("lost_total", "counter", "Last places that were lost.", of(&m.lost)),
+            ("saved_total", "counter", "Last positions saved.", of(&m.saved)),
+            ("fenced_total", "counter", "Last positions older than the saved one.", of(&m.fenced)),
+            ("failed_total", "counter", "Failed batches.", of(&m.failed)),
+            ("lost_total", "counter", "Last positions lost.", of(&m.lost)),
             (
                 "unknown_total",
                 "counter",
-                "Players whose place could not be asked for.",
+                "Joins refused because the last position could not be loaded.",
                 of(&m.unknown),
             ),
             (
                 "waiting",
                 "gauge",
-                "Last places that wait for their store.",
+                "Last positions waiting to be saved.",
                 self.waiting().len() as u64,
             ),
         ];

@@ -1,7 +1,8 @@
 //! Checkpoints of a cluster: PostgreSQL, 12 or later.
 //!
-//! A few connections to the server that takes writes, each made when it is needed. A request that fails
-//! says so; whoever asks keeps what it has and asks again. The tables are made by migrations (`schema.rs`).
+//! A few connections to the server that accepts writes, each made on demand. A failed request
+//! returns an error; the caller keeps its data and asks again. Migrations create the tables
+//! (`schema.rs`).
 
 mod connection;
 mod failure;
@@ -30,10 +31,10 @@ use tls_connector::Secure;
 
 pub use connection::Tls;
 
-/// How long one answer is waited for: a snapshot of 64 MiB takes a while.
+/// How long one answer may take; a snapshot of 64 MiB takes a while.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
-/// No row: fenced. The same epoch and tick again keep their slot.
+/// Returns no row when fenced. Saving the same epoch and tick again keeps the slot.
 const SAVE: &str = "
 WITH fence AS (
     INSERT INTO purview_regions AS r VALUES ($1, $2, $3, $4, $5, $6, 0)
@@ -51,14 +52,14 @@ const FENCED_BY: &str = "
 SELECT epoch, tick FROM purview_regions
 WHERE cluster = $1 AND scene = $2 AND region = $3 AND planes = $4";
 
-/// The newest first.
+/// Newest first.
 const LOAD: &str = "
 SELECT s.epoch, s.tick, s.state FROM purview_regions r
 JOIN purview_states s USING (cluster, scene, region, planes)
 WHERE cluster = $1 AND scene = $2 AND region = $3 AND planes = $4
 ORDER BY s.slot <> r.slot";
 
-/// The region's own row stays, by which older ones are fenced.
+/// The region's own row stays, because it fences older snapshots.
 const SET_ASIDE: &str = "
 WITH moved AS (
     DELETE FROM purview_states
@@ -86,7 +87,7 @@ SELECT epoch, clock, place FROM purview_players WHERE cluster = $1 AND name = $2
 const HIGHEST_EPOCH: &str = "
 SELECT coalesce(max(epoch), 0) FROM purview_regions WHERE cluster = $1";
 
-/// Checkpoints in a PostgreSQL. Clones share the connections.
+/// A checkpoint store in PostgreSQL. Clones share the connections.
 #[derive(Clone)]
 pub struct Postgres {
     connections: Connections,
@@ -94,20 +95,22 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Connects to `url` (`postgres://user:password@host:port/database`, or in words) and
-    /// applies the migrations that are missing. It may name several hosts: the first that takes writes
-    /// counts. What is kept belongs to `cluster`: clusters of different names
-    /// do not see each other. Connections live on the runtime on which this is called.
+    /// Connects to `url` (`postgres://user:password@host:port/database`, or key=value pairs) and
+    /// applies missing migrations. The URL may name several hosts: the first host that accepts
+    /// writes is used. The data belong to `cluster`: clusters with different names do not see each
+    /// other. Connections run on the calling runtime.
     ///
     /// # Errors
     /// [`CheckpointError::Illegal`]: the URL; [`CheckpointError::Unreachable`] and
-    /// [`CheckpointError::Refused`]: the first connection did not come about.
+    /// [`CheckpointError::Refused`]: the first
+    /// connection failed.
     pub async fn connect(url: &str, cluster: &str) -> Result<Postgres, CheckpointError> {
         let connections = Connections::open(url, Demand::AsTheAddressSays, NoTls).await?;
         Ok(Postgres { connections, cluster: cluster.into() })
     }
 
-    /// The same, with certificates on both sides: a database that does not speak TLS is not talked to.
+    /// Like [`Postgres::connect`], with certificates on both sides; a database without TLS is
+    /// refused.
     ///
     /// # Errors
     /// As [`Postgres::connect`].
@@ -119,7 +122,8 @@ impl Postgres {
         Postgres::connect_by(url, cluster, Secure::new(tls)).await
     }
 
-    /// The same over encrypted connections, made by `tls`; plain ones are refused.
+    /// Like [`Postgres::connect`], over encrypted connections made by `tls`; plain ones are
+    /// refused.
     ///
     /// # Errors
     /// As [`Postgres::connect`].
@@ -138,7 +142,7 @@ impl Postgres {
     }
 }
 
-/// A region's name in columns.
+/// A region's name as column values.
 struct Columns {
     scene: String,
     region: i64,
@@ -152,14 +156,14 @@ impl From<&RegionKey> for Columns {
     }
 }
 
-/// What was checked to fit.
+/// A number that was checked to fit.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 fn unsigned(row: &Row, column: usize) -> Result<u64, CheckpointError> {
     let number: i64 = get(row, column)?;
-    u64::try_from(number).map_err(|_| bad(row, column, &format!("{number}: want 0 or more")))
+    u64::try_from(number).map_err(|_| bad(row, column, &format!("{number}: must be 0 or more")))
 }
 
 fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, CheckpointError> {
@@ -216,7 +220,8 @@ impl Postgres {
             }
             None => Err(CheckpointError::BadData {
                 key: format!("region {scene}/{region}"),
-                rule: "was taken away while it was saved: nothing else may write here".into(),
+                rule: "was removed during the save: no other program may write to this table"
+                    .into(),
             }),
         }
     }
@@ -309,7 +314,7 @@ impl Checkpoints for Postgres {
 
     fn highest_epoch(&self) -> BoxFuture<'_, Result<Epoch, CheckpointError>> {
         async move {
-            let asked = "say its highest epoch";
+            let asked = "read the highest epoch";
             let rows = self.connections.query(asked, HIGHEST_EPOCH, &[&self.cluster]).await?;
             rows.first().map_or(Ok(Epoch(0)), |row| Ok(Epoch(unsigned(row, 0)?)))
         }

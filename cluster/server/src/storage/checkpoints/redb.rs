@@ -1,4 +1,4 @@
-//! Checkpoints of a single machine: one file, brought safely to the disk with every save.
+//! Checkpoints of a single machine: one file, synced to disk with every save.
 
 mod whole;
 
@@ -19,23 +19,23 @@ use crate::storage::{CheckpointError, RegionKey};
 /// The file's name below `data_dir`.
 pub const FILE: &str = "checkpoints.redb";
 
-/// Epoch, tick and state by the region's name.
+/// Region name to epoch, tick and state.
 type States = TableDefinition<'static, &'static str, (u64, u64, &'static [u8])>;
 
 const NEWEST: States = TableDefinition::new("newest");
 const PREVIOUS: States = TableDefinition::new("previous");
 
-/// The same of what was set aside, by the region's name and, behind a `#`, epoch and tick.
+/// Snapshots that were set aside, by region name, `#`, epoch and tick.
 const ASIDE: States = TableDefinition::new("set_aside");
 
-/// Epoch, clock and place by the player's name.
+/// Player name to epoch, clock and position.
 const PLAYERS: TableDefinition<'static, &str, (u64, u64, &[u8])> =
     TableDefinition::new("last_places");
 
-/// Counts, by their names.
+/// Counters by name.
 const COUNTS: TableDefinition<'static, &str, u64> = TableDefinition::new("counts");
 
-/// How many processes have had the file open.
+/// The number of processes that have used the file.
 const RUNS: &str = "runs";
 
 /// Checkpoints in one file. Clones share it.
@@ -46,18 +46,18 @@ pub struct Redb {
 }
 
 impl Redb {
-    /// Opens `data_dir/checkpoints.redb`, or makes it. Blocks.
+    /// Opens or creates `data_dir/checkpoints.redb`. Blocks.
     ///
     /// # Errors
-    /// [`CheckpointError::Refused`]: the folder cannot be written, or another process has it open;
-    /// [`CheckpointError::BadData`]: the file is damaged, or no such file.
+    /// [`CheckpointError::Refused`]: the folder is not writable, or another process uses the file;
+    /// [`CheckpointError::BadData`]: the file is damaged, or is not a checkpoint file.
     pub fn open(data_dir: &Path) -> Result<Redb, CheckpointError> {
         let path = data_dir.join(FILE);
-        std::fs::create_dir_all(data_dir).map_err(|e| refused(&path, "make its folder", &e))?;
+        std::fs::create_dir_all(data_dir).map_err(|e| refused(&path, "create its folder", &e))?;
         let database = Database::create(&path).map_err(|e| opening(&path, &e))?;
         let redb = Redb { database: Arc::new(database), path };
-        // Every table is there from now on.
-        redb.write("make its tables", |txn| {
+        // Create every table now, so that later reads find them.
+        redb.write("create its tables", |txn| {
             txn.open_table(NEWEST)?;
             txn.open_table(PREVIOUS)?;
             txn.open_table(ASIDE)?;
@@ -69,12 +69,12 @@ impl Redb {
         Ok(redb)
     }
 
-    /// Counts one process more that goes on with what is kept: its number, from 1. Blocks.
+    /// Counts one more process that uses the file and returns its number, from 1. Blocks.
     ///
     /// # Errors
     /// [`CheckpointError`].
     pub fn count_run(&self) -> Result<u64, CheckpointError> {
-        self.write("count its runs", |txn| {
+        self.write("count a run", |txn| {
             let mut counts = txn.open_table(COUNTS)?;
             let run = counts.get(RUNS)?.map_or(0, |found| found.value()).saturating_add(1);
             counts.insert(RUNS, run)?;
@@ -105,7 +105,7 @@ impl Redb {
         done().map_err(|e| failed(&self.path, asked, &e))
     }
 
-    /// Does something that blocks where that harms nobody.
+    /// Runs a blocking operation on a thread for blocking work.
     fn blocking<T: Send + 'static>(
         &self,
         asked: &'static str,
@@ -124,10 +124,10 @@ impl Redb {
 fn opening(path: &Path, error: &redb::DatabaseError) -> CheckpointError {
     use redb::DatabaseError as E;
     match error {
-        E::DatabaseAlreadyOpen => refused(path, "open it", &"another process has it open"),
+        E::DatabaseAlreadyOpen => refused(path, "open it", &"another process uses it"),
         E::RepairAborted | E::UpgradeRequired(_) => bad(path, error),
         E::Storage(redb::StorageError::Corrupted(_)) => bad(path, error),
-        // The file is no database at all.
+        // The file is not a database.
         E::Storage(redb::StorageError::Io(e)) if e.kind() == std::io::ErrorKind::InvalidData => {
             bad(path, error)
         }
@@ -243,7 +243,7 @@ impl Checkpoints for Redb {
     }
 
     fn highest_epoch(&self) -> BoxFuture<'_, Result<Epoch, CheckpointError>> {
-        let asked = "say its highest epoch";
+        let asked = "read the highest epoch";
         self.blocking(asked, move |redb| {
             redb.read(asked, |txn| {
                 let mut highest = 0;

@@ -1,5 +1,5 @@
-//! What a store of checkpoints keeps beside snapshots and places, and all of what it keeps: for an etcd that
-//! has lost its data, and for backups.
+//! Layouts in a checkpoint store, and operations on the whole store. Backups use them, and so does
+//! a cluster whose etcd lost its data.
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -8,36 +8,36 @@ use super::{check_name, check_number, check_size};
 use crate::storage::leases::names::{NAME_MAX, VALUE_MAX};
 use crate::storage::{CheckpointError, PlayerPlace};
 
-/// Most players of one page.
+/// Most players in one page.
 pub const PAGE_MAX: usize = 10_000;
 
-/// A scene's changed layout, as the lease store has it.
+/// A changed layout of a scene, in the form of the lease store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptLayout {
     /// The scene's name.
     pub scene: String,
-    /// Grows with every change of it.
+    /// Grows with every change of the layout.
     pub change: u64,
-    /// What was saved, at most 512 KiB.
+    /// The encoded layout, at most 512 KiB.
     pub data: Bytes,
 }
 
-/// The rest of a store of checkpoints.
+/// The operations on a whole checkpoint store.
 pub trait Whole: Send + Sync {
-    /// Keeps a scene's layout. False: a later change of it is kept, and nothing has changed.
+    /// Saves a scene's layout. False: a later change is saved already, and nothing changed.
     ///
     /// # Errors
     /// [`CheckpointError`].
     fn save_layout(&self, layout: KeptLayout) -> BoxFuture<'_, Result<bool, CheckpointError>>;
 
-    /// The layouts that are kept, by scene.
+    /// The saved layouts, by scene.
     ///
     /// # Errors
     /// [`CheckpointError`].
     fn layouts(&self) -> BoxFuture<'_, Result<Vec<KeptLayout>, CheckpointError>>;
 
-    /// The next players in the store's order of names, at most so many and [`PAGE_MAX`], after the one of this
-    /// name; the empty name is before all.
+    /// The next players in the store's order of names, after `after`, at most `limit` and
+    /// [`PAGE_MAX`]; the empty name comes before all others.
     ///
     /// # Errors
     /// [`CheckpointError`].
@@ -47,26 +47,27 @@ pub trait Whole: Send + Sync {
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<PlayerPlace>, CheckpointError>>;
 
-    /// How many processes have named entities, where the store counts them itself; else 0.
+    /// The number of processes that have given ids to entities, if the store counts them; otherwise
+    /// 0.
     ///
     /// # Errors
     /// [`CheckpointError`].
     fn processes(&self) -> BoxFuture<'_, Result<u64, CheckpointError>>;
 
-    /// At least so many processes have. Without effect where the store does not count them.
+    /// Raises that number to at least `least`. No effect if the store does not count processes.
     ///
     /// # Errors
     /// [`CheckpointError`].
     fn processes_are(&self, least: u64) -> BoxFuture<'_, Result<(), CheckpointError>>;
 
-    /// Erases everything that is kept, save the count of processes.
+    /// Erases everything except the number of processes.
     ///
     /// # Errors
-    /// [`CheckpointError`]; then nothing is erased.
+    /// [`CheckpointError`]; nothing was erased.
     fn erase(&self) -> BoxFuture<'_, Result<(), CheckpointError>>;
 }
 
-/// Refuses what no store can keep.
+/// Refuses a layout that no store accepts.
 pub fn check_layout(layout: &KeptLayout) -> Result<(), CheckpointError> {
     check_name("a scene's name", &layout.scene, NAME_MAX)?;
     check_number("a layout's change", layout.change)?;

@@ -1,6 +1,7 @@
-//! Checkpoints on their way to where they are kept: encoded and written outside of any tick. Of each
-//! region only the newest waits, so a store that is away costs memory for one of each, and ticks go on.
-//! A few are saved at once, the region first whose last saved checkpoint is the oldest.
+//! The checkpoint queue: encodes and saves checkpoints outside of any tick. Per region only the
+//! newest checkpoint waits, so an unreachable store costs memory for one per region, and ticks go
+//! on. A few are saved at the same time, first the region whose last saved checkpoint is the
+//! oldest.
 
 mod queue;
 
@@ -20,33 +21,33 @@ use crate::storage::{CheckpointError, Checkpoints, RegionKey, Saved};
 
 use queue::{Brought, Queue};
 
-/// Time between two tries while the store is away.
+/// Time between two attempts while the store is unreachable.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Checkpoints that are saved at once.
+/// Most saves at the same time.
 pub(crate) const SAVES_AT_ONCE: usize = 4;
 
-/// Between two warnings that checkpoints are overdue.
+/// Time between two warnings about overdue checkpoints.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
-/// What became of checkpoints.
+/// Counters of checkpoints.
 #[derive(Debug, Default)]
 pub struct ArchiveMetrics {
-    /// Kept.
+    /// Checkpoints saved.
     pub saved: AtomicU64,
-    /// Bytes of these.
+    /// Bytes of saved checkpoints.
     pub bytes: AtomicU64,
-    /// Not kept, since a newer owner's is.
+    /// Checkpoints refused because a newer owner saved one.
     pub fenced: AtomicU64,
-    /// Tries that failed: the store is away, or says no.
+    /// Failed attempts: the store is unreachable or refuses.
     pub failed: AtomicU64,
 }
 
-/// Checkpoints that wait.
+/// The queue of checkpoints.
 #[derive(Debug)]
 pub struct Shelf {
     every_ticks: u64,
-    /// A checkpoint that is older is overdue: recovery assumes that none is.
+    /// An older checkpoint is overdue; recovery assumes that none is.
     limit: Duration,
     queue: Mutex<Queue<RegionSnapshot>>,
     warned: Mutex<Option<Instant>>,
@@ -76,7 +77,7 @@ impl Archive for Shelf {
 }
 
 impl Shelf {
-    /// A shelf to which each region brings a checkpoint every so many ticks of this length.
+    /// A queue for regions that make a checkpoint every `every_ticks` ticks of length `tick`.
     pub(crate) fn new(every_ticks: u64, tick: Duration) -> Shelf {
         Shelf {
             every_ticks: every_ticks.max(1),
@@ -92,7 +93,7 @@ impl Shelf {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what is brought, for as long as it is run. `key` names regions.
+    /// Saves queued checkpoints until dropped. `key` maps a region to its name in the store.
     pub(crate) async fn run(
         self: Arc<Self>,
         store: Arc<dyn Checkpoints>,
@@ -147,7 +148,7 @@ impl Shelf {
         }
     }
 
-    /// False when it is to be tried again.
+    /// Records the result of a save; false when it must be repeated.
     fn note(&self, key: &RegionKey, saved: Result<Saved, CheckpointError>, bytes: usize) -> bool {
         let metrics = &self.metrics;
         match saved {
@@ -158,18 +159,18 @@ impl Shelf {
             }
             Ok(Saved::Fenced { by, .. }) => {
                 metrics.fenced.fetch_add(1, Relaxed);
-                purview::log_limited!(warn, region = %key, %by, "a checkpoint of a former owner was not kept");
+                purview::log_limited!(warn, region = %key, %by, "a checkpoint of a former owner was refused");
                 true
             }
             Err(error) => {
                 metrics.failed.fetch_add(1, Relaxed);
-                purview::log_limited!(warn, %error, region = %key, "a checkpoint waits");
+                purview::log_limited!(warn, %error, region = %key, "a checkpoint could not be saved and waits");
                 !matches!(error, CheckpointError::Unreachable { .. })
             }
         }
     }
 
-    /// Regions that run here whose last saved checkpoint is older than recovery assumes.
+    /// Local regions whose last saved checkpoint is older than recovery assumes.
     pub(crate) fn overdue(&self) -> Vec<RegionId> {
         self.overdue_at(clock::now())
     }
@@ -189,22 +190,27 @@ impl Shelf {
         let Some(first) = overdue.first() else { return };
         *warned = Some(now);
         let (regions, limit) = (overdue.len(), self.limit);
-        tracing::error!(regions, %first, ?limit, "checkpoints are overdue: their store is away or too slow");
+        tracing::error!(regions, %first, ?limit, "checkpoints are overdue: the store is unreachable or too slow");
     }
 
-    /// Appends its figures in Prometheus' text form.
+    /// Appends the counters in Prometheus text format.
     pub(crate) fn write_metrics(&self, text: &mut String) {
         let of = |counter: &AtomicU64| counter.load(Relaxed);
         let now = clock::now();
-        // One lock after the other.
+        // Never hold both locks at the same time.
         let waiting = self.queue().waiting() as u64;
         let overdue = self.overdue_at(now).len() as u64;
         let families = [
-            ("saved_total", "counter", "Checkpoints that were kept.", of(&self.metrics.saved)),
-            ("bytes_total", "counter", "Bytes of these.", of(&self.metrics.bytes)),
-            ("fenced_total", "counter", "Checkpoints of former owners.", of(&self.metrics.fenced)),
-            ("failed_total", "counter", "Tries that failed.", of(&self.metrics.failed)),
-            ("waiting", "gauge", "Checkpoints that wait for their store.", waiting),
+            ("saved_total", "counter", "Checkpoints saved.", of(&self.metrics.saved)),
+            ("bytes_total", "counter", "Bytes of saved checkpoints.", of(&self.metrics.bytes)),
+            (
+                "fenced_total",
+                "counter",
+                "Checkpoints refused because a newer owner saved one.",
+                of(&self.metrics.fenced),
+            ),
+            ("failed_total", "counter", "Failed attempts.", of(&self.metrics.failed)),
+            ("waiting", "gauge", "Checkpoints waiting to be saved.", waiting),
             ("overdue", "gauge", "Regions with a checkpoint older than recovery assumes.", overdue),
         ];
         for (name, kind, help, value) in families {

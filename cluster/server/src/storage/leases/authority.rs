@@ -1,9 +1,10 @@
-//! How long a node may act: asked before every tick and before effects leave.
+//! How long a node may act. A region asks before every tick and before effects leave the node.
 //!
-//! A node whose lease cannot be renewed stops *before* the lease ends and its regions are given
-//! away: at the time when its last successful keep-alive was sent plus 0.8 of the time to live. The
-//! store counts from when the keep-alive arrived, which is later, so the store's clock and the
-//! node's need only run at about the same speed.
+//! A node that cannot renew its lease stops *before* the lease ends and its regions get new owners:
+//! 0.8 of the time to
+//! live after its last successful keep-alive was sent. The store counts from the arrival of the
+//! keep-alive, which is later, so the clocks of store and node need only run at about the same
+//! speed. A node must never act after the store has ended its lease.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,17 +12,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What part of the time to live a node trusts, in tenths.
+/// The part of the time to live that a node relies on, in tenths.
 const TRUSTED_TENTHS: u32 = 8;
 
-/// Held for good: 584 years after the join.
+/// Held permanently: 584 years after the join.
 const ALWAYS: u64 = u64::MAX;
 
-/// Ended for good.
+/// Ended permanently.
 const ENDED: u64 = 0;
 
-/// Whether a node's lease still allows it to act. Cloning is cheap and all clones say the same;
-/// asking costs one atomic read.
+/// Whether a node's lease still allows it to act. Clones share the state; a query is one atomic
+/// read.
 #[derive(Debug, Clone)]
 pub struct Authority {
     origin: Instant,
@@ -37,43 +38,44 @@ impl Authority {
         authority
     }
 
-    /// Whether the node may act at `now`, a time of the monotonic clock. It may come true again
-    /// after it was false: a lease that outlived an outage of the store goes on.
+    /// Whether the node may act at `now`, a time of the monotonic clock. It can become true again:
+    /// a lease that outlived an outage of the store goes on.
     pub fn holds(&self, now: Instant) -> bool {
         now < self.holds_until()
     }
 
-    /// Until when the node may act, if nothing is heard from the store any more.
+    /// Until when the node may act if the store does not answer again.
     pub fn holds_until(&self) -> Instant {
         self.origin + Duration::from_nanos(self.until.load(Ordering::Acquire))
     }
 
-    /// A keep-alive that was sent at `sent` was granted `ttl`. An older one changes nothing.
+    /// Records that the keep-alive sent at `sent` was granted `ttl`. An older keep-alive changes
+    /// nothing.
     pub(super) fn renewed(&self, sent: Instant, ttl: Duration) {
         let until = sent.saturating_duration_since(self.origin) + ttl * TRUSTED_TENTHS / 10;
         let until = u64::try_from(until.as_nanos()).unwrap_or(ALWAYS);
         self.change(|now| now.max(until));
     }
 
-    /// The store is in this process and renews by itself.
+    /// The store runs in this process and renews by itself.
     pub(super) fn always(&self) {
         self.change(|_| ALWAYS);
     }
 
-    /// The store stopped to renew by itself at `stopped`.
+    /// The store in this process stopped renewing at `stopped`.
     pub(super) fn always_no_more(&self, stopped: Instant, ttl: Duration) {
         self.change(|_| ENDED + 1);
         self.renewed(stopped, ttl);
     }
 
-    /// The lease is gone: never again.
+    /// Ends the authority permanently.
     pub(super) fn end(&self) {
         self.until.store(ENDED, Ordering::Release);
     }
 
     fn change(&self, to: impl Fn(u64) -> u64) {
         let change = |now| (now != ENDED).then(|| to(now));
-        // Refused only if it has ended, which stays so.
+        // The update fails only if the authority has ended, and then it stays ended.
         let _ended = self.until.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
     }
 }
@@ -95,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_late_counts_from_its_request_and_never_shortens() {
+    fn a_late_answer_counts_from_its_request_and_never_shortens() {
         let sent = Instant::now();
         let authority = Authority::new(sent, TTL);
         let clone = authority.clone();
@@ -105,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_is_not_renewed() {
+    fn an_ended_authority_is_not_renewed() {
         let sent = Instant::now();
         let authority = Authority::new(sent, TTL);
         authority.end();
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_of_the_same_process_renews_until_it_stops() {
+    fn a_store_in_the_same_process_renews_until_it_stops() {
         let sent = Instant::now();
         let authority = Authority::new(sent, TTL);
         authority.always();

@@ -1,7 +1,7 @@
-//! The lease store of a single process: nothing to install, and the same promises.
+//! The lease store of a single process, with the same promises as etcd.
 //!
-//! A lease does not run out while its membership lives and the store is not cut off from it: in one
-//! process there is nobody who could die alone, and a machine that slept goes on where it was.
+//! A lease does not run out while its membership lives and its path to the store is not cut: in one
+//! process nothing can die alone, and a machine that was suspended continues where it was.
 
 mod clock;
 mod state;
@@ -26,8 +26,8 @@ use state::State;
 /// The store's name in errors.
 const NAME: &str = "the store of this process";
 
-/// The store of a single process, and one way to it: [`Embedded::another`] makes more ways, each of
-/// which can be cut, as a network would be.
+/// The store of a single process, and one path to it. [`Embedded::another`] makes more paths; tests
+/// cut them like network links.
 pub struct Embedded {
     shared: Arc<Shared>,
     way: Arc<Way>,
@@ -35,27 +35,27 @@ pub struct Embedded {
 
 struct Shared {
     state: Mutex<State>,
-    /// Told of each change, in the order in which they began to wait.
+    /// Notifies the followers of each change, in the order in which they began to wait.
     changed: Arc<Notify>,
     clock: Clock,
     epochs_above: u64,
     ways: AtomicI64,
 }
 
-/// One way to the store.
+/// One path to the store.
 struct Way {
     number: i64,
     open: watch::Sender<bool>,
 }
 
 impl Embedded {
-    /// An empty store whose epochs are all higher than `epoch`, the highest that checkpoints know.
-    /// Must be called on a tokio runtime that lives as long.
+    /// An empty store whose epochs are higher than `epoch`, the highest epoch of all checkpoints.
+    /// Call it on a tokio runtime that lives as long as the store.
     pub fn new(epoch: Epoch) -> Embedded {
         Embedded::with_clock(epoch, Clock::Monotonic)
     }
 
-    /// The same by another clock, which tests bring forward.
+    /// The same with another clock, which tests advance.
     pub fn with_clock(epoch: Epoch, clock: Clock) -> Embedded {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
@@ -69,7 +69,7 @@ impl Embedded {
         Embedded::way(shared)
     }
 
-    /// Another way to the same store.
+    /// Another path to the same store.
     pub fn another(&self) -> Embedded {
         Embedded::way(self.shared.clone())
     }
@@ -79,40 +79,41 @@ impl Embedded {
         Embedded { shared, way: Arc::new(Way { number, open: watch::Sender::new(true) }) }
     }
 
-    /// Cuts this way, for tests: nothing asked by it is answered, and the leases taken by it run
-    /// out, until it is mended.
+    /// For tests: cuts this path. Requests are not answered, and leases taken through it run out,
+    /// until [`Embedded::mend`].
     pub fn cut(&self) {
         self.way.open.send_replace(false);
         let now = self.shared.clock.now();
         self.shared.change(|state| state.cut(self.way.number, now));
     }
 
-    /// Breaks the store's word, for tests: the leases taken by this way are over for everybody else at once, while their
-    /// holders believe to have them, since they hear nothing until it is mended.
+    /// For tests: breaks the store's promise. Leases taken through this path end at once for all
+    /// other nodes, while their holders still believe in them until the path is mended.
     pub fn betray(&self) {
         self.way.open.send_replace(false);
         self.shared.change(|state| state.betray(self.way.number));
     }
 
-    /// Breaks the store's word, for tests: whoever was granted this region under this epoch holds it no more.
+    /// For tests: breaks the store's promise. The owner of this region with this epoch loses it
+    /// silently.
     pub fn take_away(&self, key: &RegionKey, epoch: Epoch) {
         let granted = epoch.0.saturating_sub(self.shared.epochs_above);
         self.shared.change(|state| state.remove(&keys::region(key), granted));
     }
 
-    /// Mends this way.
+    /// Mends this path.
     pub fn mend(&self) {
         self.shared.change(|state| state.mend(self.way.number));
         self.way.open.send_replace(true);
     }
 
-    /// Forgets the steps to the present revision, as a store does now and then: who follows from
-    /// further back is told everything anew.
+    /// Forgets the steps to the current revision, as a store does now and then: a follower of an
+    /// older revision gets the whole state again.
     pub fn compact(&self) {
         self.shared.change(State::compact);
     }
 
-    /// Does something with the store as it is now, if the way to it is open.
+    /// Runs a request on the current state, if the path is open.
     fn ask<T>(
         &self,
         asked: &'static str,
@@ -123,12 +124,12 @@ impl Embedded {
 }
 
 fn cut_off(asked: &'static str) -> LeaseError {
-    let cause = "the way to it is cut".into();
+    let cause = "the path to the store is cut".into();
     LeaseError::Unreachable { store: NAME.into(), asked, cause }
 }
 
 impl Shared {
-    /// What panicked while it held the state changed nothing halfway: each change is one step.
+    /// A poisoned lock is usable, because each change is one step.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -149,7 +150,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Who waits sees that there is nothing any more.
+        // Followers learn that the store is gone.
         self.changed.notify_waiters();
     }
 }
@@ -185,7 +186,7 @@ impl Store for Embedded {
     }
 }
 
-/// A lease of this process; it runs out once it is dropped.
+/// A lease of this process; it runs out after it is dropped.
 struct OwnLease {
     id: i64,
     shared: Arc<Shared>,
@@ -216,7 +217,7 @@ impl Drop for OwnLease {
     }
 }
 
-/// Ends leases when their time is over, also while nobody asks anything.
+/// Ends leases when their time is over, even without requests.
 async fn sweep(shared: Weak<Shared>, changed: Arc<Notify>, clock: Clock) {
     loop {
         let mut more = std::pin::pin!(changed.notified());

@@ -1,4 +1,4 @@
-//! The lease store of a cluster: etcd, 3.4 or later.
+//! The lease store of a cluster: etcd, 3.4 or later. A node connects once at its start.
 
 mod client;
 mod forget;
@@ -28,24 +28,24 @@ use rpc::{
     TxnRequest,
 };
 
-/// How long one etcd is given for one answer.
+/// How long one etcd may take for one answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
-/// How long a request is asked again, of each etcd in turn.
+/// How long a request is retried, at one etcd after the other.
 const REQUEST_LIMIT: Duration = Duration::from_secs(4);
 
 /// Below the root: what epochs are counted from.
 const EPOCHS_ABOVE: &str = "epochs_above";
 
-/// Where the etcds are and what this cluster is called there.
+/// The addresses of etcd and the name of the cluster in it.
 #[derive(Debug, Clone)]
 pub struct EtcdOptions {
-    /// One or more, `http://host:port`, or `https://host:port` with `tls`.
+    /// One or more addresses: `http://host:port`, or `https://host:port` with `tls`.
     pub endpoints: Vec<String>,
-    /// The cluster's name, 1 to 255 bytes without a slash: clusters of different names do not see
+    /// The cluster's name, 1 to 255 bytes without a slash. Clusters with different names do not see
     /// each other.
     pub cluster: String,
-    /// Name and password, where etcd wants them.
+    /// User and password, if etcd requires them.
     pub user: Option<(String, Password)>,
     /// The certificates: the authority to trust and the own one.
     pub tls: Option<Tls>,
@@ -55,29 +55,29 @@ pub struct EtcdOptions {
 }
 
 impl EtcdOptions {
-    /// Plain, for a new cluster.
+    /// Options without TLS and user, for a new cluster.
     pub fn new(endpoints: Vec<String>, cluster: impl Into<String>) -> EtcdOptions {
         let cluster = cluster.into();
         EtcdOptions { endpoints, cluster, user: None, tls: None, epochs_above: Epoch(0) }
     }
 }
 
-/// The lease store of a cluster. Clones share its connections.
+/// The lease store of a cluster. Clones share the connections.
 #[derive(Clone)]
 pub struct Etcd {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// One client for each etcd: which is asked is decided here.
+    /// One client for each etcd; the code here chooses the client for each request.
     clients: Vec<Client>,
-    /// Which is asked first, modulo their number.
+    /// Index of the client to ask first, modulo their number.
     at: AtomicUsize,
-    /// As configured, for errors.
+    /// The configured addresses, for errors.
     name: String,
-    /// In front of every key.
+    /// The prefix of every key.
     root: String,
-    /// The highest revision that was answered.
+    /// The highest revision in any answer.
     seen: AtomicU64,
     epochs_above: u64,
     runtime: tokio::runtime::Handle,
@@ -87,12 +87,13 @@ struct Shared {
 }
 
 impl Etcd {
-    /// Finds the cluster, or founds it. All that goes on in the background goes on on the runtime
-    /// on which this is called, which must live as long as the store is used.
+    /// Finds the cluster in etcd, or creates it. Background tasks run on the calling runtime, which
+    /// must live as long as the store is used.
     ///
     /// # Errors
-    /// [`LeaseError::Illegal`]: the options; [`LeaseError::Unreachable`]: no etcd answers within
-    /// 4 s; [`LeaseError::Refused`]: wrong password, for example.
+    /// [`LeaseError::Illegal`]: the options; [`LeaseError::Unreachable`]: no etcd answers within 4
+    /// s;
+    /// [`LeaseError::Refused`]: wrong password, for example.
     pub async fn connect(options: EtcdOptions) -> Result<Etcd, LeaseError> {
         check(&options)?;
         let name = options.endpoints.join(", ");
@@ -125,10 +126,10 @@ fn check(options: &EtcdOptions) -> Result<(), LeaseError> {
         Err(LeaseError::Illegal { what: what.into(), found: found.into(), rule: rule.into() })
     };
     if options.cluster.contains('/') {
-        return illegal("the cluster's name", &options.cluster, "must have no slash");
+        return illegal("the cluster's name", &options.cluster, "must not contain a slash");
     }
     if options.endpoints.is_empty() {
-        return illegal("the list of etcds", "empty", "must name one: http://host:port");
+        return illegal("the list of etcds", "empty", "must name at least one: http://host:port");
     }
     let scheme = if options.tls.is_some() { "https://" } else { "http://" };
     for endpoint in &options.endpoints {
@@ -145,7 +146,7 @@ impl Shared {
         format!("{}{key}", self.root)
     }
 
-    /// What epochs are counted from: whoever comes first decides.
+    /// The number that epochs are counted from; the first node decides.
     async fn found(&self, epochs_above: Epoch) -> Result<u64, LeaseError> {
         let write = Write::Put { data: epochs_above.to_string().into(), lease: 0 };
         let (key, guard) = (EPOCHS_ABOVE.to_owned(), Guard::Absent);
@@ -156,12 +157,12 @@ impl Shared {
                 let text = std::str::from_utf8(&entry.data).ok();
                 text.and_then(|text| text.parse().ok()).ok_or_else(|| LeaseError::BadData {
                     key: self.key(EPOCHS_ABOVE),
-                    rule: format!("{:?}: want a number", entry.data),
+                    rule: format!("{:?}: must be a number", entry.data),
                 })
             }
             Swapped::Refused { .. } | Swapped::NoLease => Err(LeaseError::BadData {
                 key: self.key(EPOCHS_ABOVE),
-                rule: "is taken away while the cluster comes up: nothing else may write here"
+                rule: "was removed while the cluster started: no other program may write here"
                     .into(),
             }),
         }
@@ -210,7 +211,7 @@ impl Shared {
         Ok(Listing { revision: revision(answer.header.as_ref()), entries })
     }
 
-    /// A key below the root. None: it is no text, and so nobody's here.
+    /// A key below the root. `None`: the key is not UTF-8, so it does not belong to Purview.
     fn entry(&self, kv: &KeyValue) -> Option<Entry> {
         let key = std::str::from_utf8(&kv.key).ok()?.strip_prefix(&self.root)?;
         Some(Entry {

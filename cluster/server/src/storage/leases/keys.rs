@@ -1,9 +1,9 @@
-//! The keys of the store, and what stands under each: JSON, so that a person can read it there.
-//! Keys and fields that are not known are passed over: a newer release may have written them.
+//! The keys of the lease store and their JSON data, readable for people. Unknown keys and fields
+//! are ignored: a newer release may have written them.
 //!
 //! | key | data | lease |
 //! |---|---|---|
-//! | `nodes/LEASE` | what the node says of itself | the node's |
+//! | `nodes/LEASE` | the node's description | the node's |
 //! | `regions/PLANES/REGION/SCENE` | owner | the owner's |
 //! | `leader` | owner | the leader's |
 //! | `values/KEY` | bytes | none |
@@ -23,12 +23,12 @@ pub const REGIONS: &str = "regions/";
 pub const LEADER: &str = "leader";
 pub const VALUES: &str = "values/";
 
-/// Who holds a region or leads.
+/// The owner of a region, or the leader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     pub node: String,
     pub incarnation: Incarnation,
-    /// Of a region that was taken over: the epoch of the first owner that had it as it is.
+    /// For a region that was taken over: the epoch of the first owner in its lineage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Epoch>,
 }
@@ -45,12 +45,12 @@ pub fn value(key: &str) -> String {
     format!("{VALUES}{key}")
 }
 
-/// The JSON of what always has one.
+/// The data of a key as JSON.
 pub fn encode<T: Serialize>(key: &str, data: &T) -> Result<Bytes, LeaseError> {
     serde_json::to_vec(data).map(Bytes::from).map_err(|e| bad(key, &e))
 }
 
-/// What stands under a key.
+/// Decodes the data of a key.
 pub fn decode<'a, T: Deserialize<'a>>(entry: &'a Entry) -> Result<T, LeaseError> {
     serde_json::from_slice(&entry.data).map_err(|e| bad(&entry.key, &e))
 }
@@ -65,8 +65,8 @@ pub fn owner(entry: &Entry, epochs_above: u64) -> Result<Owner, LeaseError> {
     Ok(Owner { node, incarnation, epoch, lineage: since.unwrap_or(epoch) })
 }
 
-/// Reads what a follower is told. It remembers which incarnation stands under which key: of a key
-/// that is gone the store tells no more than its name.
+/// Decodes what a follower receives. It remembers the incarnation of each node key, because the
+/// store sends only the name of a removed key.
 #[derive(Debug, Default)]
 pub struct Reader {
     epochs_above: u64,
@@ -78,7 +78,7 @@ impl Reader {
         Reader { epochs_above, nodes: BTreeMap::new() }
     }
 
-    /// Everything, and what of it nobody can read.
+    /// The whole state, and the errors of unreadable entries.
     pub fn view(&mut self, listing: Listing) -> (View, Vec<LeaseError>) {
         self.nodes.clear();
         let keys = listing.entries.into_iter().map(|entry| (entry.key.clone(), Some(entry)));
@@ -92,8 +92,8 @@ impl Reader {
         (view, errors)
     }
 
-    /// One step, and what of it nobody can read: that is taken as gone, for what was there before
-    /// is no longer so.
+    /// One step, and the errors of unreadable entries. An unreadable entry counts as removed,
+    /// because the former value is no longer valid.
     pub fn change(&mut self, step: Step) -> (Change, Vec<LeaseError>) {
         let (mut what, mut errors) = (Vec::new(), Vec::new());
         for (key, entry) in step.keys {
@@ -101,7 +101,7 @@ impl Reader {
                 errors.push(e);
                 self.read(&key, None)
             });
-            // Only the key itself can be wrong now, which has been told.
+            // Only the key itself can be wrong here, and that was reported when it was set.
             what.extend(read.ok().flatten());
         }
         (Change { revision: Revision(step.revision), what }, errors)
@@ -166,7 +166,7 @@ mod tests {
     const HOLDER: &str = r#"{"node":"a","incarnation":3}"#;
 
     #[test]
-    fn a_listing_is_read_whatever_newer_releases_add() {
+    fn additions_of_newer_releases_are_ignored() {
         let mut reader = Reader::new(100);
         let (mut view, errors) = reader.view(Listing {
             revision: 9,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_read_is_told_and_taken_as_gone() {
+    fn unreadable_entries_are_reported_and_count_as_removed() {
         let mut reader = Reader::new(0);
         reader.view(Listing { revision: 3, entries: vec![entry("nodes/7", NODE, 3, 3)] });
         let keys = ["nodes/7", "leader", "regions/0/1/city", "regions/nonsense"];

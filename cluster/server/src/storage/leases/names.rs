@@ -1,4 +1,4 @@
-//! Nodes, regions and values by the names under which the cluster knows them.
+//! The names of nodes, regions and values in the whole cluster.
 
 use bytes::Bytes;
 use purview::scene::Epoch;
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::storage::LeaseError;
 
-/// Longest name of a node, a scene or a value, bytes.
+/// Longest name of a node, a scene or a value, in bytes.
 pub const NAME_MAX: usize = 255;
 
-/// Largest value that the lease store keeps, bytes: it is for plans and layouts, not for snapshots.
+/// Largest value of the lease store, in bytes: enough for plans and layouts, not for snapshots.
 pub const VALUE_MAX: usize = 512 << 10;
 
-/// One join of one node: the revision of the store at which it came. A node that comes back has a
-/// higher one, and of two under one name the higher is the one that is meant.
+/// One join of one node: the revision of the store at which it joined. A node that comes back has a
+/// higher one; of two incarnations with the same name the higher one is current.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -26,7 +26,7 @@ impl std::fmt::Display for Incarnation {
     }
 }
 
-/// Grows with every change of anything in the store.
+/// A revision of the store; grows with every change.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -39,27 +39,28 @@ impl std::fmt::Display for Revision {
     }
 }
 
-/// What a node says of itself to the others.
+/// A node's description, for other nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeInfo {
-    /// Its name, 1 to 255 bytes; unique among the nodes that run at a time.
+    /// The node's name, 1 to 255 bytes; unique among running nodes.
     pub name: String,
-    /// Its number among all processes that ever were: names that it gives out begin with it.
+    /// The process number, unique among all processes of the cluster's history; entity ids of this
+    /// node begin with it.
     pub process: u64,
-    /// Where its peers reach it: `host:port`.
+    /// The address for peers: `host:port`.
     pub address: String,
-    /// Whether it takes regions.
+    /// Whether the node runs regions.
     pub regions: bool,
-    /// Whether it holds clients' sessions.
+    /// Whether the node holds client sessions.
     pub gateway: bool,
-    /// How much it can carry, against the others: a node of 200 gets twice the load of one of 100.
+    /// Capacity relative to other nodes: a node of 200 gets twice as much load as a node of 100.
     pub capacity: u32,
-    /// The version of the protocol between nodes that it speaks.
+    /// The version of the peer protocol.
     pub protocol: u32,
 }
 
 impl NodeInfo {
-    /// Refuses what no store can keep.
+    /// Refuses a description that no store accepts.
     ///
     /// # Errors
     /// [`LeaseError::Illegal`]: the name is empty or too long.
@@ -68,19 +69,19 @@ impl NodeInfo {
     }
 }
 
-/// A region as the whole cluster knows it.
+/// A region's name in the whole cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RegionKey {
     /// The scene's name, 1 to 255 bytes.
     pub scene: String,
     /// The region's id.
     pub region: u32,
-    /// The group of planes that it carries.
+    /// The group of planes of the region.
     pub planes: u16,
 }
 
 impl RegionKey {
-    /// Refuses what no store can keep.
+    /// Refuses a key that no store accepts.
     ///
     /// # Errors
     /// [`LeaseError::Illegal`]: the scene's name is empty or too long.
@@ -98,7 +99,7 @@ impl std::fmt::Display for RegionKey {
 impl std::str::FromStr for RegionKey {
     type Err = LeaseError;
 
-    /// Reads what `Display` writes: planes, region, scene, parted by slashes.
+    /// Parses the form of `Display`: planes, region and scene, separated by slashes.
     fn from_str(text: &str) -> Result<RegionKey, LeaseError> {
         let mut parts = text.splitn(3, '/');
         let mut next = || parts.next().unwrap_or_default();
@@ -108,36 +109,36 @@ impl std::str::FromStr for RegionKey {
             }
             _ => Err(LeaseError::BadData {
                 key: text.into(),
-                rule: "want planes/region/scene, for example 0/12/city".into(),
+                rule: "write planes/region/scene, for example 0/12/city".into(),
             }),
         }
     }
 }
 
-/// Who owns a region.
+/// The owner of a region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     /// The node's name.
     pub node: String,
-    /// Which join of that node.
+    /// The incarnation of that node.
     pub incarnation: Incarnation,
     /// The epoch of its grant.
     pub epoch: Epoch,
-    /// The epoch under which it was claimed when it was nobody's: there it began, or went on from a checkpoint. Since
-    /// then each owner has taken it over from the one before with all that lives there.
+    /// The epoch of the last claim while the region had no owner: then it began empty or from a
+    /// checkpoint. Every later owner took it over from its predecessor with all its entities.
     pub lineage: Epoch,
 }
 
 /// A value of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value {
-    /// The revision of its last change, which a change of it must name.
+    /// The revision of its last change; the next change must name it.
     pub revision: Revision,
-    /// What it says.
+    /// The content.
     pub data: Bytes,
 }
 
-/// Refuses names that are empty or too long.
+/// Refuses a name that is empty or too long.
 pub(super) fn name(what: &str, name: &str) -> Result<(), LeaseError> {
     if (1..=NAME_MAX).contains(&name.len()) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! [`Leases`] over any [`Store`]: which keys are swapped for which request.
+//! Implements [`Leases`] over any [`Store`]: which keys are swapped for which request.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{Claim, Grant, Leadership, Leases, Membership, Put, Refusal, Released
 use super::{TTL_MAX, TTL_MIN};
 use crate::storage::{Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value, Watch};
 
-/// How long a candidate waits before it asks a store again that is out of reach.
+/// How long a candidate waits before it asks an unreachable store again.
 const CAMPAIGN_PAUSE: Duration = Duration::from_millis(200);
 
 impl<S: Store> Leases for S {
@@ -117,7 +117,7 @@ impl<S: Store> Leases for S {
                 match put_if(self, key, None, data.clone()).await? {
                     Put::Done { revision, .. } => return Ok(Value { revision, data }),
                     Put::Refused { found: Some(value), .. } => return Ok(value),
-                    // Taken away in between.
+                    // The value was removed meanwhile.
                     Put::Refused { found: None, .. } => {}
                 }
             }
@@ -146,7 +146,7 @@ async fn join<S: Store>(
         Swapped::Done(revision) => revision,
         Swapped::Refused { found: Some(entry), .. } if entry.lease == lease => entry.created,
         Swapped::Refused { .. } => {
-            let rule = format!("belongs to lease {lease:016x}, but another stands there");
+            let rule = format!("must belong to lease {lease:016x}, but belongs to another lease");
             return Err(LeaseError::BadData { key, rule });
         }
         Swapped::NoLease => {
@@ -176,7 +176,7 @@ fn whole_seconds(ttl: Duration) -> Result<Duration, LeaseError> {
     })
 }
 
-/// Claims a region, or takes it over from the epoch that is expected.
+/// Claims a region, or takes it over from the expected epoch.
 async fn ask<S: Store>(
     store: &S,
     by: &Membership,
@@ -202,7 +202,7 @@ async fn ask<S: Store>(
     if let Some(expected) = expected
         && let Some(entry) = find(store, &at).await?
     {
-        // Whoever has come between is found again by the swap.
+        // A concurrent owner is found by the swap.
         let owner = keys::owner(&entry, store.epochs_above())?;
         me.since = Some(owner.lineage).filter(|_| owner.epoch == expected);
     }
@@ -214,7 +214,7 @@ async fn ask<S: Store>(
         Swapped::NoLease => Err(by.lost_lease()),
         Swapped::Refused { found: Some(entry), .. } => {
             let refusal = refusal(store, by, key, expected, Some(&entry))?;
-            // Its own, since the epoch that it expects or later: asked before.
+            // The asker's own, with the expected epoch or a later one: it has asked before.
             let mine = |o: &Owner| o.incarnation == by.incarnation && Some(o.epoch) > expected;
             match refusal.owner.as_ref().filter(|owner| mine(owner)).map(|owner| owner.lineage) {
                 Some(lineage) => grant(entry.changed, Some(lineage)),
@@ -239,7 +239,7 @@ async fn release<S: Store>(
     let found = find(store, &at).await?;
     let refused =
         |found: Option<&Entry>| refusal(store, by, key, Some(epoch), found).map(Released::Not);
-    // An epoch is granted to one only: who owned it now did so when it is swapped.
+    // An epoch has only one owner, so the owner read here is the owner that is swapped.
     let owner = found.as_ref().map(|entry| keys::owner(entry, store.epochs_above())).transpose()?;
     let mine = owner.is_some_and(|o| o.epoch == epoch && o.incarnation == by.incarnation);
     let (true, Some(revision)) = (mine, revision(store, epoch)) else {
@@ -282,13 +282,13 @@ fn leads(by: &Membership, revision: u64) -> Leadership {
     Leadership { membership: by.clone(), revision: Revision(revision) }
 }
 
-/// Waits until the leader that began at `created` leads no more.
+/// Waits until the leadership that began at `created` has ended.
 async fn gone(leader: &mut Follower, created: u64) {
     while let Some(told) = leader.recv().await {
         let (revision, leads) = match told {
             Ok(Told::All(listing)) => (listing.revision, !listing.entries.is_empty()),
             Ok(Told::Step(step)) => (step.revision, step.keys.iter().any(|(_, e)| e.is_some())),
-            // What was missed is told when the store is back.
+            // Missed changes follow when the store is back.
             Err(_) => continue,
         };
         if revision > created && !leads {
@@ -318,7 +318,7 @@ async fn put_if<S: Store>(
     };
     let guard = match expected {
         None => Guard::Absent,
-        // No key has it.
+        // No key has this revision.
         Some(Revision(0)) => return Ok(refused(find(store, &keys::value(key)).await?.as_ref())),
         Some(Revision(revision)) => Guard::At(revision),
     };
@@ -326,7 +326,7 @@ async fn put_if<S: Store>(
     let swap = Swap { asked: "set a value", key: keys::value(key), guard, write };
     Ok(match store.swap(swap).await? {
         Swapped::Done(revision) => Put::Done { key: key.into(), revision: Revision(revision) },
-        // Whoever set it to just this: it is as it was asked to be.
+        // The value is already as requested, probably by an earlier try of this request.
         Swapped::Refused { found: Some(entry), again: true } if entry.data == data => {
             Put::Done { key: key.into(), revision: Revision(entry.changed) }
         }
@@ -335,7 +335,7 @@ async fn put_if<S: Store>(
     })
 }
 
-/// The revision of the store that was granted as this epoch; none: none can be.
+/// The store revision of an epoch; `None`: no revision gives this epoch.
 fn revision<S: Store>(store: &S, epoch: Epoch) -> Option<u64> {
     epoch.0.checked_sub(store.epochs_above()).filter(|revision| *revision > 0)
 }

@@ -1,5 +1,6 @@
-//! What a lease store must be able to do: keys with revisions, compare-and-swap of one key, leases
-//! that take their keys with them, and a record of changes. Whoever can do this is [`Leases`].
+//! What a lease store provides: keys with revisions, compare-and-swap of one key, leases that
+//! remove their keys when they end, and a stream of changes. Every [`Store`] implements [`Leases`]
+//! (`over_store.rs`).
 //!
 //! [`Leases`]: crate::storage::Leases
 
@@ -14,20 +15,20 @@ use tokio::sync::{mpsc, watch};
 use super::Loss;
 use crate::storage::{Authority, LeaseError};
 
-/// A key as the store has it. Keys are told without what the store puts in front of them.
+/// A key in the store, without the prefix that the store adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub key: String,
     pub data: Bytes,
-    /// The revision at which it came to be.
+    /// The revision of its creation.
     pub created: u64,
     /// The revision of its last change.
     pub changed: u64,
-    /// The lease that it ends with; 0: none.
+    /// The lease with which it ends; 0: none.
     pub lease: i64,
 }
 
-/// What a swap wants the key to be.
+/// The condition of a swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
     Absent,
@@ -35,10 +36,10 @@ pub enum Guard {
     At(u64),
 }
 
-/// What a swap makes of the key.
+/// The change of a swap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// With lease 0: it stays when its writer is gone.
+    /// With lease 0 the key stays when its writer is gone.
     Put {
         data: Bytes,
         lease: i64,
@@ -46,29 +47,29 @@ pub enum Write {
     Delete,
 }
 
-/// A change of one key that is only made if the key is as it was thought to be.
+/// A conditional change of one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swap {
-    /// What for, for errors.
+    /// The purpose, for errors.
     pub asked: &'static str,
     /// The key.
     pub key: String,
-    /// What must be true of it.
+    /// The condition.
     pub guard: Guard,
-    /// What becomes of it then.
+    /// The change.
     pub write: Write,
 }
 
-/// What came of a swap.
+/// The result of a swap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Swapped {
-    /// Made, at this revision.
+    /// Applied, at this revision.
     Done(u64),
-    /// Not made now.
+    /// Not applied by the last try.
     Refused {
-        /// What the key has.
+        /// The current entry.
         found: Option<Entry>,
-        /// It was asked more than once, and an earlier time may have made it.
+        /// The request was sent more than once, and an earlier try may have been applied.
         again: bool,
     },
     /// The lease does not exist.
@@ -80,28 +81,28 @@ pub enum Swapped {
 pub struct Listing {
     /// The revision.
     pub revision: u64,
-    /// The keys and what they have, in the order of the keys.
+    /// The entries, ordered by key.
     pub entries: Vec<Entry>,
 }
 
-/// All that one revision changed, by key; gone keys have no entry.
+/// All changes of one revision, by key; a removed key has no entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     pub revision: u64,
     pub keys: Vec<(String, Option<Entry>)>,
 }
 
-/// What a follower is told; revisions only grow.
+/// What a follower receives; revisions only grow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
-    /// Everything: first, and when the steps in between are no longer known.
+    /// The whole state: first, and when the steps in between were compacted.
     All(Listing),
-    /// What changed next.
+    /// The next step.
     Step(Step),
 }
 
 impl Told {
-    /// Which it brings a follower to.
+    /// The follower's revision after this.
     pub fn revision(&self) -> u64 {
         match self {
             Told::All(all) => all.revision,
@@ -110,36 +111,36 @@ impl Told {
     }
 }
 
-/// The stream of a follower.
+/// The receiving end of a follower.
 pub type Follower = mpsc::Receiver<Result<Told, LeaseError>>;
 
-/// How many events wait for a follower that is slow; then the store waits.
+/// How many events wait for a slow follower; then the store waits.
 pub const FOLLOWER_QUEUE: usize = 64;
 
-/// What a store has for a lease that it keeps alive: dropping it ends the keeping.
+/// A lease that the store keeps alive until this is dropped.
 pub trait Lease: Send + Sync {
-    /// The store's own number of it.
+    /// The store's number for the lease.
     fn id(&self) -> i64;
 
-    /// Ends the lease, and the keeping.
+    /// Ends the lease.
     fn leave(&self) -> BoxFuture<'_, Result<(), LeaseError>>;
 }
 
-/// A lease that the store keeps alive until it is dropped.
+/// A lease that the store keeps alive until this is dropped.
 pub struct Held {
     /// The lease.
     pub lease: Arc<dyn Lease>,
-    /// What the store granted.
+    /// The time to live that the store granted.
     pub ttl: Duration,
     /// Until when its holder may act.
     pub authority: Authority,
-    /// Why it is gone, once it is.
+    /// Why the lease ended, once it has.
     pub lost: watch::Receiver<Option<Loss>>,
 }
 
-/// See the module.
+/// A lease store; see the module.
 pub trait Store: Send + Sync + 'static {
-    /// Epochs are revisions on top of this.
+    /// Epochs are revisions plus this number.
     fn epochs_above(&self) -> u64;
 
     /// Takes a lease of whole seconds and keeps it alive.
@@ -154,6 +155,6 @@ pub trait Store: Send + Sync + 'static {
     /// All keys that begin with `prefix`.
     fn list(&self, prefix: &str) -> impl Future<Output = Result<Listing, LeaseError>> + Send;
 
-    /// Everything below `prefix`, then every change, through outages.
+    /// The whole state below `prefix`, then every change, through outages.
     fn follow(&self, prefix: &str) -> Follower;
 }

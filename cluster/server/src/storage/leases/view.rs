@@ -1,4 +1,5 @@
-//! What the store holds, as one watches it: everything first, then every change in order.
+//! The state of the lease store as a watch reports it: first everything, then every change in
+//! order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -12,25 +13,25 @@ use super::keys::Reader;
 use super::store::{Follower, Told};
 use crate::storage::{Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value};
 
-/// Who leads.
+/// The leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leader {
     /// The node's name.
     pub node: String,
-    /// Which join of that node.
+    /// The incarnation of that node.
     pub incarnation: Incarnation,
-    /// The revision at which it began to lead.
+    /// The revision at which its leadership began.
     pub revision: Revision,
 }
 
-/// Everything that the store holds, at one revision.
+/// The whole state of the store at one revision.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct View {
-    /// The revision of its last change.
+    /// The revision of the last change.
     pub revision: Revision,
-    /// What epochs are counted from: who owns a region since a revision does so under the sum of both.
+    /// The number that epochs are counted from: epoch = this + the revision of the grant.
     pub epochs_above: u64,
-    /// The nodes that are there.
+    /// The current members.
     pub nodes: BTreeMap<Incarnation, NodeInfo>,
     /// The owners of the regions that have one.
     pub owners: BTreeMap<RegionKey, Owner>,
@@ -41,7 +42,7 @@ pub struct View {
 }
 
 impl View {
-    /// Brings the view from its revision to the change's. What is not newer changes nothing.
+    /// Applies a change. A change that is not newer than the view has no effect.
     pub fn apply(&mut self, change: &Change) {
         if change.revision <= self.revision {
             return;
@@ -52,13 +53,13 @@ impl View {
         }
     }
 
-    /// Whether it is as new as the grant of this epoch: it shows that owner, or one since, or that there is none any more. One
-    /// that is older may show an owner before, or none.
+    /// Whether the view is new enough to include the grant of this epoch: it shows that owner, a
+    /// later one, or none. An older view may show an earlier owner, or none.
     pub fn knows_of(&self, epoch: Epoch) -> bool {
         epoch.0 <= self.epochs_above.saturating_add(self.revision.0)
     }
 
-    /// The newest epoch that it can know of.
+    /// The newest epoch that the view can include.
     pub fn newest(&self) -> Epoch {
         Epoch(self.epochs_above.saturating_add(self.revision.0))
     }
@@ -89,54 +90,55 @@ impl View {
     }
 }
 
-/// All that changed at one revision: a lease that ends takes the node and all it owned in one.
+/// All changes of one revision. The end of a lease removes the node and frees all its regions in
+/// one change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Higher than that of every event before.
+    /// Higher than the revision of every event before.
     pub revision: Revision,
-    /// What changed, each key once.
+    /// The changes, each key once.
     pub what: Vec<What>,
 }
 
-/// One thing that changed.
+/// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// A node came.
+    /// A node joined.
     Joined(Incarnation, NodeInfo),
     /// A node's lease ended.
     Gone(Incarnation),
-    /// A region has this owner now.
+    /// A region has a new owner.
     Owned(RegionKey, Owner),
-    /// A region has no owner now.
+    /// A region has no owner.
     Freed(RegionKey),
-    /// A node leads.
+    /// A node became the leader.
     Leads(Leader),
-    /// Nobody leads.
+    /// There is no leader.
     LeadsNoMore,
     /// A value was set.
     Set(String, Value),
-    /// A value was taken away.
+    /// A value was removed.
     Unset(String),
 }
 
-/// What a watch tells.
+/// An event of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Everything, at a revision higher than that of any event before: first, and again when the
-    /// store no longer knows the changes in between.
+    /// The whole state, at a higher revision than any event before: first, and again when the
+    /// changes in between were compacted.
     Snapshot(View),
-    /// One step from the state before.
+    /// One step from the previous state.
     Change(Change),
 }
 
 /// A stream that never goes back and never ends by itself. It outlives outages of the store: an
-/// error is told once when one begins (or for each key that nobody can read), and the changes that
-/// were missed follow when the store is back.
+/// error is reported once when an outage begins (or once per unreadable key), and missed changes
+/// follow when the store is back.
 #[derive(Debug)]
 pub struct Watch {
     told: Follower,
     reader: Reader,
-    /// Events of what was told last that have not been taken.
+    /// Decoded events that have not been taken yet.
     ready: VecDeque<Result<Event, LeaseError>>,
 }
 
@@ -145,7 +147,7 @@ impl Watch {
         Watch { told, reader: Reader::new(epochs_above), ready: VecDeque::new() }
     }
 
-    /// The next event. None: the engine was dropped.
+    /// The next event. `None`: the engine was dropped.
     pub async fn next(&mut self) -> Option<Result<Event, LeaseError>> {
         poll_fn(|cx| self.poll_event(cx)).await
     }

@@ -1,9 +1,11 @@
-//! Connections to the PostgreSQL that takes writes: a pool of a few, each made when it is needed.
+//! Connections to the PostgreSQL server that accepts writes: a small pool, each connection made on
+//! demand.
 //!
-//! A request whose connection has ended, or leads to a server that takes no writes any more (SQLSTATE
-//! 25006, after a fail-over), is asked once more on a new connection. The address may name several hosts:
-//! the first one that takes writes is used. A request that is given up is cancelled on the server, and its
-//! connection is closed: it would answer the next request late.
+//! A request is repeated on a new connection if its connection ended or leads to a server that no
+//! longer accepts writes (SQLSTATE 25006, after a fail-over). The address may name several hosts:
+//! the first host that accepts writes is used. A cancelled request is cancelled on the server, too,
+//! and its connection is closed, because its late answer would otherwise be taken for the answer to
+//! the next request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,61 +31,61 @@ use crate::storage::CheckpointError;
 /// Most connections of a process.
 pub const CONNECTIONS: usize = 6;
 
-/// How long one host may take to let a connection in.
+/// How long one host may take to accept a connection.
 const HOST_LIMIT: Duration = Duration::from_secs(3);
 
-/// How long the rest of a connection may take.
+/// How long the rest of the login may take.
 const LOGIN_LIMIT: Duration = Duration::from_secs(5);
 
-/// After how long without an answer the system gives a connection up.
+/// The operating system closes a connection after this long without an answer.
 const SILENCE_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a request to cancel may take.
+/// How long a cancel request may take.
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
-/// How often one request is asked before its failure is told.
+/// How often a request is tried before its failure is returned.
 const TRIES: usize = 3;
 
-/// The connections. Clones share them.
+/// The connection pool. Clones share it.
 #[derive(Clone)]
 pub struct Connections {
     pool: Pool,
     name: Arc<str>,
     cancel: Arc<dyn Cancel>,
-    /// Whether the tables are as this release wants them.
+    /// Whether the tables have this release's schema.
     migrated: Arc<Mutex<bool>>,
-    /// Where connections live.
+    /// The runtime of the connections.
     home: Handle,
 }
 
-/// What makes encrypted connections, or plain ones.
+/// Makes encrypted or plain connections.
 pub trait Tls: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static {}
 
 impl<T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static> Tls for T {}
 
-/// What connections must be.
+/// The required security of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Demand {
-    /// Its `sslmode`.
+    /// As the address's `sslmode` says.
     AsTheAddressSays,
     Encrypted,
 }
 
-/// What a request wants to know.
+/// The kind of result that a request needs.
 #[derive(Debug, Clone, Copy)]
 enum Want {
     Rows,
     Count,
 }
 
-/// How connections are made: everything that the address and the demand say.
+/// The settings of a connection, from the address and the demand.
 fn settings(url: &str, demand: Demand) -> Result<Config, CheckpointError> {
     let mut config: Config = url.parse().map_err(|e: Error| CheckpointError::Illegal {
         what: "the address of PostgreSQL".into(),
         found: whole(&e),
         rule: "must be postgres://user:password@host:port/database".into(),
     })?;
-    // A socket of this machine's own is nobody else's to read.
+    // Other machines cannot read a Unix socket, so it needs no TLS.
     let remote = config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_)));
     if demand == Demand::Encrypted && remote {
         config.ssl_mode(SslMode::Require);
@@ -95,7 +97,7 @@ fn settings(url: &str, demand: Demand) -> Result<Config, CheckpointError> {
 }
 
 impl Connections {
-    /// Connects, and brings the tables to what this release wants.
+    /// Connects and migrates the tables to this release.
     pub async fn open<T: Tls>(
         url: &str,
         demand: Demand,
@@ -176,7 +178,7 @@ impl Connections {
             };
             match &failed {
                 Failed::ReadOnly(cause) => {
-                    tracing::warn!(cause, "PostgreSQL takes no writes: connecting anew");
+                    tracing::warn!(cause, "PostgreSQL refuses writes: connecting again");
                     self.pool.retain(|_, _| false);
                 }
                 Failed::NoTable(_) => *self.migrated.lock().await = false,
@@ -213,11 +215,11 @@ impl Connections {
         answer
     }
 
-    /// A connection, of which `self` is told what becomes of it.
+    /// Lends a connection of the pool.
     async fn lend(&self) -> Result<Lent, Failed> {
         let client = self.pool.get().await.map_err(|e| match e {
             PoolError::Backend(e) => Failed::from(&e),
-            // A connection that ended as it was made is not worth another try at once.
+            // The connection ended during the login; an immediate retry would not help.
             other => Failed::Unreachable(other.to_string()),
         });
         let client = client.map_err(|failed| match failed {
@@ -227,7 +229,7 @@ impl Connections {
         Ok(Lent { client: Some(client), cancel: self.cancel.clone(), home: self.home.clone() })
     }
 
-    /// Brings the tables to what this release wants, if that is not done yet.
+    /// Migrates the tables to this release, unless that is done.
     async fn ready(&self) -> Result<(), Failed> {
         let mut migrated = self.migrated.lock().await;
         if *migrated {
@@ -235,9 +237,9 @@ impl Connections {
         }
         let mut lent = self.lend().await?;
         let Some(client) = lent.client.take() else { return Ok(()) };
-        // Taken out of the pool: with its end the lock ends that it holds.
+        // Removed from the pool: the lock is released when the connection ends.
         let mut client = Object::take(client);
-        // A migration that was begun goes on, whoever asked for it.
+        // A spawned task, so that a migration that has begun goes on even if its caller is dropped.
         let done = self.home.spawn(async move { schema::migrate(&mut client).await }).await;
         done.map_err(|e| Failed::Refused(format!("the tables cannot be changed: {e}")))??;
         *migrated = true;
@@ -259,13 +261,13 @@ async fn count(client: &Object, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Re
     client.execute(&statement, params).await
 }
 
-/// The server gives up what nobody waits for any more.
+/// Sets the server's own limit, so that it stops statements that no client waits for.
 async fn limit_statements(client: &Client) -> Result<(), Error> {
     let set = format!("SET statement_timeout = {}", ANSWER_LIMIT.as_millis());
     client.batch_execute(&set).await
 }
 
-/// A connection that is in use.
+/// A borrowed connection.
 struct Lent {
     client: Option<Object>,
     cancel: Arc<dyn Cancel>,
@@ -282,7 +284,7 @@ impl Lent {
     }
 }
 
-/// Whoever asked has gone without an answer.
+/// The caller was dropped before the answer.
 impl Drop for Lent {
     fn drop(&mut self) {
         let Some(client) = self.client.take() else { return };
@@ -297,7 +299,7 @@ impl Drop for Lent {
     }
 }
 
-/// Asks a server to end what it is doing for a connection.
+/// Cancels the current statement of a connection.
 trait Cancel: Send + Sync {
     fn cancel(&self, token: CancelToken) -> BoxFuture<'static, ()>;
 }
@@ -321,7 +323,7 @@ where
     }
 }
 
-/// Makes connections that live on one runtime, whoever asks for them.
+/// Makes connections that live on one runtime, whichever task asks for them.
 struct Maker<T> {
     tls: T,
     home: Handle,
@@ -348,7 +350,7 @@ where
     }
 }
 
-/// Where it is, without the password.
+/// The address without the password.
 fn name(config: &Config) -> String {
     let ports = config.get_ports();
     let host = |(i, host): (usize, &Host)| {

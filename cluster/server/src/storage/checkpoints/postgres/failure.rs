@@ -1,4 +1,4 @@
-//! What went wrong with a request to PostgreSQL, and what to do about it.
+//! Failures of requests to PostgreSQL, classified by what the caller can do about them.
 
 use tokio_postgres::Error;
 
@@ -7,15 +7,15 @@ use crate::storage::CheckpointError;
 /// Why a request failed.
 #[derive(Debug)]
 pub enum Failed {
-    /// It may succeed later.
+    /// The request may succeed later.
     Unreachable(String),
-    /// The server takes no writes: every connection to it is of no use.
+    /// The server refuses writes: no connection to it is usable.
     ReadOnly(String),
     /// The connection ended before the answer.
     Closed(String),
-    /// A table is missing: the database is another one than before.
+    /// A table is missing: this is another database than before.
     NoTable(String),
-    /// It fails again however often it is asked.
+    /// The request fails however often it is repeated.
     Refused(String),
 }
 
@@ -27,7 +27,8 @@ impl Failed {
                 CheckpointError::Unreachable { store, asked, cause }
             }
             Failed::ReadOnly(cause) => {
-                let cause = format!("{cause}; want the server that takes writes (the primary)");
+                let cause =
+                    format!("{cause}; connect to the server that accepts writes (the primary)");
                 CheckpointError::Unreachable { store, asked, cause }
             }
             Failed::Refused(cause) => CheckpointError::Refused { store, asked, cause },
@@ -46,7 +47,7 @@ impl From<&Error> for Failed {
         };
         let code = said.code().code();
         let cause = format!("{} ({code})", said.message());
-        // By class: connection, rolled back, resources, in use, ended by the operator, system.
+        // Error classes: connection, rollback, resources, object in use, operator, system.
         let passes = ["08", "40", "53", "55", "57", "58"];
         match code {
             // read_only_sql_transaction
@@ -61,7 +62,7 @@ impl From<&Error> for Failed {
     }
 }
 
-/// An error with its causes.
+/// An error with all its causes.
 pub fn whole(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,8 +1,9 @@
-//! The tables, made and changed by numbered migrations.
+//! The database schema, created and changed by numbered migrations.
 //!
-//! To add a table, add a file `migrations/V<next number>__<name>.sql`; processes apply what is missing
-//! when they connect. Never change a file that a release has applied. During a rolling upgrade an older
-//! release works with the newer tables: only add tables and columns with defaults.
+//! To add a table, add a file `migrations/V<next number>__<name>.sql`; processes apply missing
+//! migrations when they connect. Never change a file that a release has applied. During a rolling
+//! upgrade an older release works with the newer tables, so only add tables and columns with
+//! defaults.
 
 use refinery::Runner;
 use tokio_postgres::Client;
@@ -13,13 +14,14 @@ mod embedded {
     refinery::embed_migrations!("src/storage/checkpoints/postgres/migrations");
 }
 
-/// The table in which refinery notes what it has applied.
+/// The table in which refinery records applied migrations.
 const HISTORY: &str = "purview_schema_history";
 
-/// One process at a time.
+/// Only one process migrates at a time.
 const LOCK: &str = "SELECT pg_advisory_lock(hashtext('purview schema')::bigint)";
 
-/// Applies what is missing. The connection is of no other use afterwards: it holds the lock.
+/// Applies missing migrations. The connection must not be used afterwards, because it holds the
+/// lock.
 pub async fn migrate(client: &mut Client) -> Result<(), Failed> {
     if is_current(client).await? {
         return Ok(());
@@ -28,7 +30,7 @@ pub async fn migrate(client: &mut Client) -> Result<(), Failed> {
     client.query_one(LOCK, &[]).await.map_err(|e| Failed::from(&e))?;
     let report = runner().run_async(client).await.map_err(|e| of(&e))?;
     for migration in report.applied_migrations() {
-        tracing::info!(%migration, "the tables of PostgreSQL are changed");
+        tracing::info!(%migration, "migrating the tables of PostgreSQL");
     }
     Ok(())
 }
@@ -36,11 +38,11 @@ pub async fn migrate(client: &mut Client) -> Result<(), Failed> {
 fn runner() -> Runner {
     let mut runner = embedded::migrations::runner();
     runner.set_migration_table_name(HISTORY);
-    // A newer release may have applied more.
+    // A newer release may have applied more migrations.
     runner.set_abort_missing(false)
 }
 
-/// Whether everything is applied: then no right to change tables is needed.
+/// Whether all migrations are applied; then the user needs no right to change tables.
 async fn is_current(client: &Client) -> Result<bool, Failed> {
     let there = format!("SELECT to_regclass('{HISTORY}') IS NOT NULL");
     let row = client.query_one(&there, &[]).await.map_err(|e| Failed::from(&e))?;
@@ -54,7 +56,7 @@ async fn is_current(client: &Client) -> Result<bool, Failed> {
     Ok(runner().get_migrations().iter().all(|m| applied.contains(&m.version())))
 }
 
-/// What PostgreSQL said, if it said anything.
+/// The error of PostgreSQL, if there is one.
 fn of(error: &refinery::Error) -> Failed {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(e) = cause {

@@ -1,4 +1,4 @@
-//! TLS for connections to PostgreSQL, by the rustls that peers are spoken to with.
+//! TLS for connections to PostgreSQL, with the same rustls as for peers.
 
 use std::io;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::tls::{Tls, Untrusted};
 
-/// Makes encrypted connections on which both sides show their certificates.
+/// Makes encrypted connections with certificates on both sides.
 #[derive(Clone)]
 pub struct Secure(Tls);
 
@@ -35,7 +35,7 @@ impl MakeTlsConnect<Socket> for Secure {
     }
 }
 
-/// A connection that is about to be encrypted.
+/// A TLS handshake in progress.
 pub struct Handshake {
     connector: TlsConnector,
     name: ServerName<'static>,
@@ -57,7 +57,7 @@ impl TlsConnect<Socket> for Handshake {
 pub struct Encrypted(tokio_rustls::client::TlsStream<Socket>);
 
 impl TlsStream for Encrypted {
-    /// Nothing: both sides have shown certificates, so nobody can stand in between.
+    /// No channel binding: both sides show certificates, so there is no man in the middle.
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }

@@ -1,4 +1,4 @@
-//! Layouts, and everything that is kept.
+//! Layouts, and the operations on the whole store, in PostgreSQL.
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
@@ -20,7 +20,7 @@ const PLAYERS: &str = "
 SELECT name, epoch, clock, place FROM purview_players
 WHERE cluster = $1 AND name > $2 ORDER BY name LIMIT $3";
 
-/// All or nothing: it is one statement.
+/// One statement, so that all or nothing is erased.
 const ERASE: &str = "
 WITH s AS (DELETE FROM purview_states WHERE cluster = $1),
      r AS (DELETE FROM purview_regions WHERE cluster = $1),

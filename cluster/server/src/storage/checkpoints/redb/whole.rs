@@ -1,4 +1,4 @@
-//! Layouts, and everything that is kept.
+//! Layouts, and the operations on the whole store, in redb.
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
@@ -9,7 +9,7 @@ use super::{COUNTS, NEWEST, PLAYERS, PREVIOUS, RUNS, Redb};
 use crate::storage::checkpoints::whole::{KeptLayout, PAGE_MAX, Whole, check_layout};
 use crate::storage::{CheckpointError, PlayerPlace};
 
-/// Change and layout by the scene's name.
+/// Scene name to change number and layout.
 pub(super) const LAYOUTS: TableDefinition<'static, &str, (u64, &[u8])> =
     TableDefinition::new("layouts");
 
@@ -71,7 +71,7 @@ impl Whole for Redb {
     }
 
     fn processes(&self) -> BoxFuture<'_, Result<u64, CheckpointError>> {
-        let asked = "say how often it was used";
+        let asked = "read the number of runs";
         self.blocking(asked, move |redb| {
             redb.read(asked, |txn| {
                 Ok(txn.open_table(COUNTS)?.get(RUNS)?.map_or(0, |found| found.value()))
@@ -80,7 +80,7 @@ impl Whole for Redb {
     }
 
     fn processes_are(&self, least: u64) -> BoxFuture<'_, Result<(), CheckpointError>> {
-        let asked = "count its runs";
+        let asked = "count a run";
         self.blocking(asked, move |redb| {
             redb.write(asked, |txn| {
                 let mut counts = txn.open_table(COUNTS)?;

@@ -1,7 +1,7 @@
-//! Which region's checkpoint is saved next: one of which none was saved yet, else the one whose last saved
-//! checkpoint is the oldest. Of each region
-//! only the newest waits, and at most one is being saved. Called by the checkpoint queue with a lock held: pure,
-//! the time is an argument.
+//! Which checkpoint is saved next: first a region without a saved checkpoint, then the region whose
+//! last saved checkpoint is the oldest. Per region only the newest checkpoint waits, and at most
+//! one is being saved. The checkpoint queue calls it with a lock held: it is pure, and the time is
+//! an argument.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use purview::scene::{Epoch, RegionId, Tick};
 use tokio::time::Instant;
 
-/// A checkpoint that a region brought.
+/// A checkpoint from a region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Brought<T> {
     pub(super) epoch: Epoch,
@@ -18,7 +18,7 @@ pub(super) struct Brought<T> {
     pub(super) item: T,
 }
 
-/// The regions that bring checkpoints, and what waits of each.
+/// The regions and their waiting checkpoints.
 #[derive(Debug)]
 pub(super) struct Queue<T>(BTreeMap<RegionId, Entry<T>>);
 
@@ -31,19 +31,19 @@ impl<T> Default for Queue<T> {
 #[derive(Debug)]
 struct Entry<T> {
     epoch: Epoch,
-    /// Whether the region runs here.
+    /// Whether the region runs on this node.
     runs: bool,
-    /// The tick of the last checkpoint that was saved, and when it was brought; before there is one, of the
-    /// first that was brought.
+    /// The tick of the last saved checkpoint, and when the region made it; before the first save,
+    /// those of the first checkpoint.
     saved: (Tick, Instant),
-    /// Whether one was saved here.
+    /// Whether this node has saved a checkpoint of the region.
     was_saved: bool,
     waiting: Option<Brought<T>>,
     saving: bool,
 }
 
 impl<T> Queue<T> {
-    /// Takes a checkpoint in place of one that waits.
+    /// Adds a checkpoint; it replaces a waiting one.
     pub(super) fn bring(&mut self, region: RegionId, brought: Brought<T>) {
         let saved = (brought.tick, brought.at);
         let entry = self.0.entry(region).or_insert(Entry {
@@ -55,15 +55,15 @@ impl<T> Queue<T> {
             saving: false,
         });
         if !entry.runs && brought.epoch > entry.epoch {
-            // It has come back from elsewhere.
+            // The region has come back from another node.
             (entry.runs, entry.saved, entry.was_saved) = (true, saved, false);
         }
         entry.epoch = entry.epoch.max(brought.epoch);
         entry.waiting = Some(brought);
     }
 
-    /// The next one to save. Its region is asked for no other until [`Queue::is_saved`], [`Queue::give_back`] or
-    /// [`Queue::drop_one`].
+    /// The next checkpoint to save. Its region is not returned again before [`Queue::is_saved`],
+    /// [`Queue::give_back`] or [`Queue::drop_one`].
     pub(super) fn next(&mut self) -> Option<(RegionId, Brought<T>)> {
         let due = self.0.iter_mut().filter(|(_, entry)| entry.waiting.is_some() && !entry.saving);
         let (region, entry) = due.min_by_key(|(region, e)| (e.was_saved, e.saved.1, **region))?;
@@ -71,7 +71,7 @@ impl<T> Queue<T> {
         Some((*region, entry.waiting.take()?))
     }
 
-    /// A checkpoint of this tick, brought at this time, is durable.
+    /// Records that the checkpoint of this tick, made at this time, was saved.
     pub(super) fn is_saved(&mut self, region: RegionId, tick: Tick, at: Instant) {
         if let Some(entry) = self.0.get_mut(&region) {
             entry.saving = false;
@@ -82,7 +82,7 @@ impl<T> Queue<T> {
         self.sweep(region);
     }
 
-    /// One was not saved and waits again, unless a newer one does.
+    /// Returns a checkpoint that was not saved; it waits again, unless a newer one does.
     pub(super) fn give_back(&mut self, region: RegionId, brought: Brought<T>) {
         if let Some(entry) = self.0.get_mut(&region) {
             entry.saving = false;
@@ -90,7 +90,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// One was not saved and never will be.
+    /// Discards a checkpoint that can never be saved.
     pub(super) fn drop_one(&mut self, region: RegionId) {
         if let Some(entry) = self.0.get_mut(&region) {
             entry.saving = false;
@@ -98,7 +98,7 @@ impl<T> Queue<T> {
         self.sweep(region);
     }
 
-    /// The region does not run here any more; what waits is saved all the same.
+    /// The region no longer runs here; a waiting checkpoint is saved all the same.
     pub(super) fn forget(&mut self, region: RegionId, epoch: Epoch) {
         if let Some(entry) = self.0.get_mut(&region)
             && entry.epoch <= epoch
@@ -115,18 +115,18 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Checkpoints that wait.
+    /// The number of waiting checkpoints.
     pub(super) fn waiting(&self) -> usize {
         self.0.values().filter(|entry| entry.waiting.is_some()).count()
     }
 
-    /// How old the last saved checkpoint of each region is that runs here.
+    /// The age of the last saved checkpoint of each local region.
     pub(super) fn ages(&self, now: Instant) -> impl Iterator<Item = (RegionId, Duration)> + '_ {
         let running = self.0.iter().filter(|(_, entry)| entry.runs);
         running.map(move |(region, entry)| (*region, now.saturating_duration_since(entry.saved.1)))
     }
 
-    /// The oldest tick of the last saved checkpoints of regions that run here.
+    /// The oldest tick among the last saved checkpoints of local regions.
     pub(super) fn oldest(&self) -> Option<Tick> {
         self.0.values().filter(|entry| entry.runs).map(|entry| entry.saved.0).min()
     }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_region_that_was_saved_longest_ago_is_next() {
+    fn the_region_with_the_oldest_saved_checkpoint_is_next() {
         let (begin, mut queue) = (Instant::now(), Queue::default());
         for region in [RegionId(3), RegionId(1), RegionId(2)] {
             queue.bring(region, brought(10, at(begin, u64::from(region.0))));
@@ -156,7 +156,7 @@ mod tests {
                 let (region, next) = queue.next().unwrap();
                 saved.push(region.0);
                 queue.is_saved(region, next.tick, next.at);
-                // It brings the next one at once, and waits its turn all the same.
+                // The region makes its next checkpoint at once, and still waits for its turn.
                 queue.bring(
                     region,
                     brought(10 + round, at(begin, 100 * round + saved.len() as u64)),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_is_saved_once_at_a_time_and_what_fails_waits_again() {
+    fn a_region_has_one_save_at_a_time_and_a_failed_one_waits_again() {
         let (begin, mut queue) = (Instant::now(), Queue::default());
         let region = RegionId(1);
         queue.bring(region, brought(1, begin));
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(queue.next(), None, "the first is being saved");
         queue.give_back(region, first);
         let (_, newest) = queue.next().unwrap();
-        assert_eq!(newest.tick, Tick(2), "the newer one counts");
+        assert_eq!(newest.tick, Tick(2), "the newer checkpoint waits");
         queue.give_back(region, newest);
         assert_eq!(queue.next().unwrap().1.tick, Tick(2));
         assert_eq!(queue.ages(at(begin, 9)).next(), Some((region, Duration::from_secs(9))));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_that_has_left_is_not_counted_and_its_last_checkpoint_is_saved() {
+    fn a_region_that_left_has_no_age_and_its_last_checkpoint_is_saved() {
         let (begin, mut queue) = (Instant::now(), Queue::default());
         let region = RegionId(1);
         queue.bring(region, brought(1, begin));
@@ -195,7 +195,7 @@ mod tests {
         let (_, last) = queue.next().unwrap();
         queue.is_saved(region, last.tick, last.at);
         assert!(queue.0.is_empty());
-        // An actor that ends late says nothing of the one that has come since.
+        // A late checkpoint of the former actor says nothing about the current one.
         queue.bring(region, Brought { epoch: Epoch(2), ..brought(9, begin) });
         queue.forget(region, Epoch(1));
         assert_eq!(queue.oldest(), Some(Tick(9)));

@@ -1,4 +1,4 @@
-//! Twenty regions and a store that is too slow for all of them, or away, in virtual time.
+//! Twenty regions and a store that is too slow or unreachable, in virtual time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -14,7 +14,7 @@ const REGIONS: u32 = 20;
 const TICK: Duration = Duration::from_millis(100);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A store that takes its time.
+/// A store with a delay.
 #[derive(Default)]
 struct Slow {
     takes: Duration,
@@ -114,7 +114,7 @@ impl Checkpoints for Slow {
     }
 }
 
-/// A shelf whose regions bring a checkpoint each second, whose epoch says in which.
+/// A queue whose regions make a checkpoint each second; the epoch is the number of that second.
 struct Trial {
     shelf: Arc<Shelf>,
     store: Arc<Slow>,
@@ -151,22 +151,22 @@ impl Trial {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_a_slow_store_every_region_has_its_turn() {
-    // Twenty are brought each second, and fewer than seven are saved.
+async fn with_a_slow_store_every_region_gets_its_turn() {
+    // Each second twenty are made, and fewer than seven are saved.
     let mut trial = Trial::new(Duration::from_millis(600));
     trial.pass(120).await;
     let saved = lock(&trial.store.saved).clone();
     assert_eq!(saved.len(), REGIONS as usize, "some were never saved: {saved:?}");
     let behind = saved.values().map(|second| trial.second - second).max();
     assert!(behind <= Some(6), "one is {behind:?} s behind: {saved:?}");
-    // Twenty at four in 0.6 s are 3 s for a round, and what is saved is as old as its turn took.
+    // Twenty at four per 0.6 s take 3 s for a round, and a checkpoint ages while it waits.
     assert!(trial.oldest < Duration::from_secs(8), "{:?}", trial.oldest);
     assert_eq!(lock(&trial.store.at_once).1, SAVES_AT_ONCE);
     assert_eq!(trial.shelf.overdue(), []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn checkpoints_that_recovery_would_find_too_old_are_seen() {
+async fn checkpoints_too_old_for_recovery_are_reported() {
     let mut trial = Trial::new(Duration::from_millis(10));
     trial.pass(5).await;
     trial.store.away.store(true, Relaxed);

@@ -1,4 +1,4 @@
-//! The time by which leases run out: the machine's, or one that a test brings forward.
+//! The clock by which leases run out: the machine's, or one that a test advances.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use tokio::time::Instant;
 /// A monotonic clock.
 #[derive(Debug, Clone)]
 pub enum Clock {
-    /// The machine's.
+    /// The machine's clock.
     Monotonic,
-    /// A test's.
+    /// A test's clock.
     Manual(ManualClock),
 }
 
@@ -29,14 +29,14 @@ impl Clock {
             Clock::Manual(clock) => {
                 let mut passed = clock.passed.subscribe();
                 let wait = time.saturating_duration_since(clock.origin);
-                // It cannot end while this clock has its sender.
+                // This clock holds the sender, so the wait cannot fail.
                 let _there = passed.wait_for(|passed| *passed >= wait).await.is_ok();
             }
         }
     }
 }
 
-/// A clock that stands still until it is brought forward. Clones show the same time.
+/// A clock that a test advances. Clones show the same time.
 #[derive(Debug, Clone)]
 pub struct ManualClock {
     origin: Instant,
@@ -55,7 +55,7 @@ impl ManualClock {
         self.origin + *self.passed.borrow()
     }
 
-    /// Brings it forward.
+    /// Advances the clock.
     pub fn advance(&self, by: Duration) {
         self.passed.send_modify(|passed| *passed += by);
     }

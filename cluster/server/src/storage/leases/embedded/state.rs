@@ -1,5 +1,5 @@
-//! The keys and leases of the store of a single process, and the steps that led here: pure, each
-//! change is made whole or not at all.
+//! The state of the store of a single process: keys, leases and the latest steps. Pure; each change
+//! is applied as a whole or not at all.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::storage::Authority;
 use crate::storage::leases::Loss;
 use crate::storage::leases::store::{Entry, Guard, Listing, Step, Swap, Swapped, Write};
 
-/// How many steps are remembered for those who follow.
+/// How many steps are kept for followers.
 const STEPS_MAX: usize = 10_000;
 
 /// Everything that the store holds.
@@ -22,28 +22,28 @@ pub struct State {
     leases: BTreeMap<i64, Granted>,
     last_lease: i64,
     steps: VecDeque<Step>,
-    /// Leases that ended while the way to their holders was cut.
+    /// Ended leases whose holders could not be told, because their path was cut.
     unheard: Vec<Granted>,
 }
 
 struct Granted {
     ttl: Duration,
-    /// The way by which it was taken.
+    /// The path through which the lease was taken.
     way: i64,
     cut: bool,
-    /// Nobody holds it any more: it runs out, whatever becomes of the way.
+    /// The holder dropped it: it runs out, whatever happens to the path.
     left: bool,
-    /// When it ends; none: not by time.
+    /// When the lease ends; `None`: not by time.
     ends: Option<Instant>,
     authority: Authority,
     lost: watch::Sender<Option<Loss>>,
 }
 
-/// What somebody who follows from a revision has missed.
+/// What a follower of an older revision has missed.
 pub enum Missed {
     Nothing,
     Steps(Vec<Step>),
-    /// More than is remembered.
+    /// More steps than are kept.
     TooMuch,
 }
 
@@ -75,7 +75,7 @@ impl State {
         (self.last_lease, authority, lost_told)
     }
 
-    /// Ends a lease and all its keys; false: there is none.
+    /// Ends a lease and removes all its keys; false: there is none.
     pub fn end(&mut self, lease: i64, loss: Loss) -> bool {
         let Some(granted) = self.leases.remove(&lease) else { return false };
         let theirs = |(key, entry): (&String, &Entry)| (entry.lease == lease).then(|| key.clone());
@@ -87,7 +87,7 @@ impl State {
             self.step(keys.into_iter().map(|key| (key, None)).collect());
         }
         if granted.cut {
-            // The holder's own clock ends its authority; the news waits.
+            // The holder's own clock ends its authority; it is told when the path is mended.
             self.unheard.push(granted);
         } else {
             granted.authority.end();
@@ -96,7 +96,7 @@ impl State {
         true
     }
 
-    /// Lets a lease run out that nobody holds any more.
+    /// Lets a dropped lease run out.
     pub fn run_out(&mut self, lease: i64, now: Instant) {
         if let Some(granted) = self.leases.get_mut(&lease) {
             granted.left = true;
@@ -124,7 +124,7 @@ impl State {
         }
     }
 
-    /// Ends the leases of a way without a word to their holders, who hear of it when it is mended.
+    /// Ends the leases of a path silently; their holders are told when it is mended.
     pub fn betray(&mut self, way: i64) {
         let theirs = |(lease, granted): (&i64, &mut Granted)| {
             let theirs = granted.way == way;
@@ -137,7 +137,7 @@ impl State {
         }
     }
 
-    /// Ends the leases whose time is over.
+    /// Ends the leases that have run out.
     pub fn expire(&mut self, now: Instant) {
         let over = |(lease, granted): (&i64, &Granted)| {
             granted.ends.is_some_and(|ends| ends <= now).then_some(*lease)
@@ -148,7 +148,7 @@ impl State {
         }
     }
 
-    /// When the next lease ends by time.
+    /// When the next lease runs out.
     pub fn next_end(&self) -> Option<Instant> {
         self.leases.values().filter_map(|granted| granted.ends).min()
     }
@@ -182,7 +182,7 @@ impl State {
         Swapped::Done(self.revision)
     }
 
-    /// What was written under a key at this revision is gone.
+    /// Removes a key, if it was last changed at this revision.
     pub fn remove(&mut self, key: &str, changed: u64) {
         if self.entries.get(key).is_some_and(|entry| entry.changed == changed) {
             self.entries.remove(key);
@@ -224,7 +224,7 @@ impl State {
 }
 
 impl Granted {
-    /// Renewed no more from now on.
+    /// Stops renewing the lease.
     fn stop(&mut self, now: Instant) {
         if self.ends.is_none() {
             self.ends = Some(now + self.ttl);
@@ -240,7 +240,7 @@ mod tests {
     const TTL: Duration = Duration::from_secs(3);
 
     #[tokio::test]
-    async fn a_lease_that_nobody_holds_runs_out_though_the_way_to_its_holder_is_mended() {
+    async fn a_dropped_lease_runs_out_even_if_its_path_is_mended() {
         let (mut state, now) = (State::default(), Instant::now());
         let (held, ..) = state.grant(TTL, 1, now);
         let (left, ..) = state.grant(TTL, 1, now);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whose_lease_was_betrayed_hears_of_it_when_the_way_is_mended() {
+    async fn the_holder_of_a_betrayed_lease_is_told_when_the_path_is_mended() {
         let (mut state, now) = (State::default(), Instant::now());
         let (lease, authority, lost) = state.grant(TTL, 1, now);
         let (other, ..) = state.grant(TTL, 2, now);
@@ -262,10 +262,10 @@ mod tests {
         let swap = Swap { asked: "set a value", key: "a".into(), guard: Guard::Absent, write: put };
         assert!(matches!(state.swap(&swap), Swapped::Done(1)));
         state.betray(1);
-        assert!(state.list("a").entries.is_empty(), "others may have it now");
+        assert!(state.list("a").entries.is_empty(), "other nodes can have the region now");
         assert!(authority.holds(now) && lost.borrow().is_none(), "its holder does not know");
         state.mend(1);
         assert!(!authority.holds(now) && *lost.borrow() == Some(Loss::Gone));
-        assert!(state.end(other, Loss::Left), "nobody else was betrayed");
+        assert!(state.end(other, Loss::Left), "no other lease was betrayed");
     }
 }

@@ -1,4 +1,5 @@
-//! Who follows the store of a single process: told all, then each step, while the way is open.
+//! The followers of the store of a single process: first the whole state, then each step, while the
+//! path is open.
 
 use std::sync::{Arc, Weak};
 
@@ -30,11 +31,11 @@ struct Task {
     tell: mpsc::Sender<Result<Told, LeaseError>>,
 }
 
-/// The follower or the store is gone.
+/// The follower or the store was dropped.
 struct Over;
 
 impl Task {
-    /// Ends by itself with the follower or the store.
+    /// Runs until the follower or the store is dropped.
     async fn run(mut self) {
         let mut at = None;
         while let Ok(now) = self.round(at).await {
@@ -42,10 +43,11 @@ impl Task {
         }
     }
 
-    /// Tells what came after revision `at`, then waits for more; the revision that has been told.
+    /// Sends the steps after revision `at`, then waits for more; returns the revision that was
+    /// sent.
     async fn round(&mut self, mut at: Option<u64>) -> Result<Option<u64>, Over> {
         if !*self.open.borrow_and_update() {
-            self.tell(Err(cut_off("tell what changes"))).await?;
+            self.tell(Err(cut_off("watch for changes"))).await?;
             self.open.wait_for(|open| *open).await.map_err(|_| Over)?;
         }
         let changed = self.changed.clone();
@@ -82,7 +84,7 @@ impl Task {
         })
     }
 
-    /// What of a step is below the prefix.
+    /// The part of a step below the prefix.
     fn below(&self, mut step: Step) -> Option<Step> {
         step.keys.retain(|(key, _)| key.starts_with(&self.prefix));
         (!step.keys.is_empty()).then_some(step)

@@ -1,11 +1,12 @@
-//! Taking a whole cluster out of etcd, before it begins again from a backup.
+//! Removes a whole cluster from etcd, before a restore from a backup.
 
 use super::rpc::DeleteRangeRequest;
 use super::{Etcd, end_of, revision};
 use crate::storage::LeaseError;
 
 impl Etcd {
-    /// Removes every key of this cluster. Whoever connects next founds it anew. Nobody may be a member.
+    /// Removes every key of this cluster; the next node that connects creates the cluster anew.
+    /// There must be no members.
     ///
     /// # Errors
     /// [`LeaseError`].

@@ -1,9 +1,9 @@
-//! A lease kept alive: one request at a time, each with its time of sending, over streams that are
-//! opened again whenever they end.
+//! Keeps a lease alive: one keep-alive at a time, each with the time at which it was sent, over
+//! streams that are reopened when they end.
 //!
-//! Each lease has a thread, a runtime and connections of its own, so that nothing else of the process
-//! delays a keep-alive: TLS handshakes, decoding and the encoding of checkpoints run elsewhere.
-//! A process whose other tasks do not run at all must not own regions for ever: see [`STUCK`].
+//! Each lease has a thread, a runtime and connections of its own, so that no other work of the
+//! process delays a keep-alive: TLS handshakes, decoding and the encoding of checkpoints run
+//! elsewhere. A process whose other tasks do not run must not own regions for ever: see [`STUCK`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,11 +26,11 @@ use crate::storage::{Authority, LeaseError};
 /// Longest time between two keep-alives.
 const EVERY_MAX: Duration = Duration::from_secs(1);
 
-/// Pause before the next endpoint is tried.
+/// Pause before the next endpoint is asked.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The lease is not renewed while the runtime of the store has run no task for this long: the process is
-/// stuck, and another should own its regions.
+/// The lease is not renewed if the runtime of the store has run no task for this long: the process
+/// is stuck, and another node should own its regions.
 const STUCK: Duration = Duration::from_secs(30);
 
 pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<Held, LeaseError> {
@@ -69,7 +69,7 @@ pub async fn lease(shared: &Arc<Shared>, ttl: Duration) -> Result<Held, LeaseErr
     Ok(Held { lease: Arc::new(lease), ttl, authority, lost })
 }
 
-/// Ends a lease; false: there was none.
+/// Ends a lease; false: there is none.
 pub async fn revoke(shared: &Shared, lease: i64) -> Result<bool, LeaseError> {
     let asked = "end a lease";
     let revoked = shared.ask(asked, |client| async move {
@@ -87,7 +87,7 @@ pub async fn revoke(shared: &Shared, lease: i64) -> Result<bool, LeaseError> {
 struct KeptLease {
     id: i64,
     shared: Arc<Shared>,
-    /// True, or dropped: the lease is kept no more.
+    /// True, or dropped: stop keeping the lease alive.
     stop: watch::Sender<bool>,
     lost: Arc<watch::Sender<Option<Loss>>>,
 }
@@ -107,17 +107,17 @@ impl Lease for KeptLease {
     }
 }
 
-/// The first reason stays.
+/// Records why the lease was lost; the first reason stays.
 fn lose(lost: &watch::Sender<Option<Loss>>, loss: Loss) {
     lost.send_if_modified(|now| now.is_none() && now.replace(loss).is_none());
 }
 
-/// Keeps one lease alive until etcd says that it is gone.
+/// Keeps one lease alive until etcd says that it has ended.
 struct Keeper {
     shared: Arc<Shared>,
-    /// One for each etcd, made on the thread of the keeper, with which they end.
+    /// One client for each etcd; they belong to the thread of this keeper and end with it.
     clients: Vec<Client>,
-    /// Which is asked, modulo their number.
+    /// Index of the client to ask, modulo their number.
     at: usize,
     id: i64,
     ttl: Duration,
@@ -127,7 +127,7 @@ struct Keeper {
     pulse: Pulse,
 }
 
-/// Whether a runtime runs tasks.
+/// Detects whether a runtime runs tasks.
 struct Pulse {
     runtime: Handle,
     beat: Option<JoinHandle<()>>,
@@ -139,7 +139,7 @@ impl Pulse {
         Pulse { runtime, beat: None, since: Instant::now() }
     }
 
-    /// Whether the runtime has run a task within [`STUCK`]. To be asked more often than that.
+    /// Whether the runtime has run a task within [`STUCK`]. Call it more often than that.
     fn beats(&mut self) -> bool {
         if self.beat.as_ref().is_none_or(JoinHandle::is_finished) {
             self.since = Instant::now();
@@ -159,14 +159,14 @@ enum Said {
 }
 
 impl Keeper {
-    /// Runs on a thread of its own until the lease is gone or `stopped`.
+    /// Starts the thread, which runs until the lease has ended or `stopped`.
     fn start(self, mut stopped: watch::Receiver<bool>) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let keep = move || {
             runtime.block_on(async {
                 tokio::select! {
                     biased;
-                    // An error: nobody holds the lease any more.
+                    // An error means that the lease was dropped.
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                     () = self.run() => {}
                 }
@@ -191,7 +191,7 @@ impl Keeper {
         lose(&self.lost, Loss::Gone);
     }
 
-    /// Renews by one etcd until that fails; whether it says that the lease is gone.
+    /// Renews through one etcd until that fails or the lease has ended.
     async fn round(&mut self) -> Result<Said, String> {
         if self.clients.is_empty() {
             self.clients = self.connect()?;
@@ -209,7 +209,7 @@ impl Keeper {
         clients.collect::<Result<_, _>>().map_err(|e| e.to_string())
     }
 
-    /// Renews over one stream until it fails or says that there is no such lease.
+    /// Renews over one stream until it fails or etcd says that there is no such lease.
     async fn stream(&mut self, client: Client) -> Result<Said, String> {
         let sent = Instant::now();
         let opened = timeout(self.limit(), self.open(&client)).await;
@@ -222,7 +222,10 @@ impl Keeper {
             next = Instant::now() + self.every;
             if !self.pulse.beats() {
                 let for_s = self.pulse.since.elapsed().as_secs();
-                tracing::error!(for_s, "this process runs no tasks: its lease is not renewed");
+                tracing::error!(
+                    for_s,
+                    "this process is stuck and runs no tasks: its lease is not renewed"
+                );
                 continue;
             }
             match timeout(self.limit(), self.renew(&mut stream)).await {
@@ -262,7 +265,7 @@ impl Keeper {
         Ok(if answer.ttl <= 0 { Said::Gone } else { Said::Renewed(ttl) })
     }
 
-    /// Asks again in another way: what is lost is lost for good.
+    /// Asks again by another request, because losing a lease is final.
     async fn is_gone(&self, client: Client) -> bool {
         match timeout(self.limit(), client.time_to_live(self.id)).await {
             Ok(Ok(answer)) => answer.ttl < 0,
@@ -270,7 +273,7 @@ impl Keeper {
         }
     }
 
-    /// How long one answer is waited for, before another endpoint is asked.
+    /// How long to wait for one answer before another endpoint is asked.
     fn limit(&self) -> Duration {
         self.every.max(Duration::from_millis(300))
     }

@@ -1,4 +1,4 @@
-//! Asking etcd: one endpoint after the other, within limits, until one answers.
+//! Requests to etcd: one endpoint after the other, within time limits, until one answers.
 
 use std::future::Future;
 use std::sync::atomic::Ordering;
@@ -11,13 +11,13 @@ use super::client::Client;
 use super::{ANSWER_LIMIT, REQUEST_LIMIT, Shared};
 use crate::storage::LeaseError;
 
-/// Shortest and longest pause before all endpoints are asked once more.
+/// Shortest and longest pause before all endpoints are asked again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
 /// Why one request to one endpoint failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failed {
-    /// No answer, or not now: another endpoint or another time may do.
+    /// No usable answer now: another endpoint or a later try may succeed.
     Unreachable(String),
     Refused(String),
     NoLease,
@@ -28,7 +28,7 @@ pub enum Failed {
 }
 
 impl Failed {
-    /// For whoever asked.
+    /// The error for the caller.
     pub fn told(self, store: &str, asked: &'static str) -> LeaseError {
         let store = format!("etcd ({store})");
         match self {
@@ -47,7 +47,7 @@ pub fn failed(status: &Status) -> Failed {
     let cause = format!("{:?}: {}", status.code(), status.message());
     match status.code() {
         Code::NotFound if status.message().contains("lease") => Failed::NoLease,
-        // Too many requests at once pass; a full disk quota does not.
+        // "Too many requests" passes; "no space" does not.
         Code::ResourceExhausted if !status.message().contains("space") => {
             Failed::Unreachable(cause)
         }
@@ -71,7 +71,7 @@ pub fn failed(status: &Status) -> Failed {
     }
 }
 
-/// An error with all its causes, which say what a person can act on.
+/// The root causes of an error, on which a person can act.
 fn bottom(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -83,22 +83,22 @@ fn bottom(error: &dyn std::error::Error) -> String {
 }
 
 impl Shared {
-    /// The client that answered last.
+    /// The client of the last answer.
     pub fn client(&self) -> (usize, Client) {
         let at = self.at.load(Ordering::Relaxed);
         (at, self.clients[at % self.clients.len()].clone())
     }
 
-    /// The next client from now on, if nobody else has moved on.
+    /// Moves on to the next client, unless another task has.
     pub fn next(&self, from: usize) {
         let next = from.wrapping_add(1);
-        // Else somebody has.
+        // A failure means that another task has moved on.
         let _moved = self.at.compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Asks until there is an answer, at most [`REQUEST_LIMIT`]. The request must come to the same
-    /// if it is made twice; it gives its answer and the revision of the store that came with it.
-    /// True: it was asked more than once.
+    /// Repeats a request until there is an answer, for at most [`REQUEST_LIMIT`]. The request must
+    /// be idempotent; it returns its answer and the store's revision. The flag is true if the
+    /// request was sent more than once.
     pub async fn ask<T, F>(
         &self,
         asked: &'static str,
@@ -133,10 +133,10 @@ impl Shared {
                 pause = (pause * 2).min(PAUSE.1);
             }
         }
-        Err(Failed::Unreachable("asked too often".into()))
+        Err(Failed::Unreachable("every retry failed".into()))
     }
 
-    /// An answer to what was asked after `seen` was answered cannot be older.
+    /// Checks that an answer is not older than `seen`, the highest revision before the request.
     pub fn check(&self, seen: u64, found: u64) -> Result<(), Failed> {
         self.seen.fetch_max(found, Ordering::AcqRel);
         if found < seen { Err(Failed::WentBack { seen, found }) } else { Ok(()) }

@@ -1,5 +1,5 @@
-//! Who follows etcd: told all, then each step in order, over watches that are opened again whenever
-//! they end.
+//! The followers of etcd: first the whole state, then each step in order, over watches that are
+//! reopened when they end.
 //!
 //! ```text
 //! list ── all, revision r ──▶ watch from r + 1 ── steps ──▶ ... ── it ends ──▶ watch from the last + 1
@@ -25,13 +25,13 @@ use super::{ANSWER_LIMIT, Shared, end_of, one, revision, signed};
 use crate::storage::LeaseError;
 use crate::storage::leases::store::{Entry, FOLLOWER_QUEUE, Follower, Step, Told};
 
-/// How long a watch may be silent before it is asked whether it is alive.
+/// How long a watch may be silent before it is probed.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// How many times in a row it may stay silent.
+/// How many probes in a row may stay unanswered.
 const QUIET_MAX: u32 = 3;
 
-/// Shortest and longest pause before a watch is opened again.
+/// Shortest and longest pause before a watch is reopened.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
 pub fn start(shared: &Arc<Shared>, prefix: &str) -> Follower {
@@ -45,17 +45,17 @@ struct Task {
     shared: Arc<Shared>,
     prefix: String,
     tell: mpsc::Sender<Result<Told, LeaseError>>,
-    /// The revision up to which all has been told.
+    /// The last revision that was sent to the follower.
     at: Option<u64>,
-    /// An outage has been told of.
+    /// Whether the current outage was reported.
     away: bool,
 }
 
-/// Why a watch is over.
+/// Why a watch ended.
 enum Ended {
-    /// The follower is gone.
+    /// The follower was dropped.
     Over,
-    /// The steps that follow are no longer known.
+    /// The next steps were compacted.
     Compacted,
     Failed(Failed),
 }
@@ -67,7 +67,7 @@ impl From<Failed> for Ended {
 }
 
 impl Task {
-    /// Ends by itself with the follower.
+    /// Runs until the follower is dropped.
     async fn run(mut self) {
         let mut pause = PAUSE.0;
         let tell = self.tell.clone();
@@ -87,7 +87,7 @@ impl Task {
                 Ended::Failed(failed) => {
                     self.shared.next(at);
                     if !std::mem::replace(&mut self.away, true) {
-                        let error = failed.told(&self.shared.name, "tell what changes");
+                        let error = failed.told(&self.shared.name, "watch for changes");
                         if self.tell.send(Err(error)).await.is_err() {
                             return;
                         }
@@ -99,7 +99,7 @@ impl Task {
         }
     }
 
-    /// Tells what is to be told until something ends.
+    /// Sends steps until the watch ends.
     async fn watch(&mut self) -> Ended {
         match self.try_watch().await {
             Ok(never) => match never {},
@@ -135,7 +135,7 @@ impl Task {
         }
     }
 
-    /// Tells everything; at which revision.
+    /// Sends the whole state and returns its revision.
     async fn list(&mut self) -> Result<u64, Ended> {
         let listing = self.shared.list(&self.prefix).await.map_err(|e| Ended::Failed(again(e)))?;
         let revision = listing.revision;
@@ -176,7 +176,7 @@ impl Task {
         Ok(())
     }
 
-    /// The events of a message by revision.
+    /// The events of a message, grouped by revision.
     fn steps(&self, events: &[Event]) -> Vec<Step> {
         let mut steps: BTreeMap<u64, Vec<(String, Option<Entry>)>> = BTreeMap::new();
         for event in events {
@@ -198,7 +198,7 @@ fn lost(cause: &str) -> Failed {
     Failed::Unreachable(cause.into())
 }
 
-/// A failure as it was before it was told to somebody.
+/// Converts a reported error back into a failure.
 fn again(error: LeaseError) -> Failed {
     match error {
         LeaseError::Unreachable { cause, .. } => Failed::Unreachable(cause),
@@ -208,7 +208,7 @@ fn again(error: LeaseError) -> Failed {
 }
 
 impl Shared {
-    /// Whether the store still is where it was or further: one that was wiped would stay silent.
+    /// Whether the store's revision has not gone back: a watch on a wiped store would stay silent.
     async fn still_at(&self, prefix: &str) -> Result<(), Failed> {
         let key = self.key(prefix);
         let asked = self.ask("say its revision", |client| {
