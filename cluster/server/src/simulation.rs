@@ -11,9 +11,8 @@ pub mod clients {
 
 /// Calls between processes.
 pub mod peers {
-    pub use crate::peer::dial::DialError;
     pub use crate::peer::hello::{Hello, Welcome};
-    pub use crate::peer::transport::{Call, Dial, Frames, Heard, Offer};
+    pub use crate::peer::transport::{Call, Dial, DialError, Frames, Heard, Offer};
 }
 
 /// A store of leases, below the rules that all stores have in common.

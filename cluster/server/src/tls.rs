@@ -7,6 +7,7 @@
 //!
 //! One stack for all: rustls with ring, which tonic and the client of etcd bring.
 
+mod files;
 pub mod make;
 mod named;
 mod reload;
@@ -24,8 +25,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig, version};
 
-use crate::config::TlsSettings;
-
+pub use files::{CertificateSettings, TlsSettings};
 pub use named::{Named, ProcessRole};
 
 /// What streams between processes speak inside of TLS.

@@ -9,8 +9,9 @@ use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::api::{ApiError, Shared};
+use super::error::ApiError;
 use super::orders::{Answer, Ordered, answer, read};
+use super::shared::Shared;
 use super::whole::whole;
 use crate::node::leader::OrderError;
 use crate::node::logins::is_subject;

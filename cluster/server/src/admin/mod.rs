@@ -17,6 +17,7 @@
 mod access;
 mod api;
 mod audit;
+mod error;
 mod guard;
 mod hosts;
 pub mod kick;
@@ -30,6 +31,7 @@ mod quantiles;
 mod sampler;
 mod serve;
 mod shapes;
+mod shared;
 mod terrain;
 pub(crate) mod whole;
 mod why;
@@ -203,8 +205,8 @@ async fn serve(
     stopped: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let shared = Arc::new(api::Shared::new(state));
-    let sampling = tokio::spawn(sampler::run(shared.clone()));
+    let shared = Arc::new(shared::Shared::new(state));
+    let sampling = tokio::spawn(shared::sample(shared.clone()));
     let router = api::router(shared, access, hosts);
     serve::serve((listener, tls), router, async { drop(stopped.await) }).await;
     sampling.abort();

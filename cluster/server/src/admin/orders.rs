@@ -10,7 +10,8 @@ use axum::http::StatusCode;
 use purview::scene::RegionId;
 use serde::{Deserialize, Serialize};
 
-use super::api::{ApiError, Shared};
+use super::error::ApiError;
+use super::shared::Shared;
 use super::whole::whole;
 use crate::node::down::RegionOrder;
 use crate::node::layout_change::{MapError, MapOrder};

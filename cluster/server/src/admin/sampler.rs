@@ -1,7 +1,6 @@
 //! Figures over time: what the last seconds looked like and which regions still tick.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -9,11 +8,8 @@ use purview::actor::metrics::RegionMetrics;
 use purview::scene::RegionId;
 use serde::Serialize;
 
-use super::api::Shared;
 use super::quantiles::{TickSum, TickTimes};
 
-/// Time between samples.
-const EVERY: Duration = Duration::from_secs(1);
 /// Samples kept: what "recent" means, in seconds.
 const KEPT: usize = 10;
 /// A region that has not ticked for so long is not alive.
@@ -125,16 +121,6 @@ fn take<'a>(now: Instant, regions: impl Regions<'a>) -> Sample {
         sample.handoffs += m.handoffs.load(Relaxed);
     }
     sample
-}
-
-/// Takes samples for as long as it runs.
-pub async fn run(shared: Arc<Shared>) {
-    let mut every = tokio::time::interval(EVERY);
-    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        every.tick().await;
-        shared.sampler().sample(Instant::now(), super::figures(&shared.state.regions.now()));
-    }
 }
 
 #[cfg(test)]

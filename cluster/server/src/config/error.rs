@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::Origin;
+use super::origin::Origin;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]

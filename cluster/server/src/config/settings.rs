@@ -8,13 +8,16 @@ use ipnet::IpNet;
 use purview::scene::region::ESCROW_TICKS;
 
 use super::keys::{self, Key, nearest};
-use super::limits::{self, AddressLimits};
-use super::password::{self, Password, PasswordError};
-use super::read::Section;
+use super::limits;
+use super::read::{Section, time};
 use super::units::Quantity;
+use crate::gateway::AddressLimits;
 use crate::gateway::token::keys::Files;
 use crate::gateway::token::{RESUME_AUDIENCE, Rules};
 use crate::logins::Duplicate;
+use crate::logs::{LogFormat, LogSettings};
+use crate::storage::password::{self, Password, PasswordError};
+use crate::tls::{CertificateSettings, TlsSettings, make};
 
 /// The process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,30 +161,10 @@ pub struct ClusterSettings {
     pub tls: Option<TlsSettings>,
 }
 
-/// Where the certificate of a listener is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CertificateSettings {
-    /// The certificate, with those between it and its authority.
-    pub certificate: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
-}
-
-/// Where the certificates are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsSettings {
-    /// The certificate of this process.
-    pub certificate: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
-    /// The authorities whose certificates are let in.
-    pub authority: PathBuf,
-}
-
 impl Default for ClusterSettings {
     fn default() -> Self {
         ClusterSettings {
-            name: "purview".into(),
+            name: make::CLUSTER.into(),
             node: String::new(),
             listen: local(7790),
             advertise: String::new(),
@@ -227,31 +210,6 @@ impl TokenSettings {
     pub fn rules(&self) -> Rules {
         let (issuer, audience) = (self.issuer.clone(), self.audience.clone());
         Rules { issuer, audience, may_last: self.may_last }
-    }
-}
-
-/// The form of log lines.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
-/// Logs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogSettings {
-    /// A level, or levels by module: `info,crate::gateway=debug`.
-    pub level: String,
-    /// The form of the lines.
-    pub format: LogFormat,
-}
-
-impl Default for LogSettings {
-    fn default() -> Self {
-        LogSettings { level: "info".into(), format: LogFormat::Text }
     }
 }
 
@@ -533,8 +491,4 @@ pub(crate) fn check_level(text: &str) -> Result<(), String> {
         Ok(_) => Ok(()),
         Err(e) => Err(format!("is no list of levels: {e}")),
     }
-}
-
-pub(super) fn time(s: &mut Section<'_>, key: &Key, default: Duration) -> Duration {
-    Duration::from_millis(s.quantity(key, default.as_millis() as i64) as u64)
 }

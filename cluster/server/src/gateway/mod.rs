@@ -4,6 +4,7 @@
 //! [`PlayerActor`]. The task reads no faster than the session works and writes whatever the session
 //! has queued in one go. Nothing that a client sends reaches another session but through regions.
 
+mod address_limits;
 mod admission;
 pub(crate) mod connection;
 mod entry;
@@ -31,13 +32,13 @@ use purview::wire::CloseCode;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
 
+pub use address_limits::AddressLimits;
 pub use metrics::{GatewayMetrics, Refusal};
 pub use token::Tokens;
 
-use crate::config::{AddressLimits, CertificateSettings};
 use crate::descriptors;
 use crate::tls::server::ServerTls;
-use crate::tls::{self, TlsError};
+use crate::tls::{self, CertificateSettings, TlsError};
 use admission::{Admission, Refused, Ticket};
 use connection::{Inbound, Link, Outbound, last_word};
 use entry::Accepted;

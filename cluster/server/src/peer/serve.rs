@@ -20,15 +20,12 @@ use tower_service::Service;
 use super::Identity;
 use super::accept::{Refusals, Shown};
 use super::channel::{FRAME_BYTES, Receiving};
-use super::codec::Plain;
+use super::codec::{METHOD, Plain};
 use super::hello::{Hello, Kind, Refused, Versions, Welcome};
 use super::received::{Taken, Taking, acknowledgements};
 use super::router::{Switch, follows};
 use super::transport::Heard;
 use crate::executor::Home;
-
-/// The gRPC method by which a lane is opened.
-pub(super) const METHOD: &str = "/purview.Peers/Lane";
 
 /// What was taken of a lane, over all of its connections.
 #[derive(Debug, Default)]

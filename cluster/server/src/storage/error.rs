@@ -1,6 +1,6 @@
 //! What can go wrong with the stores: each says whether anything changed and what would be right.
 
-use super::Incarnation;
+use super::ids::Incarnation;
 
 /// Why the lease store did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -11,11 +11,13 @@
 pub mod authority;
 pub mod embedded;
 pub mod etcd;
+pub(crate) mod events;
 pub(crate) mod keys;
 pub mod names;
 pub(crate) mod over_store;
 pub(crate) mod store;
 pub mod view;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +29,8 @@ use tokio::sync::watch;
 use super::{
     Authority, Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value, Watch,
 };
+pub use store::Loss;
+
 use store::Lease;
 
 /// Shortest time to live of a lease.
@@ -201,17 +205,6 @@ pub enum Put {
         /// What it is; none: absent.
         found: Option<Value>,
     },
-}
-
-/// Why a membership is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loss {
-    /// The node left.
-    Left,
-    /// The store says that there is no such lease: its time ran out, or somebody ended it.
-    Gone,
-    /// The others say that this is no member any more, whatever the store says: it has granted to others what was held here.
-    Disowned,
 }
 
 /// A node's lease. Clones share it; when the last is dropped it is renewed no more and runs out.

@@ -19,8 +19,8 @@ pub use etcd_client::{Certificate, Identity, TlsOptions};
 
 use super::names;
 use super::store::{Entry, Follower, Guard, Held, Listing, Store, Swap, Swapped, Write};
-use crate::config::Password;
 use crate::storage::LeaseError;
+use crate::storage::password::Password;
 use request::Failed;
 
 /// How long a connection may take to come about.

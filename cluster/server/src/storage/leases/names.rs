@@ -5,39 +5,13 @@ use purview::scene::Epoch;
 use serde::{Deserialize, Serialize};
 
 use crate::storage::LeaseError;
+use crate::storage::ids::{Incarnation, Revision};
 
 /// Longest name of a node, a scene or a value, bytes.
 pub const NAME_MAX: usize = 255;
 
 /// Largest value that the lease store keeps, bytes: it is for plans and layouts, not for snapshots.
 pub const VALUE_MAX: usize = 512 << 10;
-
-/// One join of one node: the revision of the store at which it came. A node that comes back has a
-/// higher one, and of two under one name the higher is the one that is meant.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
-#[serde(transparent)]
-pub struct Incarnation(pub u64);
-
-impl std::fmt::Display for Incarnation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Grows with every change of anything in the store.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
-#[serde(transparent)]
-pub struct Revision(pub u64);
-
-impl std::fmt::Display for Revision {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// What a node says of itself to the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

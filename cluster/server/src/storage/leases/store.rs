@@ -11,7 +11,6 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 
-use super::Loss;
 use crate::storage::{Authority, LeaseError};
 
 /// A key as the store has it. Keys are told without what the store puts in front of them.
@@ -115,6 +114,17 @@ pub type Follower = mpsc::Receiver<Result<Told, LeaseError>>;
 
 /// How many events wait for a follower that is slow; then the store waits.
 pub const FOLLOWER_QUEUE: usize = 64;
+
+/// Why a membership is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// The node left.
+    Left,
+    /// The store says that there is no such lease: its time ran out, or somebody ended it.
+    Gone,
+    /// The others say that this is no member any more, whatever the store says: it has granted to others what was held here.
+    Disowned,
+}
 
 /// What a store has for a lease that it keeps alive: dropping it ends the keeping.
 pub trait Lease: Send + Sync {

@@ -18,8 +18,7 @@ use tokio::time::timeout;
 
 use super::request::{self, Failed};
 use super::{Shared, unsigned};
-use crate::storage::leases::Loss;
-use crate::storage::leases::store::{Held, Lease};
+use crate::storage::leases::store::{Held, Lease, Loss};
 use crate::storage::{Authority, LeaseError};
 
 /// Longest time between two keep-alives.

@@ -79,7 +79,7 @@ impl Password {
 }
 
 /// What is wrong with the address of a PostgreSQL, without repeating it.
-pub(super) fn check_postgres(address: &str) -> Result<(), &'static str> {
+pub(crate) fn check_postgres(address: &str) -> Result<(), &'static str> {
     match address.parse::<tokio_postgres::Config>() {
         Ok(config) if config.get_password().is_some() => Err(
             "a password does not stand in a configuration; put it into a file and name that file in \
