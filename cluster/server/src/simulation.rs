@@ -1,7 +1,7 @@
 //! What a simulator takes the place of: the network between processes, clients' connections, and the
 //! stores. Everything else of a simulated process is the server as it is in production.
 
-pub use crate::node::Simulated;
+pub use crate::process::Simulated;
 
 /// Clients' connections, each a pair of channels instead of a socket.
 pub mod clients {

@@ -24,11 +24,11 @@ use super::hosts::Hosts;
 use super::page::{ASSETS, Asset, CONTENT_SECURITY_POLICY, PAGE};
 use super::sampler::SILENCE_LIMIT;
 use super::shared::Shared;
-use super::whole;
 use super::{
     ConsoleState, guard, kick, metrics, openapi, orders, people, process, shapes, terrain, why,
 };
 use crate::node::inspect;
+use crate::whole_numbers as whole;
 
 type Console = State<Arc<Shared>>;
 type Args = Result<Query<Vec<(String, String)>>, QueryRejection>;

@@ -12,9 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::error::ApiError;
 use super::orders::{Answer, Ordered, answer, read};
 use super::shared::Shared;
-use super::whole::whole;
-use crate::node::leader::OrderError;
 use crate::node::logins::is_subject;
+use crate::node::orders::OrderError;
+use crate::whole_numbers::whole;
 
 /// The sessions of a subject are to end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

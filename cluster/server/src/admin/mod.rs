@@ -33,7 +33,6 @@ mod serve;
 mod shapes;
 mod shared;
 mod terrain;
-pub(crate) mod whole;
 mod why;
 
 use std::net::SocketAddr;
@@ -54,7 +53,7 @@ use hosts::Hosts;
 
 pub use crate::node::hosted::{Hosted, RegionHandle};
 pub use openapi::DOCUMENT as OPENAPI;
-pub use people::{AskOthers, People, Whereabouts, answer};
+pub use people::{AskOthers, People, Whereabouts};
 pub use quantiles::{TickTimes, tick_times};
 
 /// Appends families of metrics in Prometheus' text form.
@@ -80,7 +79,7 @@ pub struct ConsoleState {
     /// What this process knows of its cluster, as JSON; `None` where it is alone.
     pub cluster: Option<ClusterView>,
     /// What may be ordered; `None` where it is alone.
-    pub orders: Option<crate::node::leader::Orders>,
+    pub orders: Option<crate::node::orders::Orders>,
     /// Asks other processes who lives there; `None` where it is alone.
     pub others: Option<AskOthers>,
     /// What else `/ready` depends on; `None`: at least one region.

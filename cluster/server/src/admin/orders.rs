@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
 use super::shared::Shared;
-use super::whole::whole;
 use crate::node::down::RegionOrder;
 use crate::node::layout_change::{MapError, MapOrder};
-use crate::node::leader::{OrderError, Orders};
+use crate::node::orders::{OrderError, Orders};
+use crate::whole_numbers::whole;
 
 /// A region is to move to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

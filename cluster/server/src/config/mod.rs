@@ -17,6 +17,7 @@ mod error;
 mod keys;
 mod limits;
 mod map;
+mod options;
 mod origin;
 mod print;
 mod read;

@@ -12,11 +12,10 @@ use super::limits;
 use super::read::{Section, time};
 use super::units::Quantity;
 use crate::gateway::AddressLimits;
-use crate::gateway::token::keys::Files;
-use crate::gateway::token::{RESUME_AUDIENCE, Rules};
+use crate::gateway::token::RESUME_AUDIENCE;
 use crate::logins::Duplicate;
 use crate::logs::{LogFormat, LogSettings};
-use crate::storage::password::{self, Password, PasswordError};
+use crate::storage::password;
 use crate::tls::{CertificateSettings, TlsSettings, make};
 
 /// The process.
@@ -200,19 +199,6 @@ pub struct TokenSettings {
     pub duplicate: Option<Duplicate>,
 }
 
-impl TokenSettings {
-    /// Where the keys are.
-    pub fn files(&self) -> Files {
-        Files { secret: self.secret_file.clone(), set: self.keys_file.clone() }
-    }
-
-    /// What a token must say.
-    pub fn rules(&self) -> Rules {
-        let (issuer, audience) = (self.issuer.clone(), self.audience.clone());
-        Rules { issuer, audience, may_last: self.may_last }
-    }
-}
-
 /// This machine alone: a server is not open to the world unless told to be.
 const fn local(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
@@ -364,33 +350,6 @@ fn passwords(s: &mut Section<'_>, settings: &ClusterSettings) -> bool {
         s.refuse(&keys::ETCD, rule);
     }
     has_user
-}
-
-impl ClusterSettings {
-    /// The user at etcd and its password, if there is one.
-    ///
-    /// # Errors
-    /// The file of the password cannot be read, or holds none.
-    pub fn etcd_login(&self) -> Result<Option<(String, Password)>, PasswordError> {
-        let key = "cluster.etcd_password_file";
-        let password = self.etcd_password_file.as_deref().map(|file| Password::read(key, file));
-        Ok(password.transpose()?.map(|password| (self.etcd_user.clone(), password)))
-    }
-
-    /// The address of the PostgreSQL, with its password; `None`: there is no PostgreSQL.
-    ///
-    /// # Errors
-    /// As [`ClusterSettings::etcd_login`].
-    pub fn postgres_login(&self) -> Result<Option<String>, PasswordError> {
-        if self.postgres == "off" {
-            return Ok(None);
-        }
-        let key = "cluster.postgres_password_file";
-        let file = self.postgres_password_file.as_deref();
-        let password = file.map(|file| Password::read(key, file)).transpose()?;
-        let bare = self.postgres.clone();
-        Ok(Some(password.map_or(bare, |password| password.within(&self.postgres))))
-    }
 }
 
 /// The certificates: all of it or none of it.

@@ -18,7 +18,8 @@ use std::collections::BTreeMap;
 use purview::scene::{Epoch, RegionId};
 use serde::{Deserialize, Serialize};
 
-use super::leader::{OrderError, Orders, change, read};
+use super::orders::{OrderError, Orders};
+use super::values::{change, read};
 use crate::storage::{CheckpointError, Checkpoints, LeaseError, Leases, RegionKey, View};
 
 /// The value that lists the regions that are down.
@@ -67,11 +68,11 @@ impl Orders {
     /// # Errors
     /// It is not down, or the store does not answer.
     pub async fn decide(&self, region: RegionId, order: RegionOrder) -> Result<(), OrderError> {
-        let now: All = read(self.store.get(DOWN).await?.as_ref());
+        let now: All = read(self.store().get(DOWN).await?.as_ref());
         if !now.contains_key(&region.0) {
             return Err(OrderError::NotDown(region));
         }
-        Ok(change(&*self.store, DOWN, |all: &mut All| {
+        Ok(change(self.store(), DOWN, |all: &mut All| {
             if let Some(down) = all.get_mut(&region.0) {
                 down.order = Some(order);
             }

@@ -14,7 +14,7 @@ use purview::scene::effects::Effect;
 use purview::scene::{Epoch, Region, RegionId, Scene, SceneId};
 use purview::wire::peer::Baggage;
 
-use crate::admin::{Hosted, RegionHandle};
+use super::hosted::{Hosted, RegionHandle};
 use crate::peer::Links;
 
 /// A region that runs here.
@@ -30,7 +30,7 @@ struct Resident {
 
 /// Where regions' actors run.
 #[derive(Debug)]
-pub(super) enum Threads {
+pub(crate) enum Threads {
     /// Spread over threads of their own.
     Arbiters(Vec<ArbiterHandle>),
     /// In the [`tokio::task::LocalSet`] of whoever starts them.

@@ -20,11 +20,13 @@ use super::clock_sync::ClockStatus;
 use super::down::{self, Downs, Next};
 use super::layout_change::{self, Follow};
 use super::layouts::LayoutSaver;
-use super::leader::{self, Planner};
+use super::leader::Planner;
 use super::local_regions::Residents;
 use super::maps::Maps;
 use super::migration::{Mover, Tools};
+use super::plan;
 use super::store_watch::{Deposer, Heard, News};
+use super::values::read;
 use crate::executor::Home;
 use crate::peer::{Links, Member, bequeathed};
 use crate::storage::checkpoints::writer::Shelf;
@@ -136,6 +138,12 @@ pub(super) struct Keeper {
     downs: Downs,
     /// How often a checkpoint was older than recovery assumes.
     recovered_late: u64,
+}
+
+impl std::fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keeper").finish_non_exhaustive()
+    }
 }
 
 impl Keeper {
@@ -316,7 +324,7 @@ impl Keeper {
             down: down.keys().filter(|id| self.maps.is_present(RegionId(**id))).count(),
             recovered_late: self.recovered_late,
             leads: self.leads.load(Ordering::Relaxed),
-            draining: leader::is_drained(view, self.me.incarnation()),
+            draining: plan::is_drained(view, self.me.incarnation()),
             drained,
         };
         self.tell.status.send_if_modified(|now| std::mem::replace(now, status.clone()) != status);
@@ -332,7 +340,7 @@ impl Keeper {
 
     /// Hands over the region that the leader says is to move, if it runs here.
     fn send_off(&self, view: &View) {
-        let Some(order) = leader::move_of(view) else { return };
+        let Some(order) = plan::move_of(view) else { return };
         let (id, to) = (RegionId(order.region), Incarnation(order.to));
         let (Some(process), Some(key)) = (self.peers.get(&to), self.key(id)) else { return };
         let epoch = Epoch(order.epoch);
@@ -348,7 +356,7 @@ impl Keeper {
     fn is_drained(&self, view: &View) -> bool {
         let mine = self.me.incarnation();
         let moving = self.maps.ids().into_iter().any(|id| self.mover.is_moving(id));
-        leader::is_drained(view, mine)
+        plan::is_drained(view, mine)
             && self.residents().len() == 0
             && !view.owners.values().any(|owner| owner.incarnation == mine)
             && !moving
@@ -554,7 +562,7 @@ impl Keeper {
     /// not answer when it was given up first. Everybody would take it for a region that says nothing.
     async fn give_up_leftovers(&self, view: &View) {
         let mine = self.me.incarnation();
-        let plan = leader::plan_of(view).of;
+        let plan = plan::plan_of(view).of;
         let is_meant = |id: RegionId| plan.get(&id.0).is_none_or(|node| *node == mine.0);
         for (key, owner) in view.owners.iter().filter(|(_, owner)| owner.incarnation == mine) {
             let id = RegionId(key.region);
@@ -578,7 +586,7 @@ impl Keeper {
         if self.clock.as_ref().is_some_and(|clock| !clock.is_set()) {
             return;
         }
-        let plan = leader::plan_of(view).of;
+        let plan = plan::plan_of(view).of;
         let mine = self.me.incarnation();
         let meant: Vec<RegionId> =
             plan.iter().filter(|(_, to)| **to == mine.0).map(|(id, _)| RegionId(*id)).collect();
@@ -661,7 +669,7 @@ impl Keeper {
             return Ok(true);
         }
         let record = self.store.get(&layout_change::key(&scene)).await?;
-        let record: layout_change::Record = leader::read(record.as_ref());
+        let record: layout_change::Record = read(record.as_ref());
         let comes = record.next.is_some_and(|next| next.layout.plot(id).is_some());
         Ok(comes || record.retiring.contains_key(&id.0))
     }
@@ -677,7 +685,7 @@ impl Keeper {
         let mut fx = Vec::new();
         let ran_before = self.ran_before(key).await? && !mutants::has(Mutant::StartsEmpty);
         let record = self.store.get(&layout_change::key(&scene)).await?;
-        let record: layout_change::Record = leader::read(record.as_ref());
+        let record: layout_change::Record = read(record.as_ref());
         let is_new = scene.map.get(id).is_none() && !record.retiring.contains_key(&id.0);
         let region = match ran_before {
             // It owns nothing before the map changes.
