@@ -78,7 +78,7 @@ fn run(common: &CommonArgs, roles: Roles) -> anyhow::Result<u8> {
         };
         let mut status = node.status();
         let up = async {
-            // An error says that the keeper has ended, which the lease tells, too.
+            // An error says that the reconciler has ended, which the lease tells, too.
             if roles.gateway
                 && status.wait_for(purview_server::node::Status::is_whole).await.is_err()
             {

@@ -23,4 +23,8 @@ pub(super) use follow::Follow;
 pub(super) use lead::Change;
 pub(super) use order::order;
 pub use order::{MapError, MapOrder};
-pub(super) use record::{Record, is_changing, key, record_of, retired, written};
+#[cfg(test)]
+pub(super) use record::Proposal;
+pub(super) use record::{
+    Record, is_changing, key, record_named, record_now, record_of, retired, written,
+};

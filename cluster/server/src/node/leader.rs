@@ -193,44 +193,15 @@ impl Planner {
         owners: &HashMap<RegionId, Owner>,
         may_begin: bool,
     ) -> Result<(), LeaseError> {
-        let value = view.values.get(MOVE);
-        let expected = value.map(|value| value.revision);
+        let expected = view.values.get(MOVE).map(|value| value.revision);
         let now = move_of(view);
+        if let (Some(now), Some(revision)) = (now, expected)
+            && self.is_under_way(view, owners, (now, revision)).await?
+        {
+            return Ok(());
+        }
         let owner = |region: u32| owners.get(&RegionId(region));
         let lives = |node: u64| view.nodes.contains_key(&Incarnation(node));
-        if let (Some(now), Some(revision)) = (now, expected) {
-            let since = match self.watched {
-                Some((watched, since)) if watched == revision => since,
-                _ => self.watched.insert((revision, Instant::now())).1,
-            };
-            let waits = owner(now.region).is_some_and(|o| o.epoch.0 == now.epoch)
-                && lives(now.from)
-                && lives(now.to);
-            if waits && since.elapsed() < MOVE_LIMIT {
-                return Ok(());
-            }
-            if waits {
-                let times = self.failed.note(now.region, now.to, Instant::now());
-                let (region, to) = (now.region, now.to);
-                if times < TRIES {
-                    tracing::warn!(region, to, times, "a region does not move; it is tried again");
-                } else {
-                    tracing::warn!(
-                        region,
-                        to,
-                        times,
-                        "a region does not move; it stays where it is"
-                    );
-                    change(&*self.store, PLAN, |plan: &mut Plan| {
-                        plan.of.insert(now.region, now.from);
-                    })
-                    .await?;
-                }
-                self.watched = None;
-                put(&*self.store, MOVE, expected, &None::<Move>).await?;
-                return Ok(());
-            }
-        }
         let plan = plan_of(view).of;
         let due = |region: u32, to: u64| {
             let owner = owner(region).filter(|owner| owner.incarnation.0 != to)?;
@@ -246,6 +217,45 @@ impl Planner {
         if next != now {
             put(&*self.store, MOVE, expected, &next).await?;
         }
+        Ok(())
+    }
+
+    /// Whether nothing else is to be decided of moves now: the present one waits, or has just failed.
+    async fn is_under_way(
+        &mut self,
+        view: &View,
+        owners: &HashMap<RegionId, Owner>,
+        (now, revision): (Move, Revision),
+    ) -> Result<bool, LeaseError> {
+        let since = match self.watched {
+            Some((watched, since)) if watched == revision => since,
+            _ => self.watched.insert((revision, Instant::now())).1,
+        };
+        let lives = |node: u64| view.nodes.contains_key(&Incarnation(node));
+        let owner = owners.get(&RegionId(now.region));
+        let waits =
+            owner.is_some_and(|o| o.epoch.0 == now.epoch) && lives(now.from) && lives(now.to);
+        if waits && since.elapsed() >= MOVE_LIMIT {
+            self.call_off(now, revision).await?;
+        }
+        Ok(waits)
+    }
+
+    /// A move has failed: it is tried again later, or not meant any more.
+    async fn call_off(&mut self, now: Move, revision: Revision) -> Result<(), LeaseError> {
+        let times = self.failed.note(now.region, now.to, Instant::now());
+        let (region, to) = (now.region, now.to);
+        if times < TRIES {
+            tracing::warn!(region, to, times, "a region does not move; it is tried again");
+        } else {
+            tracing::warn!(region, to, times, "a region does not move; it stays where it is");
+            change(&*self.store, PLAN, |plan: &mut Plan| {
+                plan.of.insert(now.region, now.from);
+            })
+            .await?;
+        }
+        self.watched = None;
+        put(&*self.store, MOVE, Some(revision), &None::<Move>).await?;
         Ok(())
     }
 }

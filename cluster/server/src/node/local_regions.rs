@@ -169,15 +169,10 @@ impl Residents {
         self.running.iter().map(found)
     }
 
-    /// Regions that were given up by a change of the map and have nothing to do any more.
-    pub(super) fn over(&self) -> Vec<RegionId> {
+    /// Whether a region was given up by a change of the map and has nothing to do any more.
+    pub(super) fn is_over(&self, id: RegionId) -> bool {
         let over = |r: &Resident| r.metrics.over.load(std::sync::atomic::Ordering::Relaxed);
-        self.running.iter().filter(|(_, r)| over(r)).map(|(id, _)| *id).collect()
-    }
-
-    /// How many run here.
-    pub(super) fn len(&self) -> usize {
-        self.running.len()
+        self.running.get(&id).is_some_and(over)
     }
 
     /// Tells the console which regions run here.

@@ -5,7 +5,7 @@
 //!              etcd: who is there, who owns what, the plan
 //!                │ watch                      ▲ claim, plan (the leader)
 //!                ▼                            │
-//!  Keeper ── joins and leaves ──► Links ◄──► other processes
+//!  Reconciler ── joins and leaves ──► Links ◄──► other processes
 //!    │ starts and ends
 //!    ▼
 //!  RegionActors ◄── Directory (where every region is) ──► Gateway, its sessions
@@ -18,6 +18,7 @@
 //! clients' connections and the console; they know the node, and the node does not know them.
 
 pub(crate) mod answers;
+mod apply;
 pub(crate) mod clock_sync;
 pub mod down;
 mod error;
@@ -39,7 +40,8 @@ pub mod population;
 mod previous_run;
 pub(crate) mod readiness;
 pub mod ready;
-pub(crate) mod reconcile;
+mod reconcile;
+mod reconciler;
 mod sessions;
 pub(crate) mod startup;
 mod status;
@@ -62,13 +64,14 @@ use crate::shutdown;
 use crate::storage::checkpoints::writer::Shelf;
 use crate::storage::{Checkpoints, Leases, Membership, View};
 
+use apply::{Acting, Stores};
 use clock_sync::ClockStatus;
 use hosted::Hosted;
 use local_regions::{Residents, Threads};
 use maps::Maps;
 use orders::{OrderError, Orders};
 use population::Population;
-use reconcile::{Keeper, Stores, Told};
+use reconciler::{Reconciler, Told};
 use surveyor::Surveyor;
 
 pub use error::NodeError;
@@ -108,10 +111,10 @@ pub struct Node {
     surveyor: Surveyor,
     orders: Orders,
     /// Until the node runs.
-    waits: Option<(Keeper, oneshot::Receiver<()>)>,
-    /// Dropped to end the keeper.
+    waits: Option<(Reconciler, oneshot::Receiver<()>)>,
+    /// Dropped to end the reconciler.
     stop: Option<oneshot::Sender<()>>,
-    keeper: Option<tokio::task::JoinHandle<()>>,
+    reconciler: Option<tokio::task::JoinHandle<()>>,
 }
 
 impl Node {
@@ -127,21 +130,22 @@ impl Node {
         // The directory has these links itself.
         let weak = Arc::downgrade(&directory);
         links.respond_with(answers::responder(hosted.clone(), weak, subjects.clone()));
-        let keeper = Keeper::new(
-            Stores {
-                home: home.clone(),
-                leases: store.clone(),
-                checkpoints: checkpoints.clone(),
-                shelf: shelf.clone(),
-            },
-            membership.clone(),
-            links.clone(),
-            directory.clone(),
-            maps.clone(),
-            Residents::new(directory.clone(), threads, hosted.clone()),
-            Told { status: tell, view: views.clone() },
-        );
-        let keeper = keeper.acting_by(clock.clone());
+        let stores = Stores {
+            home: home.clone(),
+            leases: store.clone(),
+            checkpoints: checkpoints.clone(),
+            shelf: shelf.clone(),
+        };
+        let acting = Acting {
+            me: membership.clone(),
+            links: links.clone(),
+            directory: directory.clone(),
+            maps: maps.clone(),
+            clock: clock.clone(),
+        };
+        let residents = Residents::new(directory.clone(), threads, hosted.clone());
+        let told = Told { status: tell, view: views.clone() };
+        let reconciler = Reconciler::new(stores, acting, residents, told);
         home.spawn(clock_sync::follow(
             directory.clone(),
             links.clone(),
@@ -166,16 +170,16 @@ impl Node {
             hosted,
             surveyor,
             orders,
-            waits: Some((keeper, stopping)),
+            waits: Some((reconciler, stopping)),
             stop: Some(stop),
-            keeper: None,
+            reconciler: None,
         }
     }
 
     /// Follows the store from now on, and owns what it is granted.
     pub(crate) fn run(&mut self) {
-        if let Some((keeper, stopping)) = self.waits.take() {
-            self.keeper = Some(self.home.spawn(keeper.run(stopping)));
+        if let Some((reconciler, stopping)) = self.waits.take() {
+            self.reconciler = Some(self.home.spawn(reconciler.run(stopping)));
         }
     }
 
@@ -257,7 +261,7 @@ impl Node {
     pub async fn drained(&self) {
         let mut status = self.status();
         if status.wait_for(|status| status.drained).await.is_err() {
-            // The keeper has ended, which the lease tells, too.
+            // The reconciler has ended, which the lease tells, too.
             std::future::pending::<()>().await;
         }
     }
@@ -294,12 +298,12 @@ impl Node {
     /// Ends the regions here, whose last checkpoints are kept, and gives the lease up.
     pub(crate) async fn leave(&mut self) {
         drop(self.stop.take());
-        let (keeper, membership) = (self.keeper.take(), self.membership.clone());
+        let (reconciler, membership) = (self.reconciler.take(), self.membership.clone());
         let left = async move {
-            if let Some(keeper) = keeper
-                && let Err(error) = keeper.await
+            if let Some(reconciler) = reconciler
+                && let Err(error) = reconciler.await
             {
-                tracing::error!(%error, "the keeper ended badly");
+                tracing::error!(%error, "the reconciler ended badly");
             }
             membership.leave().await
         };

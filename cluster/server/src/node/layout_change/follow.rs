@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{DecideMap, ProposeMap};
+use purview::scene::map::LayoutError;
 use purview::scene::{RegionId, Scene, SceneId, Tick};
 
 use super::record::{Proposal, Record, change_map, key, record_of};
@@ -24,66 +25,36 @@ pub(in crate::node) struct Follow {
     asked: BTreeMap<SceneId, (Arc<Scene>, Tick)>,
 }
 
-/// What follows of a change for a process.
-#[derive(Debug, Default)]
-pub(in crate::node) struct Followed {
-    /// Scenes have other maps.
-    pub(in crate::node) changed: bool,
-    /// Regions that do not come to be.
-    pub(in crate::node) unborn: Vec<RegionId>,
-}
-
 impl Follow {
     /// Brings this process in line with what the store says of maps. `residents` names the regions that run
-    /// here and asks them.
+    /// here and asks them. Gives the regions that do not come to be.
     pub(in crate::node) async fn follow(
         &mut self,
         store: &dyn Leases,
         (maps, directory): (&Maps, &Directory),
         view: &View,
         residents: &Mutex<Residents>,
-    ) -> Followed {
-        let mut followed = Followed::default();
+    ) -> Vec<RegionId> {
+        let mut unborn = Vec::new();
         for scene in maps.scenes() {
             let record = record_of(view, &scene);
-            let mut scene = scene;
-            if let Some(layout) = &record.layout
-                && layout.version > scene.map.version
-            {
-                match scene.with_layout(layout) {
-                    Ok(new) => {
-                        let new = Arc::new(new);
-                        self.asked.remove(&scene.id);
-                        self.take(&new, Tick(record.after), maps, residents);
-                        directory.set_scene(new.clone());
-                        maps.set(new.clone());
-                        scene = new;
-                        followed.changed = true;
-                    }
-                    Err(error) => {
-                        purview::log_limited!(error, %error, scene = scene.spec.name, "the map in the store is none of this configuration's scene");
-                        continue;
-                    }
+            let scene = match self.present(scene.clone(), &record, maps, residents) {
+                Ok(None) => scene,
+                Ok(Some(new)) => {
+                    directory.set_scene(new.clone());
+                    maps.set(new.clone());
+                    new
                 }
-            }
+                Err(error) => {
+                    purview::log_limited!(error, %error, scene = scene.spec.name, "the map in the store is none of this configuration's scene");
+                    continue;
+                }
+            };
             // Also those that were given up before this process came.
             maps.expect_retiring(&scene, &record.retiring);
             let version = scene.map.version;
             let next = record.next.filter(|next| next.layout.version == version + 1);
-            if let Some((asked, after)) = self.asked.get(&scene.id).cloned() {
-                let same =
-                    |n: &Proposal| asked.map.layout() == n.layout && n.after == Some(after.0);
-                if !next.as_ref().is_some_and(same) {
-                    self.asked.remove(&scene.id);
-                    call_off(&asked, after, maps, residents);
-                    let stays = |id: RegionId| {
-                        let again = next.as_ref().is_some_and(|n| n.layout.plot(id).is_some());
-                        again || scene.map.get(id).is_some()
-                    };
-                    let unborn = asked.map.regions.iter().map(|r| r.id);
-                    followed.unborn.extend(unborn.filter(|id| !stays(*id)));
-                }
-            }
+            unborn.extend(self.drop_asked(&scene, next.as_ref(), maps, residents));
             if let Some(next) = next {
                 maps.expect(&scene, &next.layout);
                 if let Err(error) = self.promise(store, &scene, &next, maps, residents).await {
@@ -91,7 +62,46 @@ impl Follow {
                 }
             }
         }
-        followed
+        unborn
+    }
+
+    /// The scene by the layout that counts, if that is another one by now; its regions here are told.
+    fn present(
+        &mut self,
+        scene: Arc<Scene>,
+        record: &Record,
+        maps: &Maps,
+        residents: &Mutex<Residents>,
+    ) -> Result<Option<Arc<Scene>>, LayoutError> {
+        let layout = record.layout.as_ref().filter(|layout| layout.version > scene.map.version);
+        let Some(layout) = layout else { return Ok(None) };
+        let new = Arc::new(scene.with_layout(layout)?);
+        self.asked.remove(&scene.id);
+        self.take(&new, Tick(record.after), maps, residents);
+        Ok(Some(new))
+    }
+
+    /// Calls off what regions were asked, if that is not what may come any more. Gives those that do not come to be.
+    fn drop_asked(
+        &mut self,
+        scene: &Scene,
+        next: Option<&Proposal>,
+        maps: &Maps,
+        residents: &Mutex<Residents>,
+    ) -> Vec<RegionId> {
+        let same = |(asked, after): &(Arc<Scene>, Tick)| {
+            next.is_some_and(|n| asked.map.layout() == n.layout && n.after == Some(after.0))
+        };
+        if self.asked.get(&scene.id).is_none_or(same) {
+            return Vec::new();
+        }
+        let Some((asked, after)) = self.asked.remove(&scene.id) else { return Vec::new() };
+        call_off(&asked, after, maps, residents);
+        let stays = |id: RegionId| {
+            let again = next.is_some_and(|n| n.layout.plot(id).is_some());
+            again || scene.map.get(id).is_some()
+        };
+        asked.map.regions.iter().map(|r| r.id).filter(|id| !stays(*id)).collect()
     }
 
     /// A change has come to pass.

@@ -49,6 +49,12 @@ impl Proposal {
 }
 
 impl Record {
+    /// Whether a region is about to be made, or has not handed everybody on yet.
+    pub(in crate::node) fn comes(&self, id: RegionId) -> bool {
+        let is_next = self.next.as_ref().is_some_and(|next| next.layout.plot(id).is_some());
+        is_next || self.retiring.contains_key(&id.0)
+    }
+
     /// What of it outlives the store: a change that is under way does not, but the names that it gave do.
     pub(in crate::node) fn settled(&self) -> Record {
         let mut settled = self.clone();
@@ -56,6 +62,22 @@ impl Record {
             settled.names = settled.names.max(next.layout.next.0);
         }
         settled
+    }
+
+    /// Promises are asked for, to stop after this tick, if none are yet.
+    pub(super) fn ask(&mut self, after: u64) {
+        if let Some(next) = self.next.as_mut().filter(|next| next.after.is_none()) {
+            next.after = Some(after);
+        }
+    }
+
+    /// A change comes to pass by its tick; `old` is the layout until then.
+    pub(super) fn decide(&mut self, version: u64, after: u64, old: &Layout) {
+        let Some(next) = self.next.take_if(|next| next.is(version, Some(after))) else { return };
+        let gone = old.plots.iter().filter(|plot| next.layout.plot(plot.id).is_none());
+        self.retiring.extend(gone.map(|plot| (plot.id.0, plot.group)));
+        self.layout = Some(next.layout);
+        self.after = after;
     }
 
     /// A change did not come to pass by its tick: it is tried again with another one, or it `is_over`.
@@ -127,4 +149,12 @@ pub(in crate::node) async fn retired(
         record.retiring.remove(&id.0);
     })
     .await
+}
+
+/// A scene's map in the store, as it is now.
+pub(in crate::node) async fn record_now(
+    store: &dyn Leases,
+    scene: &Scene,
+) -> Result<Record, LeaseError> {
+    Ok(read(store.get(&key(scene)).await?.as_ref()))
 }
