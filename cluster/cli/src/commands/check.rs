@@ -8,7 +8,7 @@ use purview_server::config::{Config, ConfigErrors};
 use purview_server::shutdown;
 use serde_json::json;
 
-use crate::cli::CliError;
+use crate::error::CliError;
 use crate::output::say;
 
 /// `purview check`.
