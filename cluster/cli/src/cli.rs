@@ -12,6 +12,7 @@ use crate::commands::config::{ConfigArgs, config};
 use crate::commands::ctl::{self, CtlCommand};
 use crate::commands::node::{GatewayArgs, NodeArgs, run_gateway, run_node};
 use crate::commands::token::{TokenArgs, run_token};
+use crate::error::CliError;
 #[cfg(feature = "lab")]
 use crate::{
     args::Engine,
@@ -81,47 +82,6 @@ pub enum Command {
     /// Ask a running server.
     #[command(subcommand)]
     Ctl(CtlCommand),
-}
-
-/// Why a command did not do what it should.
-#[derive(Debug, thiserror::Error)]
-pub enum CliError {
-    /// The command line asks for something that does not fit together. Nothing was done.
-    #[cfg(feature = "lab")]
-    #[error("{0}")]
-    Usage(String),
-    /// The configuration is wrong. Nothing was done.
-    #[error("{0}")]
-    Config(#[from] ConfigErrors),
-    /// The command ran, and its own output has told already why it ends with this exit code.
-    #[error("")]
-    Told(u8),
-    /// Something else went wrong on the way.
-    #[error("{}", chain(.0))]
-    Failed(#[from] anyhow::Error),
-}
-
-impl CliError {
-    /// The exit code: 2 for what was not understood, 1 for what failed, or the command's own.
-    pub fn code(&self) -> u8 {
-        match self {
-            #[cfg(feature = "lab")]
-            CliError::Usage(_) => 2,
-            CliError::Told(code) => *code,
-            CliError::Config(_) | CliError::Failed(_) => 1,
-        }
-    }
-}
-
-/// An error and its causes, each that the text before does not end with already.
-fn chain(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| {
-        match text.ends_with(&cause) {
-            true => text,
-            false if text.is_empty() => cause,
-            false => format!("{text}: {cause}"),
-        }
-    })
 }
 
 /// Runs a command line to its end.

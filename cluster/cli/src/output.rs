@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Write};
 
-use crate::cli::CliError;
+use crate::error::CliError;
 
 /// Writes to standard output. A reader that has heard enough (`| head`) is no error.
 ///

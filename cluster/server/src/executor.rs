@@ -33,6 +33,17 @@ impl Home {
         }
     }
 
+    /// Runs work where the tasks run, and waits for it. A panic of the work goes on here.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        match self.spawn(work).await {
+            Ok(done) => done,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
     /// The time of day: time since the beginning of 1970.
     pub fn time_of_day(&self) -> Duration {
         match self {

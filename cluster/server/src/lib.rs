@@ -22,3 +22,4 @@ pub mod shutdown;
 pub mod simulation;
 pub mod storage;
 pub mod tls;
+mod whole_numbers;

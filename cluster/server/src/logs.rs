@@ -11,7 +11,30 @@ use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuild
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
-use crate::config::{LogFormat, LogSettings};
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogSettings {
+    /// A level, or levels by module: `info,crate::gateway=debug`.
+    pub level: String,
+    /// The form of the lines.
+    pub format: LogFormat,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        LogSettings { level: "info".into(), format: LogFormat::Text }
+    }
+}
 
 /// Most lines that wait to be written.
 const LINES_MAX: usize = 16_384;

@@ -4,7 +4,6 @@
 pub mod signals;
 use std::time::Duration;
 
-use crate::config::Config;
 use crate::gateway::GatewayConfig;
 
 /// A node asks the store to give its regions to others.
@@ -22,11 +21,12 @@ pub(crate) const LEAVE: Duration = Duration::from_secs(10);
 /// A step, and how long it takes at most.
 pub type Step = (&'static str, Duration);
 
-/// The steps in which a process of a cluster ends, in their order.
-pub fn steps(config: &Config) -> [Step; 6] {
+/// The steps in which a process of a cluster ends, in their order; `drain`: how long it may take to give its regions to
+/// others.
+pub fn steps(drain: Duration) -> [Step; 6] {
     [
         ("order", ORDER),
-        ("drain", config.cluster.drain),
+        ("drain", drain),
         ("gateway", GatewayConfig::default().stop_limit()),
         ("flush", FLUSH),
         ("console", CONSOLE),
@@ -35,13 +35,13 @@ pub fn steps(config: &Config) -> [Step; 6] {
 }
 
 /// How long all of them take at most.
-pub fn total(config: &Config) -> Duration {
-    steps(config).iter().map(|(_, time)| *time).sum()
+pub fn total(drain: Duration) -> Duration {
+    steps(drain).iter().map(|(_, time)| *time).sum()
 }
 
 /// All of them in words, for example `order 4 s + drain 30 s`.
-pub fn text(config: &Config) -> String {
-    let words = steps(config).map(|(name, time)| format!("{name} {} s", time.as_secs_f64()));
+pub fn text(drain: Duration) -> String {
+    let words = steps(drain).map(|(name, time)| format!("{name} {} s", time.as_secs_f64()));
     words.join(" + ")
 }
 
@@ -51,9 +51,9 @@ mod tests {
 
     #[test]
     fn the_sum_is_of_what_is_told() {
-        let config = Config::default();
-        assert_eq!(total(&config), Duration::from_secs(56));
+        let drain = Duration::from_secs(30);
+        assert_eq!(total(drain), Duration::from_secs(56));
         let words = "order 4 s + drain 30 s + gateway 5 s + flush 5 s + console 2 s + leave 10 s";
-        assert_eq!(text(&config), words);
+        assert_eq!(text(drain), words);
     }
 }

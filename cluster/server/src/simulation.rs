@@ -1,7 +1,7 @@
 //! What a simulator takes the place of: the network between processes, clients' connections, and the
 //! stores. Everything else of a simulated process is the server as it is in production.
 
-pub use crate::node::Simulated;
+pub use crate::process::Simulated;
 
 /// Clients' connections, each a pair of channels instead of a socket.
 pub mod clients {
@@ -11,9 +11,8 @@ pub mod clients {
 
 /// Calls between processes.
 pub mod peers {
-    pub use crate::peer::dial::DialError;
     pub use crate::peer::hello::{Hello, Welcome};
-    pub use crate::peer::transport::{Call, Dial, Frames, Heard, Offer};
+    pub use crate::peer::transport::{Call, Dial, DialError, Frames, Heard, Offer};
 }
 
 /// A store of leases, below the rules that all stores have in common.

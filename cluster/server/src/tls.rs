@@ -7,6 +7,7 @@
 //!
 //! One stack for all: rustls with ring, which tonic brings, too.
 
+mod files;
 pub mod make;
 mod named;
 mod reload;
@@ -23,8 +24,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig, version};
 
-use crate::config::TlsSettings;
-
+pub use files::{CertificateSettings, TlsSettings};
 pub use named::{Named, ProcessRole};
 
 /// The ALPN protocol between processes.

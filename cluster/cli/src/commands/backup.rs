@@ -13,7 +13,7 @@ use crate::args::CommonArgs;
 use purview_server::backup::file::About;
 use purview_server::backup::{Contents, back_up, look_through, restore};
 use purview_server::config::Config;
-use purview_server::node::stores;
+use purview_server::process::stores;
 use purview_server::storage::checkpoints::redb::{FILE, Redb};
 use purview_server::storage::{Checkpoints, Event, LeaseError, Leases};
 use purview_server::tls::Tls;

@@ -8,7 +8,7 @@ use purview_server::config::{Config, ConfigErrors};
 use purview_server::shutdown;
 use serde_json::json;
 
-use crate::cli::CliError;
+use crate::error::CliError;
 use crate::output::say;
 
 /// `purview check`.
@@ -86,11 +86,11 @@ fn summary(file: &Path, config: &Config) -> Result<String, ConfigErrors> {
             );
         }
     }
-    let (total, grace) = (shutdown::total(config), config.server.grace);
+    let (total, grace) = (shutdown::total(config.cluster.drain), config.server.grace);
     out += &format!(
         "asked to end, a process ends within {} s ({}); it is killed after {} s (server.grace)\n",
         total.as_secs_f64(),
-        shutdown::text(config),
+        shutdown::text(config.cluster.drain),
         grace.as_secs_f64()
     );
     let files = config.token.files();
@@ -129,7 +129,7 @@ fn summary_json(config: &Config) -> Result<serde_json::Value, ConfigErrors> {
         })
         .collect();
     let ms = |time: std::time::Duration| time.as_millis() as u64;
-    let (end_ms, grace_ms) = (ms(shutdown::total(config)), ms(config.server.grace));
+    let (end_ms, grace_ms) = (ms(shutdown::total(config.cluster.drain)), ms(config.server.grace));
     Ok(json!({
         "ok": true,
         "tick_ms": config.tick_ms,

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::args::CommonArgs;
-use crate::cli::CliError;
+use crate::error::CliError;
 use crate::output::say;
 
 /// `purview config`.

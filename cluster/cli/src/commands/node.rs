@@ -6,9 +6,9 @@ use actix::System;
 use clap::Args;
 
 use crate::args::CommonArgs;
+use purview_server::node::Roles;
 use purview_server::node::ready::{READY, Ready};
-use purview_server::node::{Node, Roles};
-use purview_server::process::tokens;
+use purview_server::process::{ClusterProcess, tokens};
 use purview_server::shutdown::signals::Ends;
 
 /// `purview node`.
@@ -73,12 +73,12 @@ fn run(common: &CommonArgs, roles: Roles) -> anyhow::Result<u8> {
     System::new().block_on(async {
         let mut ends = Ends::listen()?;
         let node = tokio::select! {
-            node = Node::start(&config, roles, tokens, population()) => node?,
+            node = ClusterProcess::start(&config, roles, tokens, population()) => node?,
             () = ends.asked() => return Ok(0),
         };
         let mut status = node.status();
         let up = async {
-            // An error says that the keeper has ended, which the lease tells, too.
+            // An error says that the reconciler has ended, which the lease tells, too.
             if roles.gateway
                 && status.wait_for(purview_server::node::Status::is_whole).await.is_err()
             {

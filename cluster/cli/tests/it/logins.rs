@@ -17,7 +17,8 @@ use purview_server::gateway::Tokens;
 use purview_server::gateway::token::Rules;
 use purview_server::gateway::token::keys::Files;
 use purview_server::logins::{Duplicate, Subjects};
-use purview_server::node::{Node, Roles, Status};
+use purview_server::node::{Roles, Status};
+use purview_server::process::ClusterProcess;
 use purview_server::storage::leases::embedded::Embedded;
 use tokio::runtime::{Builder, Runtime};
 
@@ -46,7 +47,7 @@ struct Cluster {
     outer: Runtime,
     tokens: Tokens,
     token: &'static str,
-    nodes: Vec<Node>,
+    nodes: Vec<ClusterProcess>,
 }
 
 const GATEWAY: Roles = Roles { regions: false, gateway: true };
@@ -66,7 +67,8 @@ impl Cluster {
     async fn add(&mut self, name: &str, roles: Roles) {
         let (store, tokens) = (Arc::new(self.store.another()), self.tokens.clone());
         let config = config(name, self.token);
-        let node = Node::join(&config, roles, tokens, store, None, runtime()).await.unwrap();
+        let node =
+            ClusterProcess::join(&config, roles, tokens, store, None, runtime()).await.unwrap();
         let mut status = node.status();
         let whole = status.wait_for(Status::is_whole);
         tokio::time::timeout(PATIENCE, whole).await.expect("all regions").unwrap();
@@ -115,7 +117,7 @@ async fn closed(client: &mut Client) -> Option<CloseCode> {
 }
 
 /// Waits until nobody is shown in the plane but so many.
-async fn players(node: &Node, n: u32) {
+async fn players(node: &ClusterProcess, n: u32) {
     let begin = Instant::now();
     let count = || node.directory().lines_here().iter().map(|(_, _, players)| players).sum::<u32>();
     while count() != n {

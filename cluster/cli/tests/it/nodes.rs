@@ -18,8 +18,9 @@ use purview_lab::sim::store::LeaseWay;
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::node::layout_change::MapOrder;
-use purview_server::node::leader::OrderError;
-use purview_server::node::{Node, NodeError, Roles, Status};
+use purview_server::node::orders::OrderError;
+use purview_server::node::{NodeError, Roles, Status};
+use purview_server::process::ClusterProcess;
 use purview_server::storage::leases::embedded::Embedded;
 use purview_server::storage::{Event, Leases, Loss, Membership, NodeInfo, RegionKey, View};
 use tokio::runtime::{Builder, Runtime};
@@ -42,19 +43,19 @@ fn config(name: &str) -> Config {
     Config::parse(&text).unwrap()
 }
 
-async fn node(name: &str, store: &Embedded, roles: Roles) -> Node {
+async fn node(name: &str, store: &Embedded, roles: Roles) -> ClusterProcess {
     let store = Arc::new(store.another());
-    Node::join(&config(name), roles, Tokens::dev(), store, None, runtime()).await.unwrap()
+    ClusterProcess::join(&config(name), roles, Tokens::dev(), store, None, runtime()).await.unwrap()
 }
 
 const REGIONS: Roles = Roles { regions: true, gateway: false };
 const GATEWAY: Roles = Roles { regions: false, gateway: true };
 
-fn now(node: &Node) -> Status {
+fn now(node: &ClusterProcess) -> Status {
     node.status().borrow().clone()
 }
 
-async fn wait_for(what: &str, nodes: &[&Node], holds: impl Fn(&[Status]) -> bool) {
+async fn wait_for(what: &str, nodes: &[&ClusterProcess], holds: impl Fn(&[Status]) -> bool) {
     let begin = Instant::now();
     loop {
         let all: Vec<Status> = nodes.iter().map(|node| now(node)).collect();
@@ -166,7 +167,8 @@ fn a_node_that_the_store_does_not_hear_stops_before_others_take_over_and_is_none
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
         let way = Arc::new(store.another());
         let config = config("a");
-        let joined = Node::join(&config, REGIONS, Tokens::dev(), way.clone(), None, runtime());
+        let joined =
+            ClusterProcess::join(&config, REGIONS, Tokens::dev(), way.clone(), None, runtime());
         let cut_off = joined.await.unwrap();
         let b = node("b", &store, REGIONS).await;
         wait_for("all regions", &[&cut_off, &b], is_whole).await;
@@ -234,7 +236,8 @@ fn a_node_that_is_late_with_its_promises_does_not_call_a_change_of_the_map_off()
         assert!(now(&a).leads);
         let mut config = config("b");
         config.cluster.lease = Duration::from_secs(20);
-        let joined = Node::join(&config, REGIONS, Tokens::dev(), way.clone(), None, runtime());
+        let joined =
+            ClusterProcess::join(&config, REGIONS, Tokens::dev(), way.clone(), None, runtime());
         let b = joined.await.unwrap();
         wait_for("half of them", &[&a, &b], |all| is_whole(all) && all[1].here == 4).await;
         // Beyond the second that it has, and the one after which it is too late.
@@ -327,7 +330,7 @@ fn a_member_that_does_not_read_holds_a_move_up_for_three_seconds_and_no_longer()
 }
 
 /// A place in a line at a gateway: the client, and which line.
-async fn joins(gateway: &Node) -> Result<(Client, Plane), ClientError> {
+async fn joins(gateway: &ClusterProcess) -> Result<(Client, Plane), ClientError> {
     // Everybody is somebody else.
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = format!("somebody {}", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -338,7 +341,7 @@ async fn joins(gateway: &Node) -> Result<(Client, Plane), ClientError> {
     Ok((client, joined.plane))
 }
 
-async fn knows(gateway: &Node, players: [u32; 2]) {
+async fn knows(gateway: &ClusterProcess, players: [u32; 2]) {
     let begin = Instant::now();
     let now = || [0, 1].map(|plane| gateway.directory().players(SceneId(0), Plane(plane)));
     while now() != players {
@@ -390,7 +393,7 @@ fn lines_are_filled_one_after_another_by_whichever_gateway_players_join() {
 }
 
 /// Where a node believes a region to be: in which other process.
-fn believed(node: &Node, region: u32) -> Option<u64> {
+fn believed(node: &ClusterProcess, region: u32) -> Option<u64> {
     match node.directory().look_up(RegionId(region)) {
         Lookup::At(RegionAddress::Away(at)) => at.process(),
         _ => None,
@@ -404,11 +407,11 @@ const MIDDLE: u32 = 4;
 struct Three {
     store: Embedded,
     way_of_a: Arc<Embedded>,
-    a: Node,
+    a: ClusterProcess,
     way_of_b: Arc<LeaseWay>,
-    b: Node,
+    b: ClusterProcess,
     way_of_late: Arc<LeaseWay>,
-    late: Node,
+    late: ClusterProcess,
 }
 
 impl Three {
@@ -416,7 +419,9 @@ impl Three {
     async fn with_lease_of_a(outer: &Runtime, lease: Duration) -> Three {
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
         let by = async |config: Config, way: Arc<dyn Leases>| {
-            Node::join(&config, REGIONS, Tokens::dev(), way, None, runtime()).await.unwrap()
+            ClusterProcess::join(&config, REGIONS, Tokens::dev(), way, None, runtime())
+                .await
+                .unwrap()
         };
         let way_of_b = Arc::new(LeaseWay::to(&store, 1));
         let b = by(config("b"), way_of_b.clone()).await;

@@ -9,7 +9,8 @@ use purview_lab::sim::store::{Memory, ShelfFaults};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::http;
-use purview_server::node::{ClusterSurvey, Node, Roles};
+use purview_server::node::{ClusterSurvey, Roles};
+use purview_server::process::ClusterProcess;
 use purview_server::storage::leases::embedded::Embedded;
 use purview_server::storage::{Checkpoints, Leases};
 use tokio::runtime::{Builder, Runtime};
@@ -76,7 +77,8 @@ fn overdue_checkpoints_are_shown_until_they_are_saved() {
         let roles = Roles { regions: true, gateway: true };
         let (leases, kept) = (Arc::new(store.another()), Arc::new(memory.clone()));
         let config = config();
-        let joined = Node::join(&config, roles, Tokens::dev(), leases, Some(kept), runtime());
+        let joined =
+            ClusterProcess::join(&config, roles, Tokens::dev(), leases, Some(kept), runtime());
         let node = joined.await.unwrap();
         let console = Console(format!("http://{}", node.console_addr().unwrap()));
         console.shows("runs").await;

@@ -1,6 +1,7 @@
 //! What a cheater knows of itself, and how it says things.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use purview::scene::movement::{ClientMs, Go, Move, MoveOrder, Path, Steps, Vector};
 use purview::scene::{Pos, Seq};
@@ -9,7 +10,6 @@ use purview::wire::client::Joined;
 
 use super::field::Heading;
 use super::session::{Mind, Moment, Say};
-use super::tricks::Trick;
 
 /// Words that a cheater remembers, to say them again.
 const REMEMBERED: usize = 16;
@@ -128,6 +128,9 @@ impl Account {
         (self.course, self.since, self.said) = (course, self.clock, self.clock);
     }
 }
+
+/// What a cheater does in a frame of its game: its clock goes on, and it may say things.
+pub type Trick = Arc<dyn Fn(&mut Account, &Moment) -> Vec<Say> + Send + Sync>;
 
 /// A client with a trick, which has no library's honesty.
 pub struct Cheater {

@@ -5,11 +5,8 @@ use std::sync::Arc;
 use purview::scene::movement::{Go, Move};
 use serde::Serialize;
 
-use super::account::Account;
+use super::account::{Account, Trick};
 use super::session::{Moment, Say};
-
-/// What a cheater does in a frame of its game: its clock goes on, and it may say things.
-pub type Trick = Arc<dyn Fn(&mut Account, &Moment) -> Vec<Say> + Send + Sync>;
 
 /// A class of cheats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -252,9 +252,9 @@ impl Cluster {
     }
 
     /// Gives an order by the first process that is up. A store that does not answer is no fault of the cluster's.
-    async fn order<F: Future<Output = Result<(), purview_server::node::leader::OrderError>>>(
+    async fn order<F: Future<Output = Result<(), purview_server::node::orders::OrderError>>>(
         &self,
-        order: impl Fn(purview_server::node::leader::Orders) -> F,
+        order: impl Fn(purview_server::node::orders::Orders) -> F,
     ) {
         let Some(reach) = self.first_up() else { return };
         if let Err(error) = order(reach.orders).await {

@@ -21,9 +21,10 @@ use tokio::time::{Instant, sleep};
 use crate::testbed::demo_npcs::DemoNpcs;
 use purview_server::config::Config;
 use purview_server::executor::Home;
-use purview_server::node::leader::Orders;
-use purview_server::node::{Node, Roles, Status};
+use purview_server::node::orders::Orders;
+use purview_server::node::{Roles, Status};
 use purview_server::peer::Links;
+use purview_server::process::ClusterProcess;
 use purview_server::simulation::Simulated;
 use purview_server::simulation::clients::{Broken, Doors, Heard, Inbound, Outbound};
 use purview_server::storage::Leases;
@@ -187,7 +188,8 @@ impl Process {
             let mut config = own.config.clone();
             config.cluster.node = format!("host-{host}");
             let node =
-                Node::simulate(&config, roles, leases, Some(Arc::new(memory)), simulated).await;
+                ClusterProcess::simulate(&config, roles, leases, Some(Arc::new(memory)), simulated)
+                    .await;
             let why = match node {
                 Ok((node, doors)) => live(node, doors, clients, tell, &ended).await,
                 Err(_) => {
@@ -256,7 +258,7 @@ impl Process {
 
 /// What a process does until it ends; why it does.
 async fn live(
-    node: Node,
+    node: ClusterProcess,
     doors: Option<Doors>,
     mut clients: UnboundedReceiver<Visit>,
     tell: watch::Sender<Option<Reach>>,

@@ -3,7 +3,7 @@
 //! wait for a region without a limit.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -17,78 +17,23 @@ use purview::scene::inspect::Resident;
 use purview::scene::terrain::Terrain;
 use purview::scene::{EntityId, Plane, Scene};
 use purview::wire::enquiry::Question;
-use serde::Serialize;
 
 use super::access::Access;
-use super::audit::{Audit, Outcome};
+use super::audit::Audit;
+use super::error::ApiError;
 use super::hosts::Hosts;
 use super::page::{ASSETS, Asset, CONTENT_SECURITY_POLICY, PAGE};
-use super::sampler::{SILENCE_LIMIT, Sampler};
-use super::whole;
+use super::sampler::SILENCE_LIMIT;
+use super::shared::Shared;
 use super::{
     ConsoleState, guard, kick, metrics, openapi, orders, people, process, shapes, terrain, why,
 };
 use crate::node::inspect;
-use crate::node::inspect::Surveys;
-
-/// The state that all requests share.
-pub struct Shared {
-    /// The state of the server that the console shows.
-    pub state: ConsoleState,
-    surveys: Surveys,
-    sampler: Mutex<Sampler>,
-    /// Held during a question to the whole cluster, so that there is one at a time.
-    asking: tokio::sync::Mutex<()>,
-}
-
-impl Shared {
-    /// Without samples.
-    pub fn new(state: ConsoleState) -> Shared {
-        let (surveys, sampler, asking) = Default::default();
-        Shared { state, surveys, sampler, asking }
-    }
-
-    /// The recent samples.
-    pub fn sampler(&self) -> MutexGuard<'_, Sampler> {
-        self.sampler.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+use crate::whole_numbers as whole;
 
 type Console = State<Arc<Shared>>;
 type Args = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Id = Result<Path<String>, PathRejection>;
-
-/// An error answer.
-#[derive(Debug, Serialize)]
-pub struct ApiError {
-    #[serde(skip)]
-    status: StatusCode,
-    error: String,
-    expected: String,
-}
-
-impl ApiError {
-    pub(super) fn new(
-        status: StatusCode,
-        error: impl Into<String>,
-        expected: impl Into<String>,
-    ) -> ApiError {
-        ApiError { status, error: error.into(), expected: expected.into() }
-    }
-
-    fn bad(error: impl Into<String>, expected: impl Into<String>) -> ApiError {
-        ApiError::new(StatusCode::BAD_REQUEST, error, expected)
-    }
-}
-
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
-        let outcome = Outcome(self.error.clone());
-        let mut response = (self.status, Json(self)).into_response();
-        response.extensions_mut().insert(outcome);
-        response
-    }
-}
 
 type Route = (&'static str, MethodRouter<Arc<Shared>>);
 
@@ -189,7 +134,7 @@ async fn asset_named(name: Id) -> Result<Response, ApiError> {
 
 async fn scenes(State(shared): Console) -> Json<shapes::Scenes> {
     let ConsoleState { directory, regions, node, .. } = &shared.state;
-    let surveys = &shared.surveys;
+    let surveys = shared.surveys();
     let regions = &regions.now();
     let surveys = directory.scenes().map(|s| async move {
         let survey = surveys.look(regions, s.id, None).await;
@@ -221,7 +166,7 @@ async fn entities(State(shared): Console, args: Args) -> Result<Json<shapes::Ent
             ));
         }
     };
-    let survey = shared.surveys.look(&shared.state.regions.now(), scene.id, Some(plane)).await;
+    let survey = shared.surveys().look(&shared.state.regions.now(), scene.id, Some(plane)).await;
     Ok(Json(shapes::entities(&scene, plane, ghosts, &survey)))
 }
 
@@ -429,13 +374,13 @@ async fn cluster(State(shared): Console) -> Result<Json<serde_json::Value>, ApiE
 }
 
 async fn players(State(shared): Console) -> Json<people::People> {
-    let _turn = shared.asking.lock().await;
+    let _turn = shared.turn().await;
     Json(people::everybody(&shared.state, Question::Players).await)
 }
 
 async fn entity(State(shared): Console, id: Id) -> Result<Json<people::Whereabouts>, ApiError> {
     let id = id_arg(id, "a whole number, as in /api/entity/17")?;
-    let _turn = shared.asking.lock().await;
+    let _turn = shared.turn().await;
     let mut found = people::everybody(&shared.state, Question::Entity(id)).await;
     if let Some(there) = found.players.pop() {
         return Ok(Json(there));

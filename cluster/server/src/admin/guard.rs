@@ -11,8 +11,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::access::{Access, Denied, Scope};
-use super::api::ApiError;
 use super::audit::{Audit, Command, Outcome};
+use super::error::ApiError;
 use super::hosts::{Hosts, Misdirected};
 use super::serve::Caller;
 

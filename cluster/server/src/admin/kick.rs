@@ -9,11 +9,12 @@ use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::api::{ApiError, Shared};
+use super::error::ApiError;
 use super::orders::{Answer, Ordered, answer, read};
-use super::whole::whole;
-use crate::node::leader::OrderError;
+use super::shared::Shared;
 use crate::node::logins::is_subject;
+use crate::node::orders::OrderError;
+use crate::whole_numbers::whole;
 
 /// End the sessions of a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,6 +19,7 @@
 mod access;
 mod api;
 mod audit;
+mod error;
 mod guard;
 mod hosts;
 pub mod kick;
@@ -32,8 +33,8 @@ mod quantiles;
 mod sampler;
 mod serve;
 mod shapes;
+mod shared;
 mod terrain;
-pub(crate) mod whole;
 mod why;
 
 use std::net::SocketAddr;
@@ -54,7 +55,7 @@ use hosts::Hosts;
 
 pub use crate::node::hosted::{Hosted, RegionHandle};
 pub use openapi::DOCUMENT as OPENAPI;
-pub use people::{AskOthers, People, Whereabouts, answer};
+pub use people::{AskOthers, People, Whereabouts};
 pub use quantiles::{TickTimes, tick_times};
 
 /// Appends metrics in Prometheus text format.
@@ -79,9 +80,9 @@ pub struct ConsoleState {
     pub node: String,
     /// This process's view of its cluster, as JSON; `None` in a single-process server.
     pub cluster: Option<ClusterView>,
-    /// Executes an operator's commands; `None` in a single-process server.
-    pub orders: Option<crate::node::leader::Orders>,
-    /// Asks other processes for their entities; `None` in a single-process server.
+    /// What may be ordered; `None` where it is alone.
+    pub orders: Option<crate::node::orders::Orders>,
+    /// Asks other processes who lives there; `None` where it is alone.
     pub others: Option<AskOthers>,
     /// Further conditions of `/ready`; `None`: at least one region.
     pub readiness: Option<Readiness>,
@@ -206,8 +207,8 @@ async fn serve(
     stopped: oneshot::Receiver<()>,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let shared = Arc::new(api::Shared::new(state));
-    let sampling = tokio::spawn(sampler::run(shared.clone()));
+    let shared = Arc::new(shared::Shared::new(state));
+    let sampling = tokio::spawn(shared::sample(shared.clone()));
     let router = api::router(shared, access, hosts);
     serve::serve((listener, tls), router, async { drop(stopped.await) }).await;
     sampling.abort();

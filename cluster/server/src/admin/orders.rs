@@ -10,11 +10,12 @@ use axum::http::StatusCode;
 use purview::scene::RegionId;
 use serde::{Deserialize, Serialize};
 
-use super::api::{ApiError, Shared};
-use super::whole::whole;
+use super::error::ApiError;
+use super::shared::Shared;
 use crate::node::down::RegionOrder;
 use crate::node::layout_change::{MapError, MapOrder};
-use crate::node::leader::{OrderError, Orders};
+use crate::node::orders::{OrderError, Orders};
+use crate::whole_numbers::whole;
 
 /// Migrate a region to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,54 +4,19 @@
 use std::collections::BTreeMap;
 
 use futures::future::BoxFuture;
-use purview::scene::inspect::Resident as Found;
-use purview::scene::{EntityId, Epoch, Kind, Plane, Pos, RegionId};
+use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId};
 use purview::wire::enquiry::{Answer, Question, Resident};
 use serde::{Deserialize, Serialize};
 
-use super::{ConsoleState, Hosted, shapes};
-use crate::node::inspect;
+use super::{ConsoleState, shapes};
+use crate::node::answers::answer;
 
 /// Asks every other process that has regions; returns the name and the answer, if it came in time,
 /// of each.
 pub type AskOthers =
     Box<dyn Fn(Question) -> BoxFuture<'static, Vec<(String, Option<Answer>)>> + Send + Sync>;
 
-/// The answer of this process's regions.
-pub async fn answer(hosted: Hosted, question: Question) -> Answer {
-    let regions = hosted.now();
-    match question {
-        Question::Players => {
-            let survey = inspect::ask(regions.iter(), None).await;
-            let of_region = |region: &purview::scene::inspect::RegionSnapshot| {
-                let (scene, id, epoch) = (region.scene, region.region, Epoch::default());
-                let players = region.entities.iter().filter(|e| !e.ghost && e.kind == Kind::PLAYER);
-                let resident = |e: &purview::scene::inspect::EntitySnapshot| {
-                    let (kind, plane, pos) = (e.kind, e.plane, e.pos);
-                    Resident { id: e.id, kind, scene, region: id, epoch, plane, pos }
-                };
-                players.map(resident).collect::<Vec<_>>()
-            };
-            let lives = survey.regions.iter().flat_map(of_region).collect();
-            Answer { lives, late: survey.late, ..Answer::default() }
-        }
-        // Regions do not know about lines, clocks and subjects.
-        Question::Lines | Question::Clock | Question::Claims(_) => Answer::default(),
-        Question::Entity(id) => {
-            let (found, late) = inspect::entity(&regions, id).await;
-            let lives = found.into_iter().map(|(scene, found)| {
-                let (kind, region, epoch, plane, pos) = match found {
-                    Found::Player(p) => (Kind::PLAYER, p.region, p.epoch, p.plane, p.pos),
-                    Found::Other(e) => (e.kind, e.owner, Epoch::default(), e.plane, e.pos),
-                };
-                Resident { id, kind, scene, region, epoch, plane, pos }
-            });
-            Answer { lives: lives.collect(), late, ..Answer::default() }
-        }
-    }
-}
-
-/// An entity and its position. Lengths in centimetres.
+/// Somebody, and where. Lengths in centimetres.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whereabouts {
     /// The id.

@@ -1,7 +1,6 @@
 //! Samples of the regions' figures: recent rates, and which regions still tick.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -9,12 +8,9 @@ use purview::actor::metrics::RegionMetrics;
 use purview::scene::RegionId;
 use serde::Serialize;
 
-use super::api::Shared;
 use super::quantiles::{TickSum, TickTimes};
 
-/// Time between samples.
-const EVERY: Duration = Duration::from_secs(1);
-/// Number of samples, and the length of "recent" in seconds.
+/// Samples kept: what "recent" means, in seconds.
 const KEPT: usize = 10;
 /// A region without a tick for this long is silent.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(3);
@@ -126,16 +122,6 @@ fn take<'a>(now: Instant, regions: impl Regions<'a>) -> Sample {
         sample.handoffs += m.handoffs.load(Relaxed);
     }
     sample
-}
-
-/// Takes samples until dropped.
-pub async fn run(shared: Arc<Shared>) {
-    let mut every = tokio::time::interval(EVERY);
-    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        every.tick().await;
-        shared.sampler().sample(Instant::now(), super::figures(&shared.state.regions.now()));
-    }
 }
 
 #[cfg(test)]

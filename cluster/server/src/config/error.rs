@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::Origin;
+use super::origin::Origin;
 
 /// One problem of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]

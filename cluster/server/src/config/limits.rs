@@ -1,46 +1,13 @@
 //! The limits of one source address at a gateway, and lists of addresses and origins.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::time::Duration;
+use std::net::IpAddr;
 
 use ipnet::IpNet;
 
 use super::keys::{self, Key};
-use super::read::{Section, text_of};
-use super::settings::time;
+use super::read::{Section, text_of, time};
 use super::tree::Item;
-
-/// Limits per source address. IPv6 addresses count by their first 64 bits, because one customer
-/// owns that many.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AddressLimits {
-    /// Most connections at the same time.
-    pub connections: u32,
-    /// Most connections without a valid hello.
-    pub handshakes: u32,
-    /// Invalid tokens within a minute; one more blocks the address.
-    pub failed_tokens: u32,
-    /// How long the address stays blocked.
-    pub block: Duration,
-    /// Addresses without these limits.
-    pub exempt: Vec<IpNet>,
-}
-
-impl Default for AddressLimits {
-    fn default() -> Self {
-        let loopback = [
-            IpNet::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8),
-            IpNet::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 128),
-        ];
-        AddressLimits {
-            connections: 1_000,
-            handshakes: 100,
-            failed_tokens: 30,
-            block: Duration::from_secs(60),
-            exempt: loopback.into_iter().flatten().collect(),
-        }
-    }
-}
+use crate::gateway::AddressLimits;
 
 pub(super) fn address(gateway: &mut Section<'_>) -> AddressLimits {
     let mut s = gateway.section(keys::LIMITS.name);

@@ -21,7 +21,8 @@ mod error;
 mod keys;
 mod limits;
 mod map;
-mod password;
+mod options;
+mod origin;
 mod print;
 mod read;
 mod scene;
@@ -44,13 +45,17 @@ use crate::maps::{self, MapSpec};
 use crate::shutdown;
 
 pub use error::{ConfigError, ConfigErrors};
-pub use limits::AddressLimits;
-pub use password::{Password, PasswordError};
+pub use origin::Origin;
 pub use settings::{
-    CertificateSettings, ClusterSettings, ConsoleSettings, GatewaySettings, LogFormat, LogSettings,
-    ServerSettings, TlsSettings, TokenSettings,
+    ClusterSettings, ConsoleSettings, GatewaySettings, ServerSettings, TokenSettings,
 };
-pub use tree::{Origin, Override, OverrideError};
+pub use tree::{Override, OverrideError};
+
+// Options of parts of the server, which the configuration fills.
+pub use crate::gateway::AddressLimits;
+pub use crate::logs::{LogFormat, LogSettings};
+pub use crate::storage::password::{Password, PasswordError};
+pub use crate::tls::{CertificateSettings, TlsSettings};
 
 use read::Section;
 use tree::Node;
@@ -251,12 +256,12 @@ fn read_all(root: &Node, folder: &Path) -> (Config, Vec<ConfigError>) {
 
 /// The process must be able to end before the system kills it.
 fn grace(s: &mut Section<'_>, config: &Config) {
-    let (grace, total) = (config.server.grace, shutdown::total(config));
+    let (grace, total) = (config.server.grace, shutdown::total(config.cluster.drain));
     if grace < total {
         let rule = format!(
             "must be at least {:?}, the longest time that a shutdown takes: {}; raise server.grace, or shorten cluster.drain",
             Quantity::Time.text(total.as_millis() as i64),
-            shutdown::text(config)
+            shutdown::text(config.cluster.drain)
         );
         let found = Some(format!("{:?}", Quantity::Time.text(grace.as_millis() as i64)));
         let (key, origin) = ("server.grace".to_owned(), s.origin_of("server"));

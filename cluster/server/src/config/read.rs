@@ -4,10 +4,12 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::error::ConfigError;
 use super::keys::{Form, Key, nearest};
-use super::tree::{Item, Node, Origin};
+use super::origin::Origin;
+use super::tree::{Item, Node};
 use super::units::Quantity;
 
 /// A table of the tree being read.
@@ -286,4 +288,9 @@ pub(super) fn quantity_of(node: &Node, quantity: Quantity) -> Result<i64, String
         }
     };
     quantity.parse(&text).map_err(|e| e.to_string())
+}
+
+/// A time, in milliseconds or with a unit.
+pub(super) fn time(s: &mut Section<'_>, key: &Key, default: Duration) -> Duration {
+    Duration::from_millis(s.quantity(key, default.as_millis() as i64) as u64)
 }

@@ -8,13 +8,15 @@ use ipnet::IpNet;
 use purview::scene::region::ESCROW_TICKS;
 
 use super::keys::{self, Key, nearest};
-use super::limits::{self, AddressLimits};
-use super::password::{self, Password, PasswordError};
-use super::read::Section;
+use super::limits;
+use super::read::{Section, time};
 use super::units::Quantity;
-use crate::gateway::token::keys::Files;
-use crate::gateway::token::{RESUME_AUDIENCE, Rules};
+use crate::gateway::AddressLimits;
+use crate::gateway::token::RESUME_AUDIENCE;
 use crate::logins::Duplicate;
+use crate::logs::{LogFormat, LogSettings};
+use crate::storage::password;
+use crate::tls::{CertificateSettings, TlsSettings, make};
 
 /// Settings of the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,30 +162,10 @@ pub struct ClusterSettings {
     pub tls: Option<TlsSettings>,
 }
 
-/// Paths of a listener's certificate and key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CertificateSettings {
-    /// The certificate chain: the certificate, then its intermediates.
-    pub certificate: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
-}
-
-/// Paths of the cluster's certificates.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsSettings {
-    /// The certificate of this process.
-    pub certificate: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
-    /// The certificate authorities that this process trusts.
-    pub authority: PathBuf,
-}
-
 impl Default for ClusterSettings {
     fn default() -> Self {
         ClusterSettings {
-            name: "purview".into(),
+            name: make::CLUSTER.into(),
             node: String::new(),
             listen: local(7790),
             advertise: String::new(),
@@ -219,45 +201,7 @@ pub struct TokenSettings {
     pub duplicate: Option<Duplicate>,
 }
 
-impl TokenSettings {
-    /// The paths of the key files.
-    pub fn files(&self) -> Files {
-        Files { secret: self.secret_file.clone(), set: self.keys_file.clone() }
-    }
-
-    /// The rules for the claims of a token.
-    pub fn rules(&self) -> Rules {
-        let (issuer, audience) = (self.issuer.clone(), self.audience.clone());
-        Rules { issuer, audience, may_last: self.may_last }
-    }
-}
-
-/// The format of log lines.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people to read.
-    #[default]
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
-/// Logs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogSettings {
-    /// A level, or levels by module: `info,purview_server::gateway=debug`.
-    pub level: String,
-    /// The format of the lines.
-    pub format: LogFormat,
-}
-
-impl Default for LogSettings {
-    fn default() -> Self {
-        LogSettings { level: "info".into(), format: LogFormat::Text }
-    }
-}
-
-/// An address on loopback: a server is reachable from other machines only if configured so.
+/// This machine alone: a server is not open to the world unless told to be.
 const fn local(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }
@@ -411,34 +355,7 @@ fn passwords(s: &mut Section<'_>, settings: &ClusterSettings) -> bool {
     has_user
 }
 
-impl ClusterSettings {
-    /// The etcd user and its password, if there is one.
-    ///
-    /// # Errors
-    /// The password file cannot be read, or holds no password.
-    pub fn etcd_login(&self) -> Result<Option<(String, Password)>, PasswordError> {
-        let key = "cluster.etcd_password_file";
-        let password = self.etcd_password_file.as_deref().map(|file| Password::read(key, file));
-        Ok(password.transpose()?.map(|password| (self.etcd_user.clone(), password)))
-    }
-
-    /// The PostgreSQL address with its password; `None`: there is no PostgreSQL.
-    ///
-    /// # Errors
-    /// As [`ClusterSettings::etcd_login`].
-    pub fn postgres_login(&self) -> Result<Option<String>, PasswordError> {
-        if self.postgres == "off" {
-            return Ok(None);
-        }
-        let key = "cluster.postgres_password_file";
-        let file = self.postgres_password_file.as_deref();
-        let password = file.map(|file| Password::read(key, file)).transpose()?;
-        let bare = self.postgres.clone();
-        Ok(Some(password.map_or(bare, |password| password.within(&self.postgres))))
-    }
-}
-
-/// The certificates: all paths or none.
+/// The certificates: all of it or none of it.
 fn tls(cluster: &mut Section<'_>, folder: &Path) -> Option<TlsSettings> {
     let mut s = cluster.section(keys::TLS.name);
     let all = [&keys::CERTIFICATE, &keys::PRIVATE_KEY, &keys::AUTHORITY];
@@ -539,8 +456,4 @@ pub(crate) fn check_level(text: &str) -> Result<(), String> {
         Ok(_) => Ok(()),
         Err(e) => Err(format!("is not a list of levels: {e}")),
     }
-}
-
-pub(super) fn time(s: &mut Section<'_>, key: &Key, default: Duration) -> Duration {
-    Duration::from_millis(s.quantity(key, default.as_millis() as i64) as u64)
 }

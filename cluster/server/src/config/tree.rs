@@ -2,38 +2,13 @@
 //! knows its origin, so that an error can point there.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigError;
-
-/// Where a setting was made.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
-    /// A line of a file, from 1; 0 = the file as a whole.
-    File(PathBuf, usize),
-    /// An environment variable.
-    Env(String),
-    /// A `--set` flag, as written.
-    Flag(String),
-    /// Nowhere: the built-in default.
-    Default,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::File(path, 0) => write!(f, "{}", path.display()),
-            Origin::File(path, line) => write!(f, "{}:{line}", path.display()),
-            Origin::Env(name) => write!(f, "environment {name}"),
-            Origin::Flag(text) => write!(f, "--set {text}"),
-            Origin::Default => write!(f, "default"),
-        }
-    }
-}
+use super::origin::Origin;
 
 /// A value of the tree.
 #[derive(Debug, Clone, PartialEq)]

@@ -22,8 +22,8 @@ use purview::clock;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::address_limits::AddressLimits;
 use super::metrics::{GatewayMetrics, Refusal};
-use crate::config::AddressLimits;
 
 /// The time window in which failed tokens are counted.
 const FAILURES_OVER: Duration = Duration::from_secs(60);

@@ -6,6 +6,7 @@
 //! one client that affect another session, except through regions; or waiting for a client in the
 //! accept loop.
 
+mod address_limits;
 mod admission;
 pub(crate) mod connection;
 mod entry;
@@ -33,13 +34,13 @@ use purview::wire::CloseCode;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
 
+pub use address_limits::AddressLimits;
 pub use metrics::{GatewayMetrics, Refusal};
 pub use token::Tokens;
 
-use crate::config::{AddressLimits, CertificateSettings};
 use crate::descriptors;
 use crate::tls::server::ServerTls;
-use crate::tls::{self, TlsError};
+use crate::tls::{self, CertificateSettings, TlsError};
 use admission::{Admission, Refused, Ticket};
 use connection::{Inbound, Link, Outbound, send_closing};
 use entry::Accepted;

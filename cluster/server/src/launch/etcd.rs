@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use super::child::{Run, Running};
 use super::{Place, STARTS_MAX, ServerError, find, free_port};
-use crate::config::TlsSettings;
+use crate::tls::TlsSettings;
 
 /// Heartbeat and election time of the etcds of one machine, ms. They allow leases of 1 s.
 const HEARTBEAT_MS: u32 = 50;

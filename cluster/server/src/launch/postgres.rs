@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use super::child::{Run, Running};
 use super::{Place, STARTS_MAX, ServerError, find, free_port, system};
-use crate::config::TlsSettings;
+use crate::tls::TlsSettings;
 
 /// The user and the database of the cluster's checkpoints.
 const NAME: &str = "purview";

@@ -16,6 +16,42 @@ pub struct MapError {
     pub problem: MapProblem,
 }
 
+/// Why the tiles of a layer cannot be unpacked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DataProblem {
+    /// A form that Tiled does not write any more, or none.
+    #[error(
+        "its tiles are in encoding {encoding:?} with compression {compression:?}; it must be csv, or \
+         base64 with no compression, zlib, gzip or zstd (Map > Map Properties > Tile Layer Format)"
+    )]
+    Encoding {
+        /// What the layer says.
+        encoding: String,
+        /// What the layer says.
+        compression: String,
+    },
+    /// No base64.
+    #[error("its tiles are no base64: {0}")]
+    Base64(#[from] base64::DecodeError),
+    /// Damaged.
+    #[error("its tiles cannot be unpacked: {0}")]
+    Unpack(String),
+    /// Not one tile for each place.
+    #[error("{found} tiles where there must be {wanted}")]
+    Count {
+        /// Tiles that there are.
+        found: u64,
+        /// Tiles that there must be.
+        wanted: u64,
+    },
+    /// More tiles than places; how many is not looked at.
+    #[error("more tiles than the {wanted} that there must be, or a part of one")]
+    More {
+        /// Tiles that there must be.
+        wanted: u64,
+    },
+}
+
 /// What is wrong with a file of a map.
 #[derive(Debug, thiserror::Error)]
 pub enum MapProblem {
@@ -145,7 +181,7 @@ pub enum MapProblem {
         /// The layer.
         layer: String,
         /// Why.
-        problem: super::tiled::DataProblem,
+        problem: DataProblem,
     },
     /// A tile layer that was asked for is not there.
     #[error("has no tile layer {name:?}; its tile layers are {known:?}")]

@@ -22,8 +22,7 @@ use std::path::{Path, PathBuf};
 use purview::scene::SceneSpec;
 use purview::scene::terrain::{Draft, MAX_TILES, Terrain, TerrainError, Tile};
 
-pub use error::{MapError, MapProblem};
-pub use tiled::DataProblem;
+pub use error::{DataProblem, MapError, MapProblem};
 
 /// Most bytes of a map, the files that it names included.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;

@@ -21,8 +21,9 @@ use purview::actor::directory::Directory;
 use purview::wire::enquiry::{Answer, Question};
 use tokio::sync::watch;
 
-use super::startup::number;
-use super::{NodeError, Status};
+use super::Status;
+use super::error::NodeError;
+use super::values::number;
 use crate::peer::Links;
 use crate::storage::{Leases, View};
 
@@ -94,7 +95,7 @@ pub(super) async fn remember(
 
 /// What a process knows of its clock.
 #[derive(Debug)]
-pub(super) struct ClockStatus {
+pub(crate) struct ClockStatus {
     clock: Arc<ClusterClock>,
     /// The leader's time minus this process's, nanoseconds.
     offset: AtomicI64,
@@ -130,7 +131,7 @@ impl ClockStatus {
     }
 
     /// Appends its figures in Prometheus' text form.
-    pub(super) fn write_metrics(&self, text: &mut String) {
+    pub(crate) fn write_metrics(&self, text: &mut String) {
         let offset = self.offset.load(Relaxed) as f64 / NS_PER_S;
         let error = self.error.load(Relaxed) as f64 / NS_PER_S;
         let families = [

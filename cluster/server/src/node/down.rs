@@ -18,11 +18,12 @@ use std::collections::BTreeMap;
 use purview::scene::{Epoch, RegionId};
 use serde::{Deserialize, Serialize};
 
-use super::leader::{OrderError, Orders, change, read};
+use super::orders::{OrderError, Orders};
+use super::values::{change, read};
 use crate::storage::{CheckpointError, Checkpoints, LeaseError, Leases, RegionKey, View};
 
 /// The value that lists the regions that are down.
-const DOWN: &str = "down";
+pub(super) const DOWN: &str = "down";
 
 /// The value that lists the regions whose checkpoints are overdue.
 const OVERDUE: &str = "overdue";
@@ -48,6 +49,13 @@ pub(super) struct Down {
     pub(super) order: Option<RegionOrder>,
 }
 
+impl Down {
+    /// Whether an operator has decided what becomes of it.
+    pub(super) fn is_ordered(&self) -> bool {
+        self.order.is_some()
+    }
+}
+
 /// All of them, by their numbers.
 pub(super) type All = BTreeMap<u32, Down>;
 
@@ -67,11 +75,11 @@ impl Orders {
     /// # Errors
     /// It is not down, or the store does not answer.
     pub async fn decide(&self, region: RegionId, order: RegionOrder) -> Result<(), OrderError> {
-        let now: All = read(self.store.get(DOWN).await?.as_ref());
+        let now: All = read(self.store().get(DOWN).await?.as_ref());
         if !now.contains_key(&region.0) {
             return Err(OrderError::NotDown(region));
         }
-        Ok(change(&*self.store, DOWN, |all: &mut All| {
+        Ok(change(self.store(), DOWN, |all: &mut All| {
             if let Some(down) = all.get_mut(&region.0) {
                 down.order = Some(order);
             }
@@ -123,13 +131,18 @@ impl Downs {
         }
     }
 
-    pub(super) fn has(&self, id: RegionId) -> bool {
+    fn has(&self, id: RegionId) -> bool {
         self.0.contains_key(&id)
     }
 
-    /// Only these may be down here.
-    pub(super) fn retain(&mut self, keep: impl Fn(RegionId) -> bool) {
-        self.0.retain(|id, _| keep(*id));
+    /// The regions that are down here.
+    pub(super) fn ids(&self) -> impl Iterator<Item = RegionId> + '_ {
+        self.0.keys().copied()
+    }
+
+    /// A region is not this process's business any more.
+    pub(super) fn leave(&mut self, id: RegionId) {
+        self.0.remove(&id);
     }
 
     /// Does what was ordered of a region that is down here; `view` may be older.
@@ -182,30 +195,32 @@ async fn set_aside(checkpoints: &dyn Checkpoints, key: &RegionKey) -> Result<(),
 /// Takes regions off the list that are down no more.
 pub(super) async fn clear(
     store: &dyn Leases,
-    view: &View,
     is_over: impl Fn(RegionId, &Down) -> bool,
 ) -> Result<(), LeaseError> {
-    if !all(view).iter().any(|(id, down)| is_over(RegionId(*id), down)) {
-        return Ok(());
-    }
     change(store, DOWN, |all: &mut All| all.retain(|id, down| !is_over(RegionId(*id), down))).await
 }
 
-/// Tells everybody which regions of a node have overdue checkpoints, if that has changed.
+/// Whether the node of this name is in the store.
+fn lives(view: &View, name: &str) -> bool {
+    view.nodes.values().any(|node| node.name == name)
+}
+
+/// Whether the store lists exactly these regions of a node as overdue, and none of a node that is gone.
+pub(super) fn is_overdue_told(view: &View, node: &str, now: &[RegionId]) -> bool {
+    let told = overdue(view);
+    let mine = told.iter().filter(|(_, of)| *of == node).map(|(id, _)| RegionId(*id));
+    mine.eq(now.iter().copied()) && told.values().all(|of| lives(view, of))
+}
+
+/// Tells everybody which regions of a node have overdue checkpoints.
 pub(super) async fn tell_overdue(
     store: &dyn Leases,
     view: &View,
     node: &str,
     now: &[RegionId],
 ) -> Result<(), LeaseError> {
-    let told = overdue(view);
-    let lives = |name: &String| view.nodes.values().any(|node| node.name == *name);
-    let mine = told.iter().filter(|(_, of)| *of == node).map(|(id, _)| RegionId(*id));
-    if mine.eq(now.iter().copied()) && told.values().all(lives) {
-        return Ok(());
-    }
     change(store, OVERDUE, |all: &mut BTreeMap<u32, String>| {
-        all.retain(|_, of| of != node && lives(of));
+        all.retain(|_, of| of != node && lives(view, of));
         all.extend(now.iter().map(|id| (id.0, node.to_owned())));
     })
     .await

@@ -10,11 +10,11 @@ use crate::storage::Authority;
 
 /// Regions of a process may act while its lease's authority holds; before there is a lease, never.
 #[derive(Debug, Default)]
-pub(super) struct LeaseFence(OnceLock<Authority>);
+pub(crate) struct LeaseFence(OnceLock<Authority>);
 
 impl LeaseFence {
     /// The lease is there.
-    pub(super) fn hold(&self, authority: Authority) {
+    pub(crate) fn hold(&self, authority: Authority) {
         if self.0.set(authority).is_err() {
             tracing::error!("a process took two leases");
         }

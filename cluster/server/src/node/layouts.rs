@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use purview::scene::Scene;
 
-use super::NodeError;
+use super::error::NodeError;
 use super::layout_change::{self, Record};
 use super::maps::Maps;
 use crate::executor::Home;

@@ -4,32 +4,20 @@
 //! Both are values of the store, written by compare-and-swap, so that a leader that is none any more
 //! changes nothing, and the next one goes on where it was.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use purview::scene::mutants::{self, Mutant};
-use purview::scene::{Epoch, RegionId, Scene, Tick};
-use serde::{Deserialize, Serialize};
+use purview::scene::{RegionId, Scene, Tick};
 use tokio::time::Instant;
 
-use super::layout_change::{self, Change, MapError, MapOrder, is_changing, record_of};
+use super::layout_change::{Change, is_changing, record_of};
 use super::maps::Maps;
-use super::placement::{Plot, Site, plan, plots, rebalance};
-use crate::executor::Home;
-use crate::storage::{
-    Incarnation, LeaseError, Leases, Owner, Put, RegionKey, Revision, Value, View,
-};
-
-/// The value that holds the plan.
-const PLAN: &str = "plan";
-
-/// The value that holds the move that is under way.
-const MOVE: &str = "move";
-
-/// The value that lists those who are to own nothing.
-const DRAINS: &str = "drains";
+use super::placement::{Plot, plan, plots, rebalance};
+use super::plan::{MOVE, Move, PLAN, Plan, move_of, plan_of, sites};
+use super::values::{change, put};
+use crate::storage::{Incarnation, LeaseError, Leases, Owner, Revision, View};
 
 /// After a node came, how long the leader waits for others before it plans: what starts together is
 /// planned together.
@@ -44,219 +32,6 @@ const TRIES_AGAIN: Duration = Duration::from_secs(4);
 /// A move that has failed so often is not meant any more, until somebody orders it anew: for over two minutes
 /// those two could not agree on it.
 const TRIES: u32 = 15;
-
-/// Who each region is meant for.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Plan {
-    /// The incarnation of each.
-    pub(super) of: BTreeMap<u32, u64>,
-    /// The incarnations among which regions were shared out.
-    among: BTreeSet<u64>,
-}
-
-/// A region that is to move.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Move {
-    pub(super) region: u32,
-    /// The epoch of its owner.
-    pub(super) epoch: u64,
-    /// The incarnations.
-    pub(super) from: u64,
-    pub(super) to: u64,
-}
-
-/// Why an order is not given.
-#[derive(Debug, thiserror::Error)]
-pub enum OrderError {
-    /// The store says no or nothing.
-    #[error(transparent)]
-    Store(#[from] LeaseError),
-    /// There is no such node.
-    #[error("no node {0:?} takes regions; there are: {1}")]
-    NoNode(String, String),
-    /// There is no such region.
-    #[error("no region {0} has an owner; `purview ctl regions` lists them")]
-    NoRegion(RegionId),
-    /// The region is not down.
-    #[error("region {0} is not down; `purview ctl regions` tells which are")]
-    NotDown(RegionId),
-    /// Nobody else could take its regions.
-    #[error("{0:?} is the only node that takes regions: add another one first")]
-    OnlyNode(String),
-    /// No token names such a subject.
-    #[error(
-        "the subject has {0} bytes: want 1 to 128, without control characters, as the `sub` of a token"
-    )]
-    NoSubject(usize),
-    /// There is no room for another kick.
-    #[error(
-        "{0} kicks count already: one goes when its time is over, or with `purview ctl kick SUBJECT --for 0s`"
-    )]
-    TooManyKicks(usize),
-}
-
-pub(super) fn read<T: for<'a> Deserialize<'a> + Default>(value: Option<&Value>) -> T {
-    // One that is not understood is none.
-    value.and_then(|value| serde_json::from_slice(&value.data).ok()).unwrap_or_default()
-}
-
-/// The plan as a view of the store has it.
-pub(super) fn plan_of(view: &View) -> Plan {
-    read(view.values.get(PLAN))
-}
-
-/// The move that is under way.
-pub(super) fn move_of(view: &View) -> Option<Move> {
-    read(view.values.get(MOVE))
-}
-
-/// Whether a node is to own nothing.
-pub(super) fn is_drained(view: &View, who: Incarnation) -> bool {
-    read::<BTreeSet<u64>>(view.values.get(DRAINS)).contains(&who.0)
-}
-
-/// The nodes that may own regions: those that are not to be drained, or all where there are no others.
-fn sites(view: &View) -> Vec<Site<u64>> {
-    let drained: BTreeSet<u64> = read(view.values.get(DRAINS));
-    let owns = || view.nodes.iter().filter(|(_, node)| node.regions);
-    let stays = owns().any(|(i, _)| !drained.contains(&i.0));
-    let takes = owns().filter(|(i, _)| !stays || !drained.contains(&i.0));
-    takes.map(|(i, node)| Site { node: i.0, capacity: node.capacity }).collect()
-}
-
-/// Whether anybody but `who` could own regions who is not to be drained, too.
-pub(super) fn has_others(view: &View, who: Incarnation) -> bool {
-    let mut others = view.nodes.iter().filter(|(i, node)| node.regions && **i != who);
-    others.any(|(i, _)| !is_drained(view, *i))
-}
-
-async fn put<T: Serialize>(
-    store: &dyn Leases,
-    key: &str,
-    expected: Option<Revision>,
-    value: &T,
-) -> Result<bool, LeaseError> {
-    // These types are plain data.
-    let data = Bytes::from(serde_json::to_vec(value).unwrap_or_default());
-    Ok(matches!(store.put_if(key, expected, data).await?, Put::Done { .. }))
-}
-
-/// Changes a value of the store, however often others change it meanwhile.
-pub(super) async fn change<T: Serialize + Default + for<'a> Deserialize<'a>>(
-    store: &dyn Leases,
-    key: &str,
-    with: impl Fn(&mut T),
-) -> Result<(), LeaseError> {
-    loop {
-        let now = store.get(key).await?;
-        let mut value: T = read(now.as_ref());
-        with(&mut value);
-        if put(store, key, now.map(|now| now.revision), &value).await? {
-            return Ok(());
-        }
-    }
-}
-
-/// What an operator may order, at any process.
-#[derive(Clone)]
-pub struct Orders {
-    pub(super) store: Arc<dyn Leases>,
-    pub(super) maps: Maps,
-    pub(super) view: Arc<std::sync::RwLock<View>>,
-    pub(super) home: Home,
-}
-
-impl std::fmt::Debug for Orders {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Orders").finish_non_exhaustive()
-    }
-}
-
-impl Orders {
-    fn node(&self, view: &View, name: &str) -> Result<Incarnation, OrderError> {
-        let takes = || view.nodes.iter().filter(|(_, node)| node.regions);
-        let named = takes().find(|(_, node)| node.name == name).map(|(i, _)| *i);
-        named.ok_or_else(|| {
-            let all: Vec<&str> = takes().map(|(_, node)| node.name.as_str()).collect();
-            OrderError::NoNode(name.to_owned(), all.join(", "))
-        })
-    }
-
-    /// The scenes as this process knows them.
-    pub fn scenes(&self) -> Vec<Arc<Scene>> {
-        self.maps.scenes()
-    }
-
-    pub(super) fn look(&self) -> View {
-        self.view.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
-    }
-
-    /// A region is to move to a node, with everybody on it.
-    ///
-    /// # Errors
-    /// There is no such region or node, or the store does not answer.
-    pub async fn move_region(&self, region: RegionId, node: &str) -> Result<(), OrderError> {
-        let view = self.look();
-        let to = self.node(&view, node)?;
-        if !view.owners.keys().any(|key| key.region == region.0) {
-            return Err(OrderError::NoRegion(region));
-        }
-        Ok(change(&*self.store, PLAN, |plan: &mut Plan| {
-            plan.of.insert(region.0, to.0);
-        })
-        .await?)
-    }
-
-    /// The regions that a node of this name has, and under which epochs.
-    pub fn owned_by(&self, node: &str) -> Vec<(RegionKey, Epoch)> {
-        let owners = self.look().owners.into_iter();
-        owners.filter(|(_, owner)| owner.node == node).map(|(key, o)| (key, o.epoch)).collect()
-    }
-
-    /// Regions that are meant for another node than the one that has them, both of which are there: what was ordered
-    /// and is not done.
-    pub fn outstanding(&self) -> Vec<RegionId> {
-        let view = self.look();
-        let lives = |node: u64| view.nodes.contains_key(&Incarnation(node));
-        let plan = plan_of(&view);
-        let elsewhere = |region: u32, owner: &Owner| {
-            let meant = plan.of.get(&region).copied().filter(|node| lives(*node));
-            lives(owner.incarnation.0) && meant.is_some_and(|node| node != owner.incarnation.0)
-        };
-        let known = view.owners.iter().filter(|(key, _)| self.maps.knows(key));
-        known
-            .filter(|(key, owner)| elsewhere(key.region, owner))
-            .map(|(key, _)| RegionId(key.region))
-            .collect()
-    }
-
-    /// A scene is to be cut otherwise, while everybody walks on. Gives the scene's name and the version that
-    /// its map will have.
-    ///
-    /// # Errors
-    /// The map cannot be so, another change is under way, or the store does not answer.
-    pub async fn change_map(&self, order: &MapOrder) -> Result<(String, u64), MapError> {
-        layout_change::order(&*self.store, &self.maps, order).await
-    }
-
-    /// A node is to give its regions to others, one by one; when it has none it ends.
-    ///
-    /// # Errors
-    /// There is no such node, no other one that takes regions, or the store does not answer.
-    pub async fn drain(&self, node: &str) -> Result<(), OrderError> {
-        let view = self.look();
-        let who = self.node(&view, node)?;
-        if !has_others(&view, who) {
-            return Err(OrderError::OnlyNode(node.to_owned()));
-        }
-        let living: BTreeSet<u64> = view.nodes.keys().map(|i| i.0).collect();
-        Ok(change(&*self.store, DRAINS, |drains: &mut BTreeSet<u64>| {
-            drains.retain(|i| living.contains(i));
-            drains.insert(who.0);
-        })
-        .await?)
-    }
-}
 
 /// The leader's part.
 pub(super) struct Planner {
@@ -418,44 +193,15 @@ impl Planner {
         owners: &HashMap<RegionId, Owner>,
         may_begin: bool,
     ) -> Result<(), LeaseError> {
-        let value = view.values.get(MOVE);
-        let expected = value.map(|value| value.revision);
+        let expected = view.values.get(MOVE).map(|value| value.revision);
         let now = move_of(view);
+        if let (Some(now), Some(revision)) = (now, expected)
+            && self.is_under_way(view, owners, (now, revision)).await?
+        {
+            return Ok(());
+        }
         let owner = |region: u32| owners.get(&RegionId(region));
         let lives = |node: u64| view.nodes.contains_key(&Incarnation(node));
-        if let (Some(now), Some(revision)) = (now, expected) {
-            let since = match self.watched {
-                Some((watched, since)) if watched == revision => since,
-                _ => self.watched.insert((revision, Instant::now())).1,
-            };
-            let waits = owner(now.region).is_some_and(|o| o.epoch.0 == now.epoch)
-                && lives(now.from)
-                && lives(now.to);
-            if waits && since.elapsed() < MOVE_LIMIT {
-                return Ok(());
-            }
-            if waits {
-                let times = self.failed.note(now.region, now.to, Instant::now());
-                let (region, to) = (now.region, now.to);
-                if times < TRIES {
-                    tracing::warn!(region, to, times, "a region does not move; it is tried again");
-                } else {
-                    tracing::warn!(
-                        region,
-                        to,
-                        times,
-                        "a region does not move; it stays where it is"
-                    );
-                    change(&*self.store, PLAN, |plan: &mut Plan| {
-                        plan.of.insert(now.region, now.from);
-                    })
-                    .await?;
-                }
-                self.watched = None;
-                put(&*self.store, MOVE, expected, &None::<Move>).await?;
-                return Ok(());
-            }
-        }
         let plan = plan_of(view).of;
         let due = |region: u32, to: u64| {
             let owner = owner(region).filter(|owner| owner.incarnation.0 != to)?;
@@ -471,6 +217,45 @@ impl Planner {
         if next != now {
             put(&*self.store, MOVE, expected, &next).await?;
         }
+        Ok(())
+    }
+
+    /// Whether nothing else is to be decided of moves now: the present one waits, or has just failed.
+    async fn is_under_way(
+        &mut self,
+        view: &View,
+        owners: &HashMap<RegionId, Owner>,
+        (now, revision): (Move, Revision),
+    ) -> Result<bool, LeaseError> {
+        let since = match self.watched {
+            Some((watched, since)) if watched == revision => since,
+            _ => self.watched.insert((revision, Instant::now())).1,
+        };
+        let lives = |node: u64| view.nodes.contains_key(&Incarnation(node));
+        let owner = owners.get(&RegionId(now.region));
+        let waits =
+            owner.is_some_and(|o| o.epoch.0 == now.epoch) && lives(now.from) && lives(now.to);
+        if waits && since.elapsed() >= MOVE_LIMIT {
+            self.call_off(now, revision).await?;
+        }
+        Ok(waits)
+    }
+
+    /// A move has failed: it is tried again later, or not meant any more.
+    async fn call_off(&mut self, now: Move, revision: Revision) -> Result<(), LeaseError> {
+        let times = self.failed.note(now.region, now.to, Instant::now());
+        let (region, to) = (now.region, now.to);
+        if times < TRIES {
+            tracing::warn!(region, to, times, "a region does not move; it is tried again");
+        } else {
+            tracing::warn!(region, to, times, "a region does not move; it stays where it is");
+            change(&*self.store, PLAN, |plan: &mut Plan| {
+                plan.of.insert(now.region, now.from);
+            })
+            .await?;
+        }
+        self.watched = None;
+        put(&*self.store, MOVE, Some(revision), &None::<Move>).await?;
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use purview::scene::effects::Effect;
 use purview::scene::{Epoch, Region, RegionId, Scene, SceneId};
 use purview::wire::peer::Baggage;
 
-use crate::admin::{Hosted, RegionHandle};
+use super::hosted::{Hosted, RegionHandle};
 use crate::peer::Links;
 
 /// A region that runs here.
@@ -30,7 +30,7 @@ struct Resident {
 
 /// Where regions' actors run.
 #[derive(Debug)]
-pub(super) enum Threads {
+pub(crate) enum Threads {
     /// Spread over threads of their own.
     Arbiters(Vec<ArbiterHandle>),
     /// In the [`tokio::task::LocalSet`] of whoever starts them.
@@ -169,15 +169,10 @@ impl Residents {
         self.running.iter().map(found)
     }
 
-    /// Regions that were given up by a change of the map and have nothing to do any more.
-    pub(super) fn over(&self) -> Vec<RegionId> {
+    /// Whether a region was given up by a change of the map and has nothing to do any more.
+    pub(super) fn is_over(&self, id: RegionId) -> bool {
         let over = |r: &Resident| r.metrics.over.load(std::sync::atomic::Ordering::Relaxed);
-        self.running.iter().filter(|(_, r)| over(r)).map(|(id, _)| *id).collect()
-    }
-
-    /// How many run here.
-    pub(super) fn len(&self) -> usize {
-        self.running.len()
+        self.running.get(&id).is_some_and(over)
     }
 
     /// Tells the console which regions run here.

@@ -15,7 +15,8 @@ use purview::wire::enquiry::{Answer, Question};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until};
 
-use super::leader::{OrderError, Orders, read};
+use super::orders::{OrderError, Orders};
+use super::values::read;
 use crate::executor::Home;
 use crate::gateway::token::MAX_SUBJECT;
 use crate::logins::Subjects;
@@ -91,15 +92,15 @@ impl Orders {
             return Err(OrderError::NoSubject(subject.len()));
         }
         loop {
-            let found = self.store.get(KICKS).await?;
+            let found = self.store().get(KICKS).await?;
             let mut kicks: Kicks = read(found.as_ref());
-            if !kicks.add(subject, bar, ms(self.home.time_of_day())) {
+            if !kicks.add(subject, bar, ms(self.time_of_day())) {
                 return Err(OrderError::TooManyKicks(MAX_KICKS));
             }
             // Plain data has a text.
             let data = Bytes::from(serde_json::to_vec(&kicks).unwrap_or_default());
             let revision = found.map(|found| found.revision);
-            if let Put::Done { .. } = self.store.put_if(KICKS, revision, data).await? {
+            if let Put::Done { .. } = self.store().put_if(KICKS, revision, data).await? {
                 return Ok(());
             }
         }

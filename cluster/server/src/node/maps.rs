@@ -74,6 +74,18 @@ impl Maps {
         self.known().regions.keys().copied().collect()
     }
 
+    /// Every region: what it is called in the store, and whether it has ground by the present map.
+    pub(super) fn all(&self) -> Vec<(RegionId, RegionKey, bool)> {
+        let known = self.known();
+        let region = |(id, (at, group)): (&RegionId, &(usize, PlaneGroup))| {
+            let scene = known.scenes.get(*at)?;
+            let name = scene.spec.name.clone();
+            let key = RegionKey { scene: name, region: id.0, planes: group.0 };
+            Some((*id, key, scene.map.get(*id).is_some()))
+        };
+        known.regions.iter().filter_map(region).collect()
+    }
+
     /// Whether a region has ground by the present map.
     pub fn is_present(&self, id: RegionId) -> bool {
         self.scene_of(id).is_some_and(|scene| scene.map.get(id).is_some())

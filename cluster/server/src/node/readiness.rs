@@ -6,24 +6,36 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::watch;
 
-use super::{Roles, Status};
+use super::{Node, Roles, Status};
 use crate::peer::Links;
 use crate::storage::{Membership, View};
 
 /// What readiness depends on, beside the regions of this process.
-pub(super) struct Readiness {
-    pub(super) roles: Roles,
+pub(crate) struct Readiness {
+    roles: Roles,
     /// The process stops.
-    pub(super) ending: Arc<AtomicBool>,
-    pub(super) status: watch::Receiver<Status>,
-    pub(super) views: Arc<RwLock<View>>,
-    pub(super) links: Links,
-    pub(super) membership: Membership,
+    ending: Arc<AtomicBool>,
+    status: watch::Receiver<Status>,
+    views: Arc<RwLock<View>>,
+    links: Links,
+    membership: Membership,
 }
 
 impl Readiness {
+    /// Of a node; `ending` is set when its process stops.
+    pub(crate) fn new(roles: Roles, node: &Node, ending: Arc<AtomicBool>) -> Readiness {
+        Readiness {
+            roles,
+            ending,
+            status: node.status(),
+            views: node.surveyor().views().clone(),
+            links: node.links().clone(),
+            membership: node.membership().clone(),
+        }
+    }
+
     /// What keeps the process from being ready, in words.
-    pub(super) fn lacks(&self) -> Vec<String> {
+    pub(crate) fn lacks(&self) -> Vec<String> {
         let mut lacks = Vec::new();
         if self.ending.load(Ordering::Relaxed) || self.status.borrow().draining {
             lacks.push("this process is asked to end".to_owned());

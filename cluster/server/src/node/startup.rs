@@ -1,19 +1,80 @@
 //! What a process agrees on with the store before it is a member: its number, where epochs and time go on, and the
-//! secret of tickets.
+//! secret of tickets. The assembly of a process calls [`agree`] once; nothing here may be asked for twice by one process.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use purview::scene::Epoch;
+use purview::scene::{Epoch, Scene};
 
-use super::clock_sync::CLOCK;
+use super::clock_sync::{self, CLOCK};
+use super::error::NodeError;
+use super::layouts;
 use super::previous_run::Past;
-use super::{MAX_PROCESSES, NodeError, POPULATION, PROCESSES, TICKETS};
-use crate::gateway::token::random_secret;
+use super::values::number;
 use crate::storage::{Checkpoints, Leases, Put};
 
+/// The value that counts the processes that ever were.
+const PROCESSES: &str = "processes";
+
+/// The value that says which process creates the demo entities of a new cluster.
+const POPULATION: &str = "population";
+
+/// The value with which the cluster signs resume tickets where the keys of tokens are public alone.
+const TICKETS: &str = "tickets";
+
+/// Above every process's number: see [`purview::actor::directory::Process::number`].
+const MAX_PROCESSES: u64 = 1 << 21;
+
+/// What a process brings along when it asks to be a member.
+pub(crate) struct Entry {
+    /// The scenes of its configuration.
+    pub(crate) scenes: Vec<Arc<Scene>>,
+    pub(crate) tick_ms: u32,
+    /// The time of day.
+    pub(crate) now: Duration,
+    /// Whether it can create the demo entities.
+    pub(crate) populates: bool,
+    /// A secret of its own, which signs resume tickets if the cluster has none yet. `None`: it needs none.
+    pub(crate) tickets: Option<String>,
+}
+
+/// What was agreed on.
+pub(crate) struct Agreed {
+    /// The number of the process.
+    pub(crate) number: u64,
+    /// The cluster's time.
+    pub(crate) clock: Duration,
+    /// Whether this process creates the demo entities.
+    pub(crate) populates: bool,
+    /// The secret by which all processes of the cluster sign tickets that have no other.
+    pub(crate) tickets: Option<Bytes>,
+}
+
+/// Agrees with the store on what a process must know before it is a member.
+///
+/// # Errors
+/// [`NodeError`]; the process does not join then.
+pub(crate) async fn agree(
+    store: &dyn Leases,
+    checkpoints: Option<&dyn Checkpoints>,
+    entry: Entry,
+) -> Result<Agreed, NodeError> {
+    count_on(store, checkpoints, entry.tick_ms, entry.now).await?;
+    layouts::adopt(store, checkpoints, &entry.scenes).await?;
+    let tickets = match entry.tickets {
+        // Whoever asks first decides.
+        Some(mine) => Some(store.get_or_create(TICKETS, mine.into()).await?.data),
+        None => None,
+    };
+    let number = take_number(store).await?;
+    let clock = clock_sync::at_join(store, entry.now).await?;
+    let populates = entry.populates && populates(store, checkpoints, number).await?;
+    Ok(Agreed { number, clock, populates, tickets })
+}
+
 /// A store that knows nothing yet counts on from where checkpoints end.
-pub(super) async fn count_on(
+async fn count_on(
     store: &dyn Leases,
     checkpoints: Option<&dyn Checkpoints>,
     tick_ms: u32,
@@ -30,7 +91,7 @@ pub(super) async fn count_on(
 }
 
 /// Whether the process of this number is to create the demo entities of the cluster: the first one where nothing lives yet.
-pub(super) async fn populates(
+async fn populates(
     store: &dyn Leases,
     checkpoints: Option<&dyn Checkpoints>,
     number: u64,
@@ -44,14 +105,8 @@ pub(super) async fn populates(
     Ok(store.get_or_create(POPULATION, own.clone()).await?.data == own)
 }
 
-/// The secret by which all processes of the cluster sign tickets that have no other.
-pub(super) async fn ticket_secret(store: &dyn Leases) -> Result<Bytes, NodeError> {
-    let mine = random_secret()?;
-    Ok(store.get_or_create(TICKETS, mine.into()).await?.data)
-}
-
 /// A number that no process of the cluster had before.
-pub(super) async fn take_number(store: &dyn Leases) -> Result<u64, NodeError> {
+async fn take_number(store: &dyn Leases) -> Result<u64, NodeError> {
     loop {
         let now = store.get_or_create(PROCESSES, Bytes::from_static(b"0")).await?;
         let last = number(PROCESSES, &now.data, "the number of the last process, below 2097151")?;
@@ -65,9 +120,4 @@ pub(super) async fn take_number(store: &dyn Leases) -> Result<u64, NodeError> {
             return Ok(next);
         }
     }
-}
-
-pub(super) fn number(key: &'static str, data: &[u8], want: &'static str) -> Result<u64, NodeError> {
-    let text = String::from_utf8_lossy(data).into_owned();
-    text.parse().map_err(|_| NodeError::Value { key, found: text, want })
 }

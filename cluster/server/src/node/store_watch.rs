@@ -1,4 +1,4 @@
-//! What the store tells, also while the keeper waits for its answers; and regions that end as soon as it is heard that
+//! What the store tells, also while the reconciler waits for its answers; and regions that end as soon as it is heard that
 //! somebody else has them.
 
 use std::pin::pin;

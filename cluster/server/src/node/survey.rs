@@ -1,6 +1,5 @@
 //! What a process knows of its cluster, to be told: `/api/cluster` and `purview ctl`.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use purview::scene::Scene;
@@ -9,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::maps::Maps;
 use super::{Status, down, layout_change};
 use crate::peer::Links;
-use crate::storage::{Incarnation, View};
+use crate::storage::{Incarnation, NodeInfo, Owner, RegionKey, View};
 
 /// The cluster as one of its processes sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -158,52 +157,6 @@ impl ClusterSurvey {
         status: &Status,
         links: &Links,
     ) -> ClusterSurvey {
-        let map = |scene: &Arc<Scene>| MapLine {
-            scene: scene.spec.name.clone(),
-            version: scene.map.version,
-            regions: scene.map.regions.len(),
-            next: layout_change::record_of(view, scene).next.map(|next| next.layout.version),
-        };
-        let owns = |i: Incarnation| view.owners.values().filter(|o| o.incarnation == i).count();
-        let nodes = view.nodes.iter().map(|(incarnation, node)| NodeLine {
-            name: node.name.clone(),
-            process: node.process,
-            address: node.address.clone(),
-            takes_regions: node.regions,
-            gateway: node.gateway,
-            capacity: node.capacity,
-            owns: owns(*incarnation),
-        });
-        let (down, overdue) = (down::all(view), down::overdue(view));
-        let state = |id: u32| match (down.contains_key(&id), overdue.contains_key(&id)) {
-            (true, _) => "down",
-            (false, true) => "overdue",
-            (false, false) => "runs",
-        };
-        let regions = view.owners.iter().map(|(key, owner)| RegionLine {
-            scene: key.scene.clone(),
-            region: key.region,
-            node: owner.node.clone(),
-            epoch: owner.epoch.0,
-            planes: key.planes,
-            state: state(key.region).into(),
-            why: down.get(&key.region).map(|down| down.why.clone()),
-        });
-        let heard = links.switch().metrics();
-        let mut lanes = Vec::new();
-        links.each_lane(|to, kind, metrics, connected, waiting_bytes| {
-            lanes.push(LaneLine {
-                to,
-                kind: kind.word().into(),
-                connected,
-                version: metrics.version.load(Relaxed),
-                messages: metrics.messages.load(Relaxed),
-                bytes: metrics.bytes.load(Relaxed),
-                resent: metrics.resent.load(Relaxed),
-                waiting_bytes,
-            });
-        });
-        lanes.sort_by(|a, b| (a.to, &a.kind).cmp(&(b.to, &b.kind)));
         ClusterSurvey {
             me: me.into(),
             revision: view.revision.0,
@@ -212,19 +165,12 @@ impl ClusterSurvey {
             regions_located: status.located,
             regions_down: status.down,
             recovered_late: status.recovered_late,
-            nodes: nodes.collect(),
-            regions: regions.collect(),
-            maps: maps.scenes().iter().map(map).collect(),
-            lanes,
+            nodes: nodes(view),
+            regions: regions(view),
+            maps: maps.scenes().iter().map(|scene| map(view, scene)).collect(),
+            lanes: lanes(links),
             refused: links.refused(),
-            left_out: LeftOut {
-                fenced: heard.fenced.load(Relaxed),
-                forbidden: heard.forbidden.load(Relaxed),
-                unknown: heard.unknown.load(Relaxed),
-                malformed: heard.malformed.load(Relaxed),
-                implausible: heard.implausible.load(Relaxed),
-                moves_refused: heard.moves_refused.load(Relaxed),
-            },
+            left_out: left_out(links),
             backlog: links.switch().backlog(),
             kept_lost: links.kept_lost(),
         }
@@ -298,5 +244,77 @@ impl ClusterSurvey {
         *text += "# HELP purview_regions_located Regions of which it is known where they run.\n";
         *text += "# TYPE purview_regions_located gauge\n";
         *text += &format!("purview_regions_located {}\n", self.regions_located);
+    }
+}
+
+fn map(view: &View, scene: &Scene) -> MapLine {
+    MapLine {
+        scene: scene.spec.name.clone(),
+        version: scene.map.version,
+        regions: scene.map.regions.len(),
+        next: layout_change::record_of(view, scene).next.map(|next| next.layout.version),
+    }
+}
+
+fn nodes(view: &View) -> Vec<NodeLine> {
+    let owns = |i: Incarnation| view.owners.values().filter(|o| o.incarnation == i).count();
+    let node = |(incarnation, node): (&Incarnation, &NodeInfo)| NodeLine {
+        name: node.name.clone(),
+        process: node.process,
+        address: node.address.clone(),
+        takes_regions: node.regions,
+        gateway: node.gateway,
+        capacity: node.capacity,
+        owns: owns(*incarnation),
+    };
+    view.nodes.iter().map(node).collect()
+}
+
+fn regions(view: &View) -> Vec<RegionLine> {
+    let (down, overdue) = (down::all(view), down::overdue(view));
+    let state = |id: u32| match (down.contains_key(&id), overdue.contains_key(&id)) {
+        (true, _) => "down",
+        (false, true) => "overdue",
+        (false, false) => "runs",
+    };
+    let region = |(key, owner): (&RegionKey, &Owner)| RegionLine {
+        scene: key.scene.clone(),
+        region: key.region,
+        node: owner.node.clone(),
+        epoch: owner.epoch.0,
+        planes: key.planes,
+        state: state(key.region).into(),
+        why: down.get(&key.region).map(|down| down.why.clone()),
+    };
+    view.owners.iter().map(region).collect()
+}
+
+fn lanes(links: &Links) -> Vec<LaneLine> {
+    let mut lanes = Vec::new();
+    links.each_lane(|to, kind, metrics, connected, waiting_bytes| {
+        lanes.push(LaneLine {
+            to,
+            kind: kind.word().into(),
+            connected,
+            version: metrics.version.load(Relaxed),
+            messages: metrics.messages.load(Relaxed),
+            bytes: metrics.bytes.load(Relaxed),
+            resent: metrics.resent.load(Relaxed),
+            waiting_bytes,
+        });
+    });
+    lanes.sort_by(|a, b| (a.to, &a.kind).cmp(&(b.to, &b.kind)));
+    lanes
+}
+
+fn left_out(links: &Links) -> LeftOut {
+    let heard = links.switch().metrics();
+    LeftOut {
+        fenced: heard.fenced.load(Relaxed),
+        forbidden: heard.forbidden.load(Relaxed),
+        unknown: heard.unknown.load(Relaxed),
+        malformed: heard.malformed.load(Relaxed),
+        implausible: heard.implausible.load(Relaxed),
+        moves_refused: heard.moves_refused.load(Relaxed),
     }
 }

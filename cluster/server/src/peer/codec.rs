@@ -6,7 +6,10 @@ use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder
 
 use super::channel::FRAME_BYTES;
 
-/// A gRPC codec that passes bytes unchanged.
+/// The gRPC method by which a lane is opened.
+pub(super) const METHOD: &str = "/purview.Peers/Lane";
+
+/// Bytes, unchanged.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Plain;
 

@@ -17,17 +17,16 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Request, Status};
+use tonic::{Request, Status};
 use tower_service::Service;
 
 use super::accept::Connection;
 use super::channel::{FRAME_BYTES, LaneFull, Sending};
-use super::codec::Plain;
-use super::hello::{Hello, Refused, STRANGER, Welcome};
+use super::codec::{METHOD, Plain};
+use super::hello::{Hello, Welcome};
 use super::member::Member;
-use super::serve::METHOD;
-use super::transport::{Call, Frames, Heard, Road};
-use crate::tls::{Tls, Untrusted};
+use super::transport::{Call, DialError, Frames, Heard, Road};
+use crate::tls::Tls;
 
 /// How long a connection attempt may take.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -286,84 +285,7 @@ struct Lost {
     error: DialError,
 }
 
-/// Why there is no connection to a peer.
-#[derive(Debug, thiserror::Error)]
-pub enum DialError {
-    /// The peer's address in the store is invalid.
-    #[error("{address:?} is not an address: {cause}")]
-    NoAddress {
-        /// The address in the store.
-        address: String,
-        /// What is wrong with it.
-        cause: String,
-    },
-    /// The machine answers, but no process listens on the port.
-    #[error("nobody listens there")]
-    NobodyListens,
-    /// The connection could not be established.
-    #[error("the peer is unreachable: {0}")]
-    Unreachable(String),
-    /// The peer's certificate is invalid.
-    #[error(transparent)]
-    Untrusted(#[from] Untrusted),
-    /// Another process answers than was called.
-    #[error(transparent)]
-    Impostor(#[from] Refused),
-    /// The peer refused.
-    #[error("{:?}: {}", .0.code(), .0.message())]
-    Said(Status),
-}
-
-impl DialError {
-    /// Whether the error is permanent until a person changes something.
-    fn stays(&self) -> bool {
-        match self {
-            DialError::NoAddress { .. } | DialError::Untrusted(_) | DialError::Impostor(_) => true,
-            DialError::NobodyListens | DialError::Unreachable(_) => false,
-            DialError::Said(status) => {
-                let stays =
-                    [Code::FailedPrecondition, Code::InvalidArgument, Code::Unauthenticated];
-                stays.contains(&status.code())
-            }
-        }
-    }
-
-    /// Whether the peer does not know this process as a member.
-    fn says_stranger(&self) -> bool {
-        matches!(self, DialError::Said(status) if status.code() == STRANGER)
-    }
-
-    /// Whether the machine refuses connections.
-    fn nobody_listens(&self) -> bool {
-        matches!(self, DialError::NobodyListens)
-    }
-}
-
-impl From<std::io::Error> for DialError {
-    fn from(error: std::io::Error) -> DialError {
-        match error.kind() {
-            std::io::ErrorKind::ConnectionRefused => DialError::NobodyListens,
-            _ => DialError::Unreachable(error.to_string()),
-        }
-    }
-}
-
-impl From<&tonic::transport::Error> for DialError {
-    fn from(error: &tonic::transport::Error) -> DialError {
-        Untrusted::below(error)
-            .map_or_else(|| DialError::Unreachable(error.to_string()), DialError::Untrusted)
-    }
-}
-
-impl From<Status> for DialError {
-    fn from(status: Status) -> DialError {
-        // With TLS 1.3 the caller learns of its refused certificate only after the handshake.
-        let untrusted = Untrusted::below(&status);
-        untrusted.map_or_else(|| DialError::Said(status), DialError::Untrusted)
-    }
-}
-
-/// Opens a channel's connection to a peer, host:port.
+/// Opens a lane's connection to a peer, host:port.
 async fn call(
     address: &str,
     hello: &Hello,

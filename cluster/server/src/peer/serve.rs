@@ -21,17 +21,14 @@ use tower_service::Service;
 use super::Identity;
 use super::accept::{Refusals, Shown};
 use super::channel::{FRAME_BYTES, Receiving};
-use super::codec::Plain;
+use super::codec::{METHOD, Plain};
 use super::hello::{Hello, Kind, Refused, Versions, Welcome};
 use super::received::{Taken, Taking, acknowledgements};
 use super::router::{Switch, follows};
 use super::transport::Heard;
 use crate::executor::Home;
 
-/// The gRPC method that opens a channel.
-pub(super) const METHOD: &str = "/purview.Peers/Lane";
-
-/// The receiving end of a channel, over all of its connections.
+/// What was taken of a lane, over all of its connections.
 #[derive(Debug, Default)]
 struct Inbox {
     receiving: Receiving,

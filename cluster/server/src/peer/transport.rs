@@ -9,11 +9,10 @@ use futures::Sink;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::oneshot;
-use tonic::Status;
+use tonic::{Code, Status};
 
-use super::dial::DialError;
-use super::hello::{Hello, Welcome};
-use crate::tls::Tls;
+use super::hello::{Hello, Refused, STRANGER, Welcome};
+use crate::tls::{Tls, Untrusted};
 
 /// Accepts the frames of a connection; an error means that it is closed.
 pub type Frames = Pin<Box<dyn Sink<Bytes, Error = ()> + Send>>;
@@ -41,6 +40,83 @@ pub struct Offer {
     pub acknowledge: Frames,
     /// Receives the answer.
     pub answer: oneshot::Sender<Result<Welcome, Status>>,
+}
+
+/// Why there is no connection with a peer.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// What the store says of the peer is no address.
+    #[error("{address:?} is no address: {cause}")]
+    NoAddress {
+        /// What the store says.
+        address: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// Its machine answers.
+    #[error("nobody listens there")]
+    NobodyListens,
+    /// No connection came about.
+    #[error("it cannot be reached: {0}")]
+    Unreachable(String),
+    /// Its certificate does not hold.
+    #[error(transparent)]
+    Untrusted(#[from] Untrusted),
+    /// Somebody else answers than who was called.
+    #[error(transparent)]
+    Impostor(#[from] Refused),
+    /// It refused.
+    #[error("{:?}: {}", .0.code(), .0.message())]
+    Said(Status),
+}
+
+impl DialError {
+    /// Whether it stays until somebody does something about it.
+    pub(super) fn stays(&self) -> bool {
+        match self {
+            DialError::NoAddress { .. } | DialError::Untrusted(_) | DialError::Impostor(_) => true,
+            DialError::NobodyListens | DialError::Unreachable(_) => false,
+            DialError::Said(status) => {
+                let stays =
+                    [Code::FailedPrecondition, Code::InvalidArgument, Code::Unauthenticated];
+                stays.contains(&status.code())
+            }
+        }
+    }
+
+    /// Whether the peer does not know this process as a member.
+    pub(super) fn says_stranger(&self) -> bool {
+        matches!(self, DialError::Said(status) if status.code() == STRANGER)
+    }
+
+    /// Whether the machine answers, and nobody listens there.
+    pub(super) fn nobody_listens(&self) -> bool {
+        matches!(self, DialError::NobodyListens)
+    }
+}
+
+impl From<std::io::Error> for DialError {
+    fn from(error: std::io::Error) -> DialError {
+        match error.kind() {
+            std::io::ErrorKind::ConnectionRefused => DialError::NobodyListens,
+            _ => DialError::Unreachable(error.to_string()),
+        }
+    }
+}
+
+impl From<&tonic::transport::Error> for DialError {
+    fn from(error: &tonic::transport::Error) -> DialError {
+        Untrusted::below(error)
+            .map_or_else(|| DialError::Unreachable(error.to_string()), DialError::Untrusted)
+    }
+}
+
+impl From<Status> for DialError {
+    fn from(status: Status) -> DialError {
+        // A peer hears only after it has answered that its own certificate is refused.
+        let untrusted = Untrusted::below(&status);
+        untrusted.map_or_else(|| DialError::Said(status), DialError::Untrusted)
+    }
 }
 
 /// Opens connections in a simulated network.

@@ -1,6 +1,6 @@
 //! Errors of the stores. Each says whether anything changed and what would be right.
 
-use super::Incarnation;
+use super::ids::Incarnation;
 
 /// Why a request to the lease store failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -12,11 +12,13 @@
 pub mod authority;
 pub mod embedded;
 pub mod etcd;
+pub(crate) mod events;
 pub(crate) mod keys;
 pub mod names;
 pub(crate) mod over_store;
 pub(crate) mod store;
 pub mod view;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +30,8 @@ use tokio::sync::watch;
 use super::{
     Authority, Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value, Watch,
 };
+pub use store::Loss;
+
 use store::Lease;
 
 /// Shortest time to live of a lease.
@@ -205,20 +209,7 @@ pub enum Put {
     },
 }
 
-/// Why a membership ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loss {
-    /// The node left.
-    Left,
-    /// The store has no such lease: its time ran out, or another process ended it.
-    Gone,
-    /// Other nodes report that this node is no longer a member, whatever the store says: the store
-    /// granted its regions to others.
-    Disowned,
-}
-
-/// A node's lease. Clones share it; when the last clone is dropped, the lease is no longer renewed
-/// and runs out.
+/// A node's lease. Clones share it; when the last is dropped it is renewed no more and runs out.
 #[derive(Clone)]
 pub struct Membership {
     pub(super) incarnation: Incarnation,

@@ -17,13 +17,17 @@
 
 pub mod checkpoints;
 pub mod error;
+pub mod ids;
 pub mod leases;
+pub mod password;
 pub mod restore;
 
 pub use checkpoints::whole::{KeptLayout, Whole};
 pub use checkpoints::{Checkpoints, Kept, PlayerPlace, PlayersSaved, Saved, Snapshot};
 pub use error::{CheckpointError, LeaseError};
+pub use ids::{Incarnation, Revision};
 pub use leases::authority::Authority;
-pub use leases::names::{Incarnation, NodeInfo, Owner, RegionKey, Revision, Value};
-pub use leases::view::{Change, Event, Leader, View, Watch, What};
+pub use leases::events::{Event, Watch};
+pub use leases::names::{NodeInfo, Owner, RegionKey, Value};
+pub use leases::view::{Change, Leader, View, What};
 pub use leases::{Claim, Grant, Leadership, Leases, Loss, Membership, Put, Refusal, Released};

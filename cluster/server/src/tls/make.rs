@@ -16,7 +16,6 @@ use rcgen::{
 };
 
 use super::{Named, ProcessRole};
-use crate::config::ClusterSettings;
 
 /// The authority's file, without its ending.
 pub const AUTHORITY: &str = "ca";
@@ -25,7 +24,10 @@ pub const AUTHORITY: &str = "ca";
 /// their certificates, which PostgreSQL holds against the user's (`clientcert=verify-full`).
 pub const USER: &str = "purview";
 
-/// Certificates are valid from this long before now, because the clocks of machines differ.
+/// The name of a cluster that is given no other.
+pub const CLUSTER: &str = "purview";
+
+/// Certificates hold from this long before they are made: clocks of machines differ.
 const BEFORE: Duration = Duration::from_secs(3_600);
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -133,8 +135,8 @@ pub fn one_of_each() -> [(ProcessRole, String); 2] {
 /// # Errors
 /// [`MakeError`].
 pub fn make(folder: &Path, names: &[String], days: u32) -> Result<Made, MakeError> {
-    let (cluster, processes) = (ClusterSettings::default().name, one_of_each());
-    make_all(folder, &Order { cluster: &cluster, processes: &processes, hosts: names, days })
+    let order = Order { cluster: CLUSTER, processes: &one_of_each(), hosts: names, days };
+    make_all(folder, &order)
 }
 
 /// Makes an authority, and certificates for the stores and for the processes of a cluster, in
@@ -336,8 +338,7 @@ mod tests {
     use tokio_rustls::rustls::pki_types::pem::PemObject;
 
     use super::*;
-    use crate::config::TlsSettings;
-    use crate::tls::{Tls, TlsError};
+    use crate::tls::{Tls, TlsError, TlsSettings};
 
     fn made() -> (tempfile::TempDir, PathBuf) {
         let place = tempfile::tempdir().unwrap();

@@ -8,8 +8,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{self, ServerConfig};
 
 use super::reload::Reloading;
-use super::{TlsError, certificates, private_key, unfit};
-use crate::config::CertificateSettings;
+use super::{CertificateSettings, TlsError, certificates, private_key, unfit};
 
 /// The certificate of a listener. Cheap to clone.
 #[derive(Clone)]

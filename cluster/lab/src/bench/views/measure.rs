@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::calm::Calm;
 use super::gathering::Walkers;
 use super::lists::Soundness;
-use super::quality::{Quality, Range};
+use super::quality::{Good, Quality, Range};
 use super::{Lists, ViewLists};
 use crate::bench::cpu_us;
 
@@ -61,21 +61,6 @@ pub struct Row {
     /// How good the lists were; `None` where that was not asked.
     #[serde(flatten)]
     pub good: Option<Good>,
-}
-
-/// How good lists were.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct Good {
-    /// Mean length of a list.
-    pub listed: f64,
-    /// Blocking pairs, mean: in range, and would both rather see each other than the worst they have.
-    pub blocking: f64,
-    /// Of these, such as would by more than the margin.
-    pub beyond_margin: f64,
-    /// Mean distance of whom lists hold, metres.
-    pub distance_m: f64,
-    /// The share of the 20 nearest in range who are listed, 0 to 1.
-    pub nearest_seen: f64,
 }
 
 /// What is measured.

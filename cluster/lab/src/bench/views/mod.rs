@@ -25,7 +25,8 @@ use serde::Serialize;
 use crate::args::positive;
 
 pub use lists::Lists;
-pub use measure::{Good, Row, Way};
+pub use measure::{Row, Way};
+pub use quality::Good;
 
 /// Every pair is looked at.
 const PLAYERS_MAX: usize = 100_000;

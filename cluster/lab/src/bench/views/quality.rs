@@ -1,12 +1,28 @@
 //! How good lists are: by true distances, whoever made them.
 
 use purview::scene::Pos;
+use serde::Serialize;
 
 use super::classic::PATCH_CM;
-use super::{Good, Lists};
+use super::lists::Lists;
 
 /// Of how many of the nearest it is asked whether they are seen.
 const NEAREST: usize = 20;
+
+/// How good lists were.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Good {
+    /// Mean length of a list.
+    pub listed: f64,
+    /// Blocking pairs, mean: in range, and would both rather see each other than the worst they have.
+    pub blocking: f64,
+    /// Of these, such as would by more than the margin.
+    pub beyond_margin: f64,
+    /// Mean distance of whom lists hold, metres.
+    pub distance_m: f64,
+    /// The share of the 20 nearest in range who are listed, 0 to 1.
+    pub nearest_seen: f64,
+}
 
 /// Who is in range of whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use super::data::{DataProblem, Encoding, unpack};
+use super::data::{Encoding, unpack};
 use crate::maps::MapProblem::{self, TooMany};
-use crate::maps::{Files, Wanted};
+use crate::maps::{DataProblem, Files, Wanted};
 
 /// Deepest nesting of elements. Groups of layers and properties nest; the parser calls itself for
 /// each.

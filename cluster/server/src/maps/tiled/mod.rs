@@ -11,8 +11,6 @@ use std::path::Path;
 
 use purview::scene::terrain::Draft;
 
-pub use data::DataProblem;
-
 use super::{Files, MapError, MapSpec, Wanted};
 use sketch::Sketch;
 

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
 
-use super::data::{DataProblem, Encoding, unpack};
+use super::data::{Encoding, unpack};
 use super::guard::{MAX_CELLS, check_chunk};
 use super::json::{
     Chunk, Data, Layer, Map, ObjectJson, Property, Template, Tile, Tileset, TilesetRef,
 };
 use super::sketch::{Object, Says, Sketch, TileLayer, says};
 use super::tmx;
-use crate::maps::{Files, MapError, MapProblem, Wanted};
+use crate::maps::{DataProblem, Files, MapError, MapProblem, Wanted};
 
 /// Bits of a tile's number that say how it is turned. It blocks all the same.
 const FLIPS: u32 = 0xf000_0000;

@@ -17,9 +17,8 @@ use tokio::sync::{Notify, watch};
 
 pub use clock::{Clock, ManualClock};
 
-use super::Loss;
 use super::keys;
-use super::store::{Follower, Held, Lease, Listing, Store, Swap, Swapped};
+use super::store::{Follower, Held, Lease, Listing, Loss, Store, Swap, Swapped};
 use crate::storage::{LeaseError, RegionKey};
 use state::State;
 

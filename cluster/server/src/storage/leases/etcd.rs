@@ -15,7 +15,6 @@ use purview::scene::Epoch;
 
 use super::names;
 use super::store::{Entry, Follower, Guard, Held, Listing, Store, Swap, Swapped, Write};
-use crate::config::Password;
 use crate::storage::LeaseError;
 use crate::tls::Tls;
 use client::{Access, Client};

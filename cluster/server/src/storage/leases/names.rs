@@ -5,6 +5,7 @@ use purview::scene::Epoch;
 use serde::{Deserialize, Serialize};
 
 use crate::storage::LeaseError;
+use crate::storage::ids::{Incarnation, Revision};
 
 /// Longest name of a node, a scene or a value, in bytes.
 pub const NAME_MAX: usize = 255;
@@ -12,34 +13,7 @@ pub const NAME_MAX: usize = 255;
 /// Largest value of the lease store, in bytes: enough for plans and layouts, not for snapshots.
 pub const VALUE_MAX: usize = 512 << 10;
 
-/// One join of one node: the revision of the store at which it joined. A node that comes back has a
-/// higher one; of two incarnations with the same name the higher one is current.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
-#[serde(transparent)]
-pub struct Incarnation(pub u64);
-
-impl std::fmt::Display for Incarnation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// A revision of the store; grows with every change.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
-#[serde(transparent)]
-pub struct Revision(pub u64);
-
-impl std::fmt::Display for Revision {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// A node's description, for other nodes.
+/// What a node says of itself to the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeInfo {
     /// The node's name, 1 to 255 bytes; unique among running nodes.

@@ -12,7 +12,6 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 
-use super::Loss;
 use crate::storage::{Authority, LeaseError};
 
 /// A key in the store, without the prefix that the store adds.
@@ -117,7 +116,18 @@ pub type Follower = mpsc::Receiver<Result<Told, LeaseError>>;
 /// How many events wait for a slow follower; then the store waits.
 pub const FOLLOWER_QUEUE: usize = 64;
 
-/// A lease that the store keeps alive until this is dropped.
+/// Why a membership is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// The node left.
+    Left,
+    /// The store says that there is no such lease: its time ran out, or somebody ended it.
+    Gone,
+    /// The others say that this is no member any more, whatever the store says: it has granted to others what was held here.
+    Disowned,
+}
+
+/// What a store has for a lease that it keeps alive: dropping it ends the keeping.
 pub trait Lease: Send + Sync {
     /// The store's number for the lease.
     fn id(&self) -> i64;

@@ -1,17 +1,10 @@
-//! The state of the lease store as a watch reports it: first everything, then every change in
-//! order.
+//! What the store holds, and its changes.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::collections::BTreeMap;
 
-use futures::Stream;
 use purview::scene::Epoch;
 
-use super::keys::Reader;
-use super::store::{Follower, Told};
-use crate::storage::{Incarnation, LeaseError, NodeInfo, Owner, RegionKey, Revision, Value};
+use crate::storage::{Incarnation, NodeInfo, Owner, RegionKey, Revision, Value};
 
 /// The leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,70 +112,4 @@ pub enum What {
     Set(String, Value),
     /// A value was removed.
     Unset(String),
-}
-
-/// An event of a watch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// The whole state, at a higher revision than any event before: first, and again when the
-    /// changes in between were compacted.
-    Snapshot(View),
-    /// One step from the previous state.
-    Change(Change),
-}
-
-/// A stream that never goes back and never ends by itself. It outlives outages of the store: an
-/// error is reported once when an outage begins (or once per unreadable key), and missed changes
-/// follow when the store is back.
-#[derive(Debug)]
-pub struct Watch {
-    told: Follower,
-    reader: Reader,
-    /// Decoded events that have not been taken yet.
-    ready: VecDeque<Result<Event, LeaseError>>,
-}
-
-impl Watch {
-    pub(super) fn new(told: Follower, epochs_above: u64) -> Watch {
-        Watch { told, reader: Reader::new(epochs_above), ready: VecDeque::new() }
-    }
-
-    /// The next event. `None`: the engine was dropped.
-    pub async fn next(&mut self) -> Option<Result<Event, LeaseError>> {
-        poll_fn(|cx| self.poll_event(cx)).await
-    }
-
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, LeaseError>>> {
-        while self.ready.is_empty() {
-            match ready!(self.told.poll_recv(cx)) {
-                Some(told) => self.read(told),
-                None => return Poll::Ready(None),
-            }
-        }
-        Poll::Ready(self.ready.pop_front())
-    }
-
-    fn read(&mut self, told: Result<Told, LeaseError>) {
-        let (event, errors) = match told {
-            Ok(Told::All(listing)) => {
-                let (view, errors) = self.reader.view(listing);
-                (Ok(Event::Snapshot(view)), errors)
-            }
-            Ok(Told::Step(step)) => {
-                let (change, errors) = self.reader.change(step);
-                (Ok(Event::Change(change)), errors)
-            }
-            Err(e) => (Err(e), Vec::new()),
-        };
-        self.ready.extend(errors.into_iter().map(Err));
-        self.ready.push_back(event);
-    }
-}
-
-impl Stream for Watch {
-    type Item = Result<Event, LeaseError>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.get_mut().poll_event(cx)
-    }
 }

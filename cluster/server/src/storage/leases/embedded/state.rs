@@ -8,8 +8,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::storage::Authority;
-use crate::storage::leases::Loss;
-use crate::storage::leases::store::{Entry, Guard, Listing, Step, Swap, Swapped, Write};
+use crate::storage::leases::store::{Entry, Guard, Listing, Loss, Step, Swap, Swapped, Write};
 
 /// How many steps are kept for followers.
 const STEPS_MAX: usize = 10_000;

@@ -32,7 +32,7 @@ use super::rpc::{
     LeaseRevokeResponse, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse, RangeRequest,
     RangeResponse, TxnRequest, TxnResponse, WatchRequest, WatchResponse,
 };
-use crate::config::Password;
+use crate::storage::password::Password;
 use crate::tls::Tls;
 
 /// How long opening a connection may take.

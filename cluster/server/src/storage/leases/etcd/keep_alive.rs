@@ -19,8 +19,8 @@ use super::client::{Client, Stream};
 use super::request::Failed;
 use super::rpc::{LeaseGrantRequest, LeaseKeepAliveRequest, LeaseKeepAliveResponse};
 use super::{Shared, revision, unsigned};
-use crate::storage::leases::Loss;
-use crate::storage::leases::store::{Held, Lease};
+
+use crate::storage::leases::store::{Held, Lease, Loss};
 use crate::storage::{Authority, LeaseError};
 
 /// Longest time between two keep-alives.

@@ -80,8 +80,8 @@ impl Password {
     }
 }
 
-/// Checks a PostgreSQL address; the message never quotes it.
-pub(super) fn check_postgres(address: &str) -> Result<(), &'static str> {
+/// What is wrong with the address of a PostgreSQL, without repeating it.
+pub(crate) fn check_postgres(address: &str) -> Result<(), &'static str> {
     match address.parse::<tokio_postgres::Config>() {
         Ok(config) if config.get_password().is_some() => Err(
             "a password must not be in the configuration; put it into a file and name that file in \

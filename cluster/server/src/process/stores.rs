@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::NodeError;
+use super::error::ProcessError;
 use crate::config::Config;
 use crate::storage::Checkpoints;
 use crate::storage::checkpoints::postgres::Postgres;
@@ -17,7 +17,7 @@ pub async fn etcd(
     config: &Config,
     tls: Option<&Tls>,
     checkpoints: Option<&dyn Checkpoints>,
-) -> Result<Etcd, NodeError> {
+) -> Result<Etcd, ProcessError> {
     let endpoints = config.cluster.etcd.split(',').map(|e| e.trim().to_owned()).collect();
     let mut options = EtcdOptions::new(endpoints, config.cluster.name.clone());
     options.tls = tls.cloned();
@@ -36,7 +36,7 @@ pub async fn etcd(
 pub async fn postgres(
     config: &Config,
     tls: Option<&Tls>,
-) -> Result<Option<Arc<dyn Checkpoints>>, NodeError> {
+) -> Result<Option<Arc<dyn Checkpoints>>, ProcessError> {
     let name = &config.cluster.name;
     let Some(url) = config.cluster.postgres_login()? else { return Ok(None) };
     Ok(Some(Arc::new(match tls {

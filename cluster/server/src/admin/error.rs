@@ -1,0 +1,40 @@
+//! Errors of the API: JSON that says what was wrong (`error`) and what would be right (`expected`).
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use super::audit::Outcome;
+
+/// An answer that is not what was asked for.
+#[derive(Debug, Serialize)]
+pub struct ApiError {
+    #[serde(skip)]
+    status: StatusCode,
+    error: String,
+    expected: String,
+}
+
+impl ApiError {
+    pub(super) fn new(
+        status: StatusCode,
+        error: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> ApiError {
+        ApiError { status, error: error.into(), expected: expected.into() }
+    }
+
+    pub(super) fn bad(error: impl Into<String>, expected: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, error, expected)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let outcome = Outcome(self.error.clone());
+        let mut response = (self.status, Json(self)).into_response();
+        response.extensions_mut().insert(outcome);
+        response
+    }
+}

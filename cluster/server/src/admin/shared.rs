@@ -1,0 +1,54 @@
+//! What all requests to the console share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::ConsoleState;
+use super::sampler::Sampler;
+use crate::node::inspect::Surveys;
+
+/// Time between samples.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What all requests share.
+pub struct Shared {
+    /// What the console looks at.
+    pub state: ConsoleState,
+    surveys: Surveys,
+    sampler: Mutex<Sampler>,
+    /// Whole clusters are asked by one at a time.
+    asking: tokio::sync::Mutex<()>,
+}
+
+impl Shared {
+    /// Nothing looked at yet.
+    pub fn new(state: ConsoleState) -> Shared {
+        let (surveys, sampler, asking) = Default::default();
+        Shared { state, surveys, sampler, asking }
+    }
+
+    /// The latest surveys of the regions of this process.
+    pub fn surveys(&self) -> &Surveys {
+        &self.surveys
+    }
+
+    /// Waits for its turn to ask the whole cluster, and has it until the guard is dropped.
+    pub async fn turn(&self) -> impl Drop + '_ {
+        self.asking.lock().await
+    }
+
+    /// The figures over time.
+    pub fn sampler(&self) -> MutexGuard<'_, Sampler> {
+        self.sampler.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes samples for as long as it runs.
+pub async fn sample(shared: Arc<Shared>) {
+    let mut every = tokio::time::interval(EVERY);
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        shared.sampler().sample(Instant::now(), super::figures(&shared.state.regions.now()));
+    }
+}

@@ -1,0 +1,70 @@
+//! What this process answers when another process asks: who lives in its regions, how full its lines are, what time
+//! it is, and which claims stand against others.
+//!
+//! The links call [`responder`]; the console asks [`answer`] for the regions of its own process.
+
+use std::sync::{Arc, Weak};
+
+use futures::FutureExt;
+use purview::actor::directory::Directory;
+use purview::scene::inspect::Resident as Found;
+use purview::scene::{Epoch, Kind};
+use purview::wire::enquiry::{Answer, Question, Resident};
+
+use super::hosted::Hosted;
+use super::{clock_sync, inspect, lines};
+use crate::logins::Subjects;
+use crate::peer::Respond;
+
+/// Answers questions of other processes. The directory is held weakly: it has the links that hold this.
+pub(super) fn responder(hosted: Hosted, directory: Weak<Directory>, subjects: Subjects) -> Respond {
+    Arc::new(move |question| {
+        let known = |of: fn(&Directory) -> Answer| {
+            let answer = directory.upgrade().map(|directory| of(&directory));
+            std::future::ready(answer.unwrap_or_default()).boxed()
+        };
+        match question {
+            Question::Claims(claims) => {
+                let claims = subjects.meet(&claims);
+                std::future::ready(Answer { claims, ..Answer::default() }).boxed()
+            }
+            Question::Lines => known(lines::answer),
+            Question::Clock => known(clock_sync::answer),
+            question => answer(hosted.clone(), question).boxed(),
+        }
+    })
+}
+
+/// What the regions of this process say.
+pub async fn answer(hosted: Hosted, question: Question) -> Answer {
+    let regions = hosted.now();
+    match question {
+        Question::Players => {
+            let survey = inspect::ask(regions.iter(), None).await;
+            let of_region = |region: &purview::scene::inspect::RegionSnapshot| {
+                let (scene, id, epoch) = (region.scene, region.region, Epoch::default());
+                let players = region.entities.iter().filter(|e| !e.ghost && e.kind == Kind::PLAYER);
+                let resident = |e: &purview::scene::inspect::EntitySnapshot| {
+                    let (kind, plane, pos) = (e.kind, e.plane, e.pos);
+                    Resident { id: e.id, kind, scene, region: id, epoch, plane, pos }
+                };
+                players.map(resident).collect::<Vec<_>>()
+            };
+            let lives = survey.regions.iter().flat_map(of_region).collect();
+            Answer { lives, late: survey.late, ..Answer::default() }
+        }
+        // Regions know nothing of lines, time and subjects.
+        Question::Lines | Question::Clock | Question::Claims(_) => Answer::default(),
+        Question::Entity(id) => {
+            let (found, late) = inspect::entity(&regions, id).await;
+            let lives = found.into_iter().map(|(scene, found)| {
+                let (kind, region, epoch, plane, pos) = match found {
+                    Found::Player(p) => (Kind::PLAYER, p.region, p.epoch, p.plane, p.pos),
+                    Found::Other(e) => (e.kind, e.owner, Epoch::default(), e.plane, e.pos),
+                };
+                Resident { id, kind, scene, region, epoch, plane, pos }
+            });
+            Answer { lives: lives.collect(), late, ..Answer::default() }
+        }
+    }
+}

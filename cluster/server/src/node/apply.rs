@@ -1,0 +1,462 @@
+//! Carries actions out: what was decided meets the store, the links, the directory and the regions here.
+//!
+//! Only [`super::reconciler`] calls this, one action at a time and in the order of the decision. What was decided may
+//! be old by a moment: other threads move regions and hear of owners meanwhile. So whatever ends a region or changes
+//! its route is held against what is so now, and left out where that has changed; the next decision sees it.
+
+mod claim;
+mod start;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use purview::actor::directory::Directory;
+use purview::actor::messages::ToRegion;
+use purview::scene::mutants::{self, Mutant};
+use purview::scene::{Epoch, RegionId, Scene};
+use purview::wire::peer::PeerMsg;
+use tokio::time::Instant;
+
+use super::clock_sync::ClockStatus;
+use super::down::{self, Downs};
+use super::layout_change::{self, Follow};
+use super::layouts::LayoutSaver;
+use super::leader::Planner;
+use super::local_regions::Residents;
+use super::maps::Maps;
+use super::migration::{Mover, Tools};
+use super::reconcile::{self, Action, Local, LocalRegion, Route, Running, Suspect};
+use super::store_watch::Deposer;
+use crate::executor::Home;
+use crate::peer::{Links, Member, bequeathed};
+use crate::storage::checkpoints::writer::Shelf;
+use crate::storage::{Checkpoints, Incarnation, LeaseError, Leases, Membership, RegionKey, View};
+use start::Start;
+
+/// For how long another process's word counts that somebody is dead.
+const WITNESS: Duration = Duration::from_secs(2);
+
+/// How long a region's last tick may take to end when the process does.
+const LAST_TICK: Duration = Duration::from_secs(1);
+
+/// What outlives processes.
+pub(super) struct Stores {
+    /// Where its clients live.
+    pub(super) home: Home,
+    pub(super) leases: Arc<dyn Leases>,
+    pub(super) checkpoints: Option<Arc<dyn Checkpoints>>,
+    /// On their way to these.
+    pub(super) shelf: Option<Arc<Shelf>>,
+}
+
+/// What a member acts with.
+pub(super) struct Acting {
+    pub(super) me: Membership,
+    pub(super) links: Links,
+    pub(super) directory: Arc<Directory>,
+    pub(super) maps: Maps,
+    /// No region begins here before it is set.
+    pub(super) clock: Arc<ClockStatus>,
+}
+
+/// What follows of an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    /// The next action.
+    GoOn,
+    /// The store was waited for: what else was decided may be old.
+    LookAgain,
+}
+
+/// Everything that actions change, and what is remembered of them.
+pub(super) struct Apply {
+    stores: Stores,
+    of: Acting,
+    follow: Follow,
+    layouts: LayoutSaver,
+    planner: Planner,
+    residents: Arc<Mutex<Residents>>,
+    mover: Mover,
+    /// Peers that were told to the links: the number of each.
+    peers: BTreeMap<Incarnation, u64>,
+    routes: BTreeMap<RegionId, Route>,
+    /// The newest owner of each region that sessions were told of, by its epoch.
+    told: BTreeMap<RegionId, Epoch>,
+    /// When a node came last.
+    changed: Instant,
+    /// The regions that stay down here.
+    downs: Downs,
+    /// How often a checkpoint was older than recovery assumes.
+    recovered_late: u64,
+    /// By the present view: whether the layouts were followed, and claims made.
+    follows_layouts: bool,
+    has_claimed: bool,
+    /// Regions that do not come to be.
+    unborn: BTreeSet<RegionId>,
+}
+
+impl Apply {
+    pub(super) fn new(
+        stores: Stores,
+        of: Acting,
+        residents: Residents,
+        view: Arc<RwLock<View>>,
+    ) -> Apply {
+        let residents = Arc::new(Mutex::new(residents));
+        let mover = Mover::start(Tools {
+            store: stores.leases.clone(),
+            checkpoints: stores.checkpoints.clone(),
+            me: of.me.clone(),
+            links: of.links.clone(),
+            directory: of.directory.clone(),
+            maps: of.maps.clone(),
+            residents: residents.clone(),
+            view,
+            home: stores.home.clone(),
+        });
+        Apply {
+            follow: Follow::default(),
+            layouts: LayoutSaver::new(stores.checkpoints.clone(), stores.home.clone()),
+            planner: Planner::new(stores.leases.clone(), of.maps.clone()),
+            stores,
+            of,
+            residents,
+            mover,
+            peers: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            told: BTreeMap::new(),
+            changed: Instant::now(),
+            downs: Downs::default(),
+            recovered_late: 0,
+            follows_layouts: false,
+            has_claimed: false,
+            unborn: BTreeSet::new(),
+        }
+    }
+
+    fn residents(&self) -> MutexGuard<'_, Residents> {
+        self.residents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn store(&self) -> &dyn Leases {
+        &*self.stores.leases
+    }
+
+    /// Ends regions here that are others' by now, also while an action waits for the store.
+    pub(super) fn deposer(&self) -> Deposer {
+        Deposer {
+            me: self.of.me.clone(),
+            links: self.of.links.clone(),
+            maps: self.of.maps.clone(),
+            mover: self.mover.clone(),
+            residents: self.residents.clone(),
+        }
+    }
+
+    /// From now on decisions are made by a view anew.
+    pub(super) fn begin(&mut self) {
+        (self.follows_layouts, self.has_claimed) = (false, false);
+        self.unborn.clear();
+    }
+
+    /// A copy of what is so here.
+    pub(super) fn local(&self, leads: bool, ends: bool) -> Local {
+        let switch = self.of.links.switch();
+        let suspect = |process| Suspect { process, witnesses: switch.witnesses(process, WITNESS) };
+        let known = self.of.maps.all().into_iter();
+        Local {
+            me: self.of.me.incarnation(),
+            name: self.of.me.node().name.clone(),
+            ends,
+            leads,
+            clock_is_set: self.of.clock.is_set(),
+            follows_layouts: self.follows_layouts,
+            has_claimed: self.has_claimed,
+            peers: self.peers.clone(),
+            suspects: self.of.links.suspects().into_iter().map(suspect).collect(),
+            regions: known.map(|(id, key, ground)| (id, self.region(id, key, ground))).collect(),
+            down: self.downs.ids().collect(),
+            overdue: self.stores.shelf.as_ref().map(|shelf| shelf.overdue()),
+            recovered_late: self.recovered_late,
+        }
+    }
+
+    fn region(&self, id: RegionId, key: RegionKey, has_ground: bool) -> LocalRegion {
+        // One lock after the other.
+        let runs = {
+            let residents = self.residents();
+            residents.epoch(id).map(|epoch| Running {
+                epoch,
+                is_confirmed: residents.is_confirmed(id),
+                is_over: residents.is_over(id) || self.unborn.contains(&id),
+            })
+        };
+        let switch = self.of.links.switch();
+        LocalRegion {
+            runs,
+            moves: self.mover.is_moving(id),
+            route: self.routes.get(&id).copied().unwrap_or_default(),
+            heard: switch.epoch(id),
+            moved: switch.elsewhere(id).map(|moved| moved.epoch),
+            told: self.told.get(&id).copied(),
+            ..LocalRegion::new(key, has_ground)
+        }
+    }
+
+    /// Carries one action out, by the view from which it was decided.
+    pub(super) async fn apply(&mut self, action: Action, view: &View, leads: bool) -> Then {
+        match action {
+            Action::Greet(incarnation) => self.greet(incarnation, view),
+            Action::TellSuspicion(process) => self.of.links.tell_suspicion(process),
+            Action::EndDeposed => self.deposer().end_deposed(),
+            Action::BidFarewell(incarnation, process) => self.bid_farewell(incarnation, process),
+            Action::Forget(id) => self.forget(id),
+            Action::ForgetMove(id, epoch) => self.forget_move(id, epoch),
+            Action::Hear(id, epoch) => self.of.links.switch().set_epoch(id, epoch),
+            Action::Confirm(id) => self.residents().confirm(id),
+            Action::RouteHere { region, epoch, lineage } => {
+                self.routes.insert(region, Route::Here(epoch));
+                self.told.insert(region, lineage);
+            }
+            Action::RouteAway { .. } => self.route_away(&action, view),
+            Action::TellRegions => self.of.directory.maps_are_known(self.of.maps.ids()),
+            Action::LeaveDown(id) => self.downs.leave(id),
+            Action::SendOff { region, key, epoch, to } => self.send_off(region, key, epoch, to),
+            Action::ClearDown => self.clear_down(leads).await,
+            Action::TellOverdue(ids) => self.tell_overdue(view, &ids).await,
+            Action::Lead => self.lead(view).await,
+            Action::EndAll(all) => self.end_all(all).await,
+            Action::Evict(incarnation, process) => {
+                self.evict(incarnation, process).await;
+                return Then::LookAgain;
+            }
+            Action::FollowLayouts => {
+                self.follow_layouts(view).await;
+                return Then::LookAgain;
+            }
+            Action::Retire(id) => {
+                self.retire(id).await;
+                return Then::LookAgain;
+            }
+            Action::GiveUp { region, key, epoch, unless_due } => {
+                self.give_up_leftover(region, &key, epoch, unless_due).await;
+                return Then::LookAgain;
+            }
+            Action::Claim(ids) => {
+                self.has_claimed = true;
+                self.claim(ids, view).await;
+                return Then::LookAgain;
+            }
+        }
+        Then::GoOn
+    }
+
+    fn greet(&mut self, incarnation: Incarnation, view: &View) {
+        let Some(node) = view.nodes.get(&incarnation) else { return };
+        tracing::info!(node = node.name, address = node.address, "a peer is there");
+        let member = Member { name: node.name.clone(), regions: node.regions };
+        self.of.links.join_as(node.process, &node.address, member);
+        self.peers.insert(incarnation, node.process);
+        self.changed = Instant::now();
+    }
+
+    async fn evict(&self, incarnation: Incarnation, process: u64) {
+        match self.store().evict(incarnation).await {
+            Ok(true) => tracing::warn!(process, "a dead process's lease is ended"),
+            Ok(false) => {}
+            Err(error) => {
+                purview::log_limited!(warn, %error, "a dead process's lease runs out by itself")
+            }
+        }
+    }
+
+    fn bid_farewell(&mut self, incarnation: Incarnation, process: u64) {
+        tracing::info!(process, "a peer is gone");
+        self.peers.remove(&incarnation);
+        for (region, at) in &mut self.routes {
+            if matches!(at, Route::At(there, _) if *there == process) {
+                *at = Route::Nowhere;
+            }
+            // It may have come here meanwhile, and be running, or its next owner may have been heard, before the store
+            // tells.
+            self.of.directory.lose_region(*region, Some(process));
+        }
+        for message in self.of.links.leave(process) {
+            let PeerMsg::Region { to, input, .. } = message else { continue };
+            if let Some(input) = bequeathed(input) {
+                let client = self.of.links.session_of(&self.of.directory, &input);
+                self.of.directory.keep(to, ToRegion { input, client });
+            }
+        }
+    }
+
+    /// Follows changes of the layouts, and lets everybody here know how far the store knows owners.
+    async fn follow_layouts(&mut self, view: &View) {
+        let (store, maps) = (self.stores.leases.clone(), self.of.maps.clone());
+        let both = (&maps, &*self.of.directory);
+        self.unborn.extend(self.follow.follow(&*store, both, view, &self.residents).await);
+        self.follows_layouts = true;
+        let switch = self.of.links.switch();
+        switch.knows_up_to(view.newest());
+        for (key, owner) in view.owners.iter().filter(|(key, _)| maps.knows(key)) {
+            switch.correct_epoch(RegionId(key.region), owner.epoch, view.newest());
+        }
+    }
+
+    /// Ends a region that was given up by a change of its layout, once the store knows that it has nothing to do.
+    async fn retire(&self, id: RegionId) {
+        let Some((epoch, key)) = self.residents().epoch(id).zip(self.of.maps.key(id)) else {
+            return;
+        };
+        if let Some(scene) = self.of.maps.scene_of(id)
+            && let Err(error) = layout_change::retired(self.store(), &scene, id).await
+        {
+            purview::log_limited!(warn, %error, region = %id, "a region that is over ends later");
+            return;
+        }
+        tracing::info!(region = %id, "a region is no more");
+        self.residents().end(id);
+        self.give_up(&key, epoch).await;
+    }
+
+    async fn give_up_leftover(
+        &self,
+        id: RegionId,
+        key: &RegionKey,
+        epoch: Epoch,
+        unless_due: bool,
+    ) {
+        let lives = self.residents().epoch(id).is_some() || self.mover.is_moving(id);
+        let is_anothers = self.of.links.switch().epoch(id) > epoch;
+        if lives || is_anothers || mutants::has(Mutant::GivenUpOnce) {
+            return;
+        }
+        if unless_due && !matches!(self.is_due(id).await, Ok(false)) {
+            return;
+        }
+        tracing::debug!(region = %id, "a region that does not run here is given up again");
+        self.give_up(key, epoch).await;
+    }
+
+    /// A region that was granted and cannot run here is somebody else's.
+    async fn give_up(&self, key: &RegionKey, epoch: Epoch) {
+        if let Err(error) = self.store().release(&self.of.me, key, epoch).await {
+            purview::log_limited!(warn, %error, region = %key, "it could not be given up");
+        }
+    }
+
+    /// Whether a region is to have an owner. One without ground is only while it is about to be made, or has not
+    /// handed everybody on; of that the store itself is asked, since a plan may be older.
+    async fn is_due(&self, id: RegionId) -> Result<bool, LeaseError> {
+        let Some(scene) = self.of.maps.scene_of(id) else { return Ok(false) };
+        if scene.map.get(id).is_some() {
+            return Ok(true);
+        }
+        Ok(layout_change::record_now(self.store(), &scene).await?.comes(id))
+    }
+
+    fn forget(&mut self, id: RegionId) {
+        self.of.maps.forget(id);
+        self.routes.remove(&id);
+        self.of.directory.retire(id);
+    }
+
+    fn forget_move(&self, id: RegionId, epoch: Epoch) {
+        let switch = self.of.links.switch();
+        if switch.elsewhere(id).is_some_and(|moved| moved.epoch == epoch) {
+            switch.forget_move(id);
+        }
+    }
+
+    /// Routes a region elsewhere, or nowhere; one that runs here ends.
+    fn route_away(&mut self, action: &Action, view: &View) {
+        let Action::RouteAway { region, to, lineage, here, was_told, is_new } = *action else {
+            return;
+        };
+        let is_old = self.residents().epoch(region) != here
+            || !view.knows_of(self.of.links.switch().epoch(region));
+        if is_old {
+            return;
+        }
+        if here.is_some() {
+            if !was_told {
+                tracing::warn!(region = %region, "a region is another's now and ends here");
+            }
+            self.residents().end(region);
+        }
+        let directory = &self.of.directory;
+        directory.left(region);
+        match to {
+            Route::At(process, _) => {
+                directory.set_region(region, self.of.links.region(process, region));
+            }
+            Route::Here(_) | Route::Nowhere if here.is_some() => directory.set_region(region, None),
+            Route::Here(_) | Route::Nowhere => directory.lose_region(region, None),
+        }
+        self.routes.insert(region, to);
+        if matches!(to, Route::At(..)) {
+            self.told.insert(region, lineage);
+        }
+        if is_new && !mutants::has(Mutant::OwnerUntold) {
+            directory.tell_owner(region, lineage);
+        }
+    }
+
+    async fn clear_down(&self, leads: bool) {
+        let local = self.local(leads, false);
+        let is_over = |id: RegionId, down: &down::Down| reconcile::is_over(&local, id, down);
+        if let Err(error) = down::clear(self.store(), is_over).await {
+            tracing::warn!(%error, "what is wrong with regions is told later");
+        }
+    }
+
+    async fn tell_overdue(&self, view: &View, ids: &[RegionId]) {
+        let name = &self.of.me.node().name;
+        if let Err(error) = down::tell_overdue(self.store(), view, name, ids).await {
+            tracing::warn!(%error, "what is wrong with regions is told later");
+        }
+    }
+
+    fn send_off(&self, id: RegionId, key: RegionKey, epoch: Epoch, to: (Incarnation, u64)) {
+        if self.residents().epoch(id) == Some(epoch) && !self.mover.is_moving(id) {
+            self.mover.depart(id, key, epoch, to);
+        }
+    }
+
+    async fn lead(&mut self, view: &View) {
+        let (directory, quiet) = (self.of.directory.clone(), self.changed.elapsed());
+        let now = |scene: &Scene| directory.tick_now(scene.tick_ms);
+        self.planner.lead(view, quiet, now).await;
+        self.layouts.follow(view, &self.of.maps);
+    }
+
+    /// Ends regions here; what each was last is kept, so that whoever goes on loses nothing.
+    async fn end_all(&self, all: Vec<(RegionId, Epoch)>) {
+        let mut ending = Vec::new();
+        for (id, epoch) in all {
+            self.of.directory.set_region(id, None);
+            if self.of.directory.may_act()
+                && let Some(departing) = self.residents().depart(id, epoch, None)
+            {
+                ending.push((id, departing));
+            }
+        }
+        let kept = ending.into_iter().map(async |(id, departing)| {
+            if let Some(departure) = departing.unless(tokio::time::sleep(LAST_TICK)).await
+                && let Some(key) = self.of.maps.key(id)
+            {
+                self.mover.keep(&key, departure.checkpoint).await;
+            }
+        });
+        futures::future::join_all(kept).await;
+        let mut residents = self.residents();
+        residents.ids().into_iter().for_each(|id| residents.end(id));
+    }
+
+    /// What a start needs of this.
+    fn starter(&self) -> Start<'_> {
+        let checkpoints = self.stores.checkpoints.as_deref();
+        Start { store: self.store(), checkpoints, directory: &self.of.directory }
+    }
+}

@@ -1,0 +1,116 @@
+//! The leader's part: brings a change that is under way a step further.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use purview::scene::{RegionId, Scene, SceneId, Tick};
+use tokio::time::Instant;
+
+use super::record::{Proposal, change_map, key, record_of};
+use crate::node::maps::Maps;
+use crate::node::plan::move_of;
+use crate::storage::{LeaseError, Leases, Owner, View};
+
+/// Between the decision to ask for promises and the last tick by the old map.
+const LEAD: Duration = Duration::from_secs(1);
+
+/// How long a change may take before it is called off. Until then whoever was too slow is asked again.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// The leader's part.
+#[derive(Debug, Default)]
+pub(in crate::node) struct Change {
+    /// Since when a change is seen, by scene and version.
+    since: BTreeMap<(SceneId, u64), Instant>,
+}
+
+impl Change {
+    /// Brings every change that is under way a step further.
+    pub(in crate::node) async fn lead(
+        &mut self,
+        store: &dyn Leases,
+        maps: &Maps,
+        view: &View,
+        now: impl Fn(&Scene) -> Tick,
+    ) -> Result<(), LeaseError> {
+        for scene in maps.scenes() {
+            let Some(next) = record_of(view, &scene).next else { continue };
+            let version = (scene.id, next.layout.version);
+            let since = *self.since.entry(version).or_insert_with(Instant::now);
+            let (now, is_over) = (now(&scene), since.elapsed() > LIMIT);
+            let change = UnderWay { scene: &scene, next: &next, maps, view, now };
+            change.step(store, is_over).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A change that is under way, by a view of the store.
+struct UnderWay<'a> {
+    scene: &'a Scene,
+    next: &'a Proposal,
+    maps: &'a Maps,
+    view: &'a View,
+    now: Tick,
+}
+
+impl UnderWay<'_> {
+    /// Brings it a step further; `is_over`: it has been tried for long enough.
+    async fn step(&self, store: &dyn Leases, is_over: bool) -> Result<(), LeaseError> {
+        let (next, key) = (self.next, key(self.scene));
+        let version = next.layout.version;
+        let after = match next.after {
+            None if self.may_begin() => {
+                let after = self.now.0 + self.lead();
+                return change_map(store, &key, |record| record.ask(after)).await;
+            }
+            Some(after) if self.all().all(|id| self.has_promised(id)) => {
+                let old = self.scene.map.layout();
+                change_map(store, &key, |record| record.decide(version, after, &old)).await?;
+                let scene = &self.scene.spec.name;
+                tracing::info!(scene, version, after, "the map changes");
+                return Ok(());
+            }
+            after => after,
+        };
+        if !after.map_or(is_over, |after| self.now.0 > after + self.lead()) {
+            return Ok(());
+        }
+        change_map(store, &key, |record| record.fail(version, after, is_over)).await?;
+        let missing: Vec<_> = self.all().filter(|id| !self.has_promised(*id)).collect();
+        tracing::warn!(
+            scene = self.scene.spec.name,
+            version,
+            ?missing,
+            again = !is_over,
+            "not every region has promised in time to change its map"
+        );
+        Ok(())
+    }
+
+    /// Everybody has an owner, and nothing moves.
+    fn may_begin(&self) -> bool {
+        self.all().all(|id| self.owner(id).is_some()) && move_of(self.view).is_none()
+    }
+
+    /// The regions of both layouts.
+    fn all(&self) -> impl Iterator<Item = RegionId> + '_ {
+        let old = self.scene.map.layout().plots.into_iter();
+        old.map(|plot| plot.id).chain(self.next.layout.plots.iter().map(|plot| plot.id))
+    }
+
+    fn owner(&self, id: RegionId) -> Option<&Owner> {
+        self.view.owners.get(&self.maps.key(id)?)
+    }
+
+    /// Whether the owner that a region has now has promised.
+    fn has_promised(&self, id: RegionId) -> bool {
+        let owner = self.owner(id).map(|owner| owner.epoch.0);
+        owner.is_some() && self.next.promised.get(&id.0).copied() == owner
+    }
+
+    /// [`LEAD`] in ticks.
+    fn lead(&self) -> u64 {
+        (LEAD.as_millis() / u128::from(self.scene.tick_ms)) as u64
+    }
+}

@@ -1,0 +1,132 @@
+//! The operator's part: a new cut of a scene is worked out, checked, and written down as what may come.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use purview::scene::map::{Layout, LayoutError};
+use purview::scene::{RegionId, Scene};
+use serde::{Deserialize, Serialize};
+
+use super::record::{Proposal, Record, change_map, key};
+use crate::node::maps::Maps;
+use crate::node::values::read;
+use crate::storage::{LeaseError, Leases};
+use crate::whole_numbers::whole;
+
+/// What may be ordered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
+pub enum MapOrder {
+    /// Cut a region in two.
+    Split {
+        /// Its number.
+        #[serde(deserialize_with = "whole")]
+        region: u32,
+    },
+    /// Make one region of two.
+    Merge {
+        /// The one that stays.
+        #[serde(deserialize_with = "whole")]
+        region: u32,
+        /// The one that is given up.
+        #[serde(deserialize_with = "whole")]
+        gone: u32,
+    },
+    /// Cut a scene anew.
+    Scale {
+        /// Its name.
+        scene: String,
+        /// Regions side by side.
+        #[serde(deserialize_with = "whole")]
+        columns: i32,
+        /// Regions from north to south.
+        #[serde(deserialize_with = "whole")]
+        rows: i32,
+    },
+}
+
+/// Why a map does not change.
+#[derive(Debug, thiserror::Error)]
+pub enum MapError {
+    /// There is no such scene.
+    #[error("there is no scene {0:?}; there are: {1}")]
+    NoScene(String, String),
+    /// There is no such region.
+    #[error("no scene has a region {0}; `purview ctl regions` lists them")]
+    NoRegion(RegionId),
+    /// The regions would not be legal.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// Another change is under way.
+    #[error("scene {0:?} is about to change already; when that is done it can change again")]
+    Busy(String),
+    /// The store says no or nothing.
+    #[error(transparent)]
+    Store(#[from] LeaseError),
+}
+
+/// The layout that an order asks for, and of which scene.
+fn ordered(scenes: &[Arc<Scene>], order: &MapOrder) -> Result<(Arc<Scene>, Layout), MapError> {
+    let with = |id: u32| {
+        let found = scenes.iter().find(|scene| scene.map.get(RegionId(id)).is_some());
+        found.cloned().ok_or(MapError::NoRegion(RegionId(id)))
+    };
+    let (scene, layout) = match order {
+        MapOrder::Split { region } => {
+            let scene = with(*region)?;
+            let layout = scene.map.layout().split(RegionId(*region))?;
+            (scene, layout)
+        }
+        MapOrder::Merge { region, gone } => {
+            let scene = with(*region)?;
+            with(*gone)?;
+            let layout = scene.map.layout().merge(RegionId(*region), RegionId(*gone))?;
+            (scene, layout)
+        }
+        MapOrder::Scale { scene: name, columns, rows } => {
+            let found = scenes.iter().find(|scene| scene.spec.name == *name).cloned();
+            let scene = found.ok_or_else(|| {
+                let names: Vec<_> = scenes.iter().map(|s| s.spec.name.as_str()).collect();
+                MapError::NoScene(name.clone(), names.join(", "))
+            })?;
+            let layout = scene.map.layout().scale(*columns, *rows)?;
+            (scene, layout)
+        }
+    };
+    scene.with_layout(&layout)?;
+    Ok((scene, layout))
+}
+
+/// Writes an order down. Gives the scene's name and the version that its map will have.
+pub(in crate::node) async fn order(
+    store: &dyn Leases,
+    maps: &Maps,
+    order: &MapOrder,
+) -> Result<(String, u64), MapError> {
+    let mut scenes = maps.scenes();
+    for scene in &mut scenes {
+        let record: Record = read(store.get(&key(scene)).await?.as_ref());
+        if record.next.is_some() {
+            continue;
+        }
+        // No name is given twice, also not one of a map that did not come to be.
+        let mut layout = record.layout.unwrap_or_else(|| scene.map.layout());
+        layout.next = layout.next.max(RegionId(record.names));
+        *scene = Arc::new(scene.with_layout(&layout)?);
+    }
+    let (scene, layout) = ordered(&scenes, order)?;
+    let (name, version) = (scene.spec.name.clone(), layout.version);
+    let wanted = Proposal { layout, after: None, promised: BTreeMap::new() };
+    let taken = AtomicBool::new(false);
+    change_map(store, &key(&scene), |record: &mut Record| {
+        let known = record.layout.as_ref().map_or(1, |layout| layout.version);
+        let free = record.next.is_none() && known + 1 == version;
+        taken.store(free, Ordering::Relaxed);
+        if free {
+            record.next = Some(wanted.clone());
+        }
+    })
+    .await?;
+    if taken.into_inner() { Ok((name, version)) } else { Err(MapError::Busy(name)) }
+}

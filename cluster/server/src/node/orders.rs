@@ -1,0 +1,165 @@
+//! What an operator orders of the cluster, at any process: written into the store, where the leader and the nodes
+//! find it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use purview::scene::{Epoch, RegionId, Scene};
+
+use super::layout_change::{self, MapError, MapOrder};
+use super::maps::Maps;
+use super::plan::{DRAINS, PLAN, Plan, has_others, plan_of};
+use super::values::change;
+use crate::executor::Home;
+use crate::storage::{Incarnation, LeaseError, Leases, Owner, RegionKey, View};
+
+/// Why an order is not given.
+#[derive(Debug, thiserror::Error)]
+pub enum OrderError {
+    /// The store says no or nothing.
+    #[error(transparent)]
+    Store(#[from] LeaseError),
+    /// There is no such node.
+    #[error("no node {0:?} takes regions; there are: {1}")]
+    NoNode(String, String),
+    /// There is no such region.
+    #[error("no region {0} has an owner; `purview ctl regions` lists them")]
+    NoRegion(RegionId),
+    /// The region is not down.
+    #[error("region {0} is not down; `purview ctl regions` tells which are")]
+    NotDown(RegionId),
+    /// Nobody else could take its regions.
+    #[error("{0:?} is the only node that takes regions: add another one first")]
+    OnlyNode(String),
+    /// No token names such a subject.
+    #[error(
+        "the subject has {0} bytes: want 1 to 128, without control characters, as the `sub` of a token"
+    )]
+    NoSubject(usize),
+    /// There is no room for another kick.
+    #[error(
+        "{0} kicks count already: one goes when its time is over, or with `purview ctl kick SUBJECT --for 0s`"
+    )]
+    TooManyKicks(usize),
+}
+
+/// What an operator may order, at any process.
+#[derive(Clone)]
+pub struct Orders {
+    store: Arc<dyn Leases>,
+    maps: Maps,
+    view: Arc<RwLock<View>>,
+    home: Home,
+}
+
+impl std::fmt::Debug for Orders {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Orders").finish_non_exhaustive()
+    }
+}
+
+impl Orders {
+    pub(super) fn new(
+        store: Arc<dyn Leases>,
+        maps: Maps,
+        view: Arc<RwLock<View>>,
+        home: Home,
+    ) -> Orders {
+        Orders { store, maps, view, home }
+    }
+
+    /// The store in which orders stand.
+    pub(super) fn store(&self) -> &dyn Leases {
+        &*self.store
+    }
+
+    /// The time of day here.
+    pub(super) fn time_of_day(&self) -> Duration {
+        self.home.time_of_day()
+    }
+
+    fn node(&self, view: &View, name: &str) -> Result<Incarnation, OrderError> {
+        let takes = || view.nodes.iter().filter(|(_, node)| node.regions);
+        let named = takes().find(|(_, node)| node.name == name).map(|(i, _)| *i);
+        named.ok_or_else(|| {
+            let all: Vec<&str> = takes().map(|(_, node)| node.name.as_str()).collect();
+            OrderError::NoNode(name.to_owned(), all.join(", "))
+        })
+    }
+
+    /// The scenes as this process knows them.
+    pub fn scenes(&self) -> Vec<Arc<Scene>> {
+        self.maps.scenes()
+    }
+
+    pub(super) fn look(&self) -> View {
+        self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A region is to move to a node, with everybody on it.
+    ///
+    /// # Errors
+    /// There is no such region or node, or the store does not answer.
+    pub async fn move_region(&self, region: RegionId, node: &str) -> Result<(), OrderError> {
+        let view = self.look();
+        let to = self.node(&view, node)?;
+        if !view.owners.keys().any(|key| key.region == region.0) {
+            return Err(OrderError::NoRegion(region));
+        }
+        Ok(change(&*self.store, PLAN, |plan: &mut Plan| {
+            plan.of.insert(region.0, to.0);
+        })
+        .await?)
+    }
+
+    /// The regions that a node of this name has, and under which epochs.
+    pub fn owned_by(&self, node: &str) -> Vec<(RegionKey, Epoch)> {
+        let owners = self.look().owners.into_iter();
+        owners.filter(|(_, owner)| owner.node == node).map(|(key, o)| (key, o.epoch)).collect()
+    }
+
+    /// Regions that are meant for another node than the one that has them, both of which are there: what was ordered
+    /// and is not done.
+    pub fn outstanding(&self) -> Vec<RegionId> {
+        let view = self.look();
+        let lives = |node: u64| view.nodes.contains_key(&Incarnation(node));
+        let plan = plan_of(&view);
+        let elsewhere = |region: u32, owner: &Owner| {
+            let meant = plan.of.get(&region).copied().filter(|node| lives(*node));
+            lives(owner.incarnation.0) && meant.is_some_and(|node| node != owner.incarnation.0)
+        };
+        let known = view.owners.iter().filter(|(key, _)| self.maps.knows(key));
+        known
+            .filter(|(key, owner)| elsewhere(key.region, owner))
+            .map(|(key, _)| RegionId(key.region))
+            .collect()
+    }
+
+    /// A scene is to be cut otherwise, while everybody walks on. Gives the scene's name and the version that
+    /// its map will have.
+    ///
+    /// # Errors
+    /// The map cannot be so, another change is under way, or the store does not answer.
+    pub async fn change_map(&self, order: &MapOrder) -> Result<(String, u64), MapError> {
+        layout_change::order(&*self.store, &self.maps, order).await
+    }
+
+    /// A node is to give its regions to others, one by one; when it has none it ends.
+    ///
+    /// # Errors
+    /// There is no such node, no other one that takes regions, or the store does not answer.
+    pub async fn drain(&self, node: &str) -> Result<(), OrderError> {
+        let view = self.look();
+        let who = self.node(&view, node)?;
+        if !has_others(&view, who) {
+            return Err(OrderError::OnlyNode(node.to_owned()));
+        }
+        let living: BTreeSet<u64> = view.nodes.keys().map(|i| i.0).collect();
+        Ok(change(&*self.store, DRAINS, |drains: &mut BTreeSet<u64>| {
+            drains.retain(|i| living.contains(i));
+            drains.insert(who.0);
+        })
+        .await?)
+    }
+}

@@ -1,0 +1,71 @@
+//! The leader's plan as the store has it: which node each region is meant for, which region moves now, and which
+//! nodes are to own nothing.
+//!
+//! The leader and operators write it, every node reads it. Plain data: nothing here decides.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::placement::Site;
+use super::values::read;
+use crate::storage::{Incarnation, View};
+
+/// The value that holds the plan.
+pub(super) const PLAN: &str = "plan";
+
+/// The value that holds the move that is under way.
+pub(super) const MOVE: &str = "move";
+
+/// The value that lists those who are to own nothing.
+pub(super) const DRAINS: &str = "drains";
+
+/// The node that each region is meant for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Plan {
+    /// The incarnation of each.
+    pub(super) of: BTreeMap<u32, u64>,
+    /// The incarnations among which regions were shared out.
+    pub(super) among: BTreeSet<u64>,
+}
+
+/// A region that is to move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Move {
+    pub(super) region: u32,
+    /// The epoch of its owner.
+    pub(super) epoch: u64,
+    /// The incarnations.
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// The plan as a view of the store has it.
+pub(super) fn plan_of(view: &View) -> Plan {
+    read(view.values.get(PLAN))
+}
+
+/// The move that is under way.
+pub(super) fn move_of(view: &View) -> Option<Move> {
+    read(view.values.get(MOVE))
+}
+
+/// Whether a node is to own nothing.
+pub(super) fn is_drained(view: &View, who: Incarnation) -> bool {
+    read::<BTreeSet<u64>>(view.values.get(DRAINS)).contains(&who.0)
+}
+
+/// The nodes that may own regions: those that are not to be drained, or all where there are no others.
+pub(super) fn sites(view: &View) -> Vec<Site<u64>> {
+    let drained: BTreeSet<u64> = read(view.values.get(DRAINS));
+    let owns = || view.nodes.iter().filter(|(_, node)| node.regions);
+    let stays = owns().any(|(i, _)| !drained.contains(&i.0));
+    let takes = owns().filter(|(i, _)| !stays || !drained.contains(&i.0));
+    takes.map(|(i, node)| Site { node: i.0, capacity: node.capacity }).collect()
+}
+
+/// Whether anybody but `who` could own regions who is not to be drained, too.
+pub(super) fn has_others(view: &View, who: Incarnation) -> bool {
+    let mut others = view.nodes.iter().filter(|(i, node)| node.regions && **i != who);
+    others.any(|(i, _)| !is_drained(view, *i))
+}

@@ -1,0 +1,71 @@
+//! What may be done. The whole list of a decision is data, so that a test can compare it.
+
+use purview::scene::{Epoch, RegionId};
+
+use super::local::Route;
+use crate::storage::{Incarnation, RegionKey};
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::node) enum Action {
+    /// A process has come: it is called from now on.
+    Greet(Incarnation),
+    /// Tells the others that a process may be dead.
+    TellSuspicion(u64),
+    /// Ends the lease of a process that is dead.
+    Evict(Incarnation, u64),
+    /// Ends regions here whose next owners were heard.
+    EndDeposed,
+    /// A process has gone: what it did not acknowledge, and must arrive, waits for the next owners.
+    BidFarewell(Incarnation, u64),
+    /// Takes its part in changes of layouts.
+    FollowLayouts,
+    /// A region that a change of its layout gave up has nothing to do any more.
+    Retire(RegionId),
+    /// What is this process's by the store, does not run here, and is to run elsewhere or nowhere, is given up.
+    GiveUp {
+        region: RegionId,
+        key: RegionKey,
+        epoch: Epoch,
+        /// Only if the store says that the region is to have no owner.
+        unless_due: bool,
+    },
+    /// A region is no more.
+    Forget(RegionId),
+    /// The store has caught up with a move that its owner of this epoch had told.
+    ForgetMove(RegionId, Epoch),
+    /// Nobody speaks for a region but its owner of this epoch or a later one.
+    Hear(RegionId, Epoch),
+    /// The store tells everybody that the region runs here.
+    Confirm(RegionId),
+    /// A region that runs here is found here.
+    RouteHere { region: RegionId, epoch: Epoch, lineage: Epoch },
+    /// A region is found elsewhere, or nowhere.
+    RouteAway {
+        region: RegionId,
+        to: Route,
+        lineage: Epoch,
+        /// The epoch under which it runs here, where it ends by this.
+        here: Option<Epoch>,
+        /// Its owner had told that it moves.
+        was_told: bool,
+        /// Sessions are to hear of a new owner.
+        is_new: bool,
+    },
+    /// Says which regions there are.
+    TellRegions,
+    /// A region that was down here is not this process's business any more.
+    LeaveDown(RegionId),
+    /// Claims these, one after the other, and starts what is granted.
+    Claim(Vec<RegionId>),
+    /// Takes regions off the list of those that are down.
+    ClearDown,
+    /// Says which regions here have overdue checkpoints.
+    TellOverdue(Vec<RegionId>),
+    /// Hands a region over to another process.
+    SendOff { region: RegionId, key: RegionKey, epoch: Epoch, to: (Incarnation, u64) },
+    /// Plans for all.
+    Lead,
+    /// Ends every region here; each keeps its last checkpoint if the lease still holds.
+    EndAll(Vec<(RegionId, Epoch)>),
+}

@@ -1,0 +1,154 @@
+//! The task that keeps a process in line with the store: it watches, decides, and has the decision carried out.
+//!
+//! ```text
+//! store ── watch ──► Heard ──► reconcile (pure) ──► actions ──► apply ──► store, links, directory, regions
+//!                                  ▲                              │
+//!                                  └──── what is so here ◄────────┘
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use purview::actor::directory::Directory;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+
+use super::apply::{Acting, Apply, Stores, Then};
+use super::local_regions::Residents;
+use super::reconcile::{Action, reconcile, status};
+use super::status::Status;
+use super::store_watch::{Heard, News};
+use crate::executor::Home;
+use crate::peer::Links;
+use crate::storage::{Leases, Membership, View};
+
+/// How often what has not come to pass is tried again.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// Where the reconciler tells what it knows.
+pub(super) struct Told {
+    pub(super) status: watch::Sender<Status>,
+    pub(super) view: Arc<RwLock<View>>,
+}
+
+/// Keeps a process in line with the store.
+pub(super) struct Reconciler {
+    store: Arc<dyn Leases>,
+    home: Home,
+    me: Membership,
+    links: Links,
+    directory: Arc<Directory>,
+    leads: Arc<AtomicBool>,
+    apply: Apply,
+    tell: Told,
+}
+
+impl std::fmt::Debug for Reconciler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reconciler").finish_non_exhaustive()
+    }
+}
+
+impl Reconciler {
+    pub(super) fn new(stores: Stores, of: Acting, residents: Residents, tell: Told) -> Reconciler {
+        Reconciler {
+            store: stores.leases.clone(),
+            home: stores.home.clone(),
+            me: of.me.clone(),
+            links: of.links.clone(),
+            directory: of.directory.clone(),
+            leads: Arc::default(),
+            apply: Apply::new(stores, of, residents, tell.view.clone()),
+            tell,
+        }
+    }
+
+    /// Follows until `stop` is dropped or the lease is gone; then no region runs here any more.
+    pub(super) async fn run(mut self, mut stop: oneshot::Receiver<()>) {
+        let campaign = self.campaign();
+        let mut heard = Heard::new(self.store.watch());
+        let suspicion = self.links.switch().suspicion();
+        let deposer = self.apply.deposer();
+        let ends = self.home.spawn(self.apply.deposer().run());
+        let mut again = tokio::time::interval(AGAIN);
+        let me = self.me.clone();
+        let lost = me.lost();
+        tokio::pin!(lost);
+        loop {
+            tokio::select! {
+                biased;
+                _ = &mut stop => break,
+                loss = &mut lost => {
+                    tracing::error!(?loss, "the lease is gone: no region runs here any more");
+                    break;
+                }
+                news = heard.next() => match news {
+                    News::More => {}
+                    News::Nothing => continue,
+                    News::Over => break,
+                },
+                () = suspicion.notified() => {}
+                _ = again.tick() => self.directory.send_kept(),
+            }
+            let view = heard.view();
+            heard.while_doing(self.follow(&view), |newer| deposer.heed(newer)).await;
+        }
+        campaign.abort();
+        ends.abort();
+        self.act(&heard.view(), true).await;
+    }
+
+    /// Stands in line to lead.
+    fn campaign(&self) -> JoinHandle<()> {
+        let (leads, store, me) = (self.leads.clone(), self.store.clone(), self.me.clone());
+        self.home.spawn(async move {
+            match store.campaign(&me).await {
+                Ok(_) => leads.store(true, Ordering::Relaxed),
+                Err(error) => tracing::debug!(%error, "not in line to lead any more"),
+            }
+        })
+    }
+
+    fn leads(&self) -> bool {
+        self.leads.load(Ordering::Relaxed)
+    }
+
+    /// Brings this process in line with what the store says.
+    async fn follow(&mut self, view: &View) {
+        if view.nodes.is_empty() {
+            // Not heard of yet.
+            return;
+        }
+        self.show(view);
+        self.act(view, false).await;
+        let status = status(view, &self.apply.local(self.leads(), false));
+        self.tell.status.send_if_modified(|now| std::mem::replace(now, status.clone()) != status);
+    }
+
+    /// Lets others of this process see what the store says.
+    fn show(&self, view: &View) {
+        let mut told = self.tell.view.write().unwrap_or_else(PoisonError::into_inner);
+        if told.revision != view.revision {
+            told.clone_from(view);
+        }
+    }
+
+    /// Decides, and does it; anew after each action that has waited for the store. Nothing is done twice by one view.
+    async fn act(&mut self, view: &View, ends: bool) {
+        self.apply.begin();
+        let mut done: BTreeSet<Action> = BTreeSet::new();
+        'anew: loop {
+            for action in reconcile(view, &self.apply.local(self.leads(), ends)) {
+                if !done.insert(action.clone()) {
+                    continue;
+                }
+                if self.apply.apply(action, view, self.leads()).await == Then::LookAgain {
+                    continue 'anew;
+                }
+            }
+            return;
+        }
+    }
+}

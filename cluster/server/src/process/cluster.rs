@@ -1,0 +1,114 @@
+//! One process of a cluster: a member that owns regions, holds clients' sessions, or both, with its console.
+//!
+//! `purview node`, `purview gateway` and the simulator start it; `assemble` puts it together. It lives inside
+//! an actix system. What must never happen here: a session is closed before the regions had their chance to move.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use purview::actor::directory::Directory;
+use tokio::sync::watch;
+
+use super::arbiters::Arbiters;
+use super::runtime::TaskRuntime;
+use crate::admin::Console;
+use crate::gateway::Gateway;
+use crate::node::orders::Orders;
+use crate::node::{Node, NodeError, Status};
+use crate::peer::Links;
+use crate::shutdown;
+use crate::storage::checkpoints::last_positions::PlaceBook;
+
+/// A running process of a cluster.
+#[derive(Debug)]
+pub struct ClusterProcess {
+    pub(super) node: Node,
+    pub(super) gateway: Option<Gateway>,
+    pub(super) places: Option<Arc<PlaceBook>>,
+    pub(super) console: Option<Console>,
+    pub(super) arbiters: Arbiters,
+    pub(super) drain_limit: Duration,
+    /// Set when the process stops.
+    pub(super) ending: Arc<AtomicBool>,
+    /// Where links and the store's client live.
+    pub(super) runtime: TaskRuntime,
+}
+
+impl ClusterProcess {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.node.name()
+    }
+
+    /// Its scenes and clock, and where regions are.
+    pub fn directory(&self) -> &Arc<Directory> {
+        self.node.directory()
+    }
+
+    /// Its links to other processes.
+    pub fn links(&self) -> &Links {
+        self.node.links()
+    }
+
+    /// Where WebSocket clients connect, if they may.
+    pub fn ws_addr(&self) -> Option<SocketAddr> {
+        self.gateway.as_ref().and_then(Gateway::ws_addr)
+    }
+
+    /// Where TCP clients connect, if they may.
+    pub fn tcp_addr(&self) -> Option<SocketAddr> {
+        self.gateway.as_ref().and_then(Gateway::tcp_addr)
+    }
+
+    /// Where console, metrics and health are served, if they are.
+    pub fn console_addr(&self) -> Option<SocketAddr> {
+        self.console.as_ref().map(Console::addr)
+    }
+
+    /// What it knows of its cluster, as it changes.
+    pub fn status(&self) -> watch::Receiver<Status> {
+        self.node.status()
+    }
+
+    /// Waits until the lease is gone, by which the process is no member any more.
+    pub async fn lost(&self) -> NodeError {
+        self.node.lost().await
+    }
+
+    /// What may be ordered here, of the whole cluster.
+    pub fn orders(&self) -> &Orders {
+        self.node.orders()
+    }
+
+    /// Waits until this process has given its regions to others, as it was ordered to.
+    pub async fn drained(&self) {
+        self.node.drained().await;
+    }
+
+    /// Gives its regions to others, closes every session, and stops: the steps of [`shutdown::steps`].
+    pub async fn stop(mut self) {
+        self.ending.store(true, Ordering::Relaxed);
+        self.node.drain(self.drain_limit).await;
+        if let Some(gateway) = self.gateway.take() {
+            gateway.stop().await;
+        }
+        self.save_last_positions().await;
+        if let Some(console) = self.console.take() {
+            console.stop().await;
+        }
+        self.node.leave().await;
+        self.node.links().stop();
+        self.arbiters.stop();
+    }
+
+    /// Saves where the players of the sessions were that have just ended.
+    async fn save_last_positions(&mut self) {
+        let Some(places) = self.places.take() else { return };
+        let flush = async move { tokio::time::timeout(shutdown::FLUSH, places.flush()).await };
+        if self.runtime.home().run(flush).await.is_err() {
+            tracing::warn!("some players' last places could not be kept in time");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Why a process does not start.
+
+use std::net::SocketAddr;
+
+use crate::admin::ConsoleError;
+use crate::config::{ConfigErrors, PasswordError};
+use crate::gateway::GatewayError;
+use crate::gateway::token::keys::KeysError;
+use crate::node::NodeError;
+use crate::peer::LinkError;
+use crate::storage::restore::DataError;
+use crate::storage::{CheckpointError, LeaseError};
+use crate::tls::TlsError;
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// The keys of tokens cannot be used.
+    #[error(transparent)]
+    Token(#[from] KeysError),
+    /// Nothing says whose tokens hold.
+    #[error(
+        "token.secret_file is missing: it names the file with the secret that signs clients' tokens (or token.keys_file \
+         one with public keys); make one with `head -c 32 /dev/urandom | base64 > purview.secret`"
+    )]
+    NoSecret,
+    /// The secret of `dev` mode, which everybody knows, would let the world in.
+    #[error(
+        "{key} = \"{addr}\" is not on loopback: there `purview dev`, too, needs token.secret_file, the file with the \
+         secret that signs clients' tokens; without it everybody could sign one"
+    )]
+    OpenToAll {
+        /// The key of the listener.
+        key: &'static str,
+        /// Where it would listen.
+        addr: SocketAddr,
+    },
+    /// Clients could not connect.
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    /// The console cannot be served.
+    #[error(transparent)]
+    Console(#[from] ConsoleError),
+    /// The system gives no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+    /// What an earlier process kept cannot be gone on from.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// The thread that starts the server ended before it was up.
+    #[error("the server ended before it was up")]
+    Ended,
+}
+
+/// Why a process of a cluster does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// It does not become a member of its cluster.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// The store says no or nothing.
+    #[error(transparent)]
+    Store(#[from] LeaseError),
+    /// What keeps checkpoints says no or nothing.
+    #[error(transparent)]
+    Checkpoints(#[from] CheckpointError),
+    /// Something would be said in plain text beyond this machine.
+    #[error(
+        "{key} = {address:?} is beyond this machine and would be talked to in plain text: name certificates in \
+         [cluster.tls], or, in a network that nobody else can enter, set cluster.insecure = true"
+    )]
+    Insecure {
+        /// The key of the configuration.
+        key: &'static str,
+        /// Where it leads.
+        address: String,
+    },
+    /// A password of a store cannot be had.
+    #[error(transparent)]
+    Password(#[from] PasswordError),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Peers cannot connect.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// There is no secret to sign resume tickets with.
+    #[error(transparent)]
+    Tickets(#[from] KeysError),
+    /// Clients cannot connect.
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    /// The console cannot be served.
+    #[error(transparent)]
+    Console(#[from] ConsoleError),
+    /// The system gives no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+    /// The configuration asks for demo entities that this build does not contain.
+    #[error(
+        "server.fauna = \"on\": this build has no demo entities; build it with the feature `lab`, or set it to \"off\""
+    )]
+    NoPopulation,
+}

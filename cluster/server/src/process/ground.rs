@@ -1,0 +1,100 @@
+//! What a process of a cluster stands on: a machine, or a simulator.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use purview::actor::directory::{Directory, Witness};
+use purview::actor::player::{Passes, TokenCheck};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::error::ProcessError;
+use super::runtime::TaskRuntime;
+use super::stores::certificates;
+use crate::config::Config;
+use crate::executor::Home;
+use crate::gateway::Tokens;
+use crate::node::population::Population;
+use crate::peer::transport::{Dial, Offer};
+use crate::peer::{Identity, Links};
+
+/// What a process stands on.
+pub(super) enum Ground {
+    /// Clients are let in who have these tokens; the entities are brought along.
+    Machine(Tokens, Option<Arc<dyn Population>>),
+    Simulated(Simulated),
+}
+
+/// What a process that is simulated stands on: everything of it lives in the [`tokio::task::LocalSet`] in which it is
+/// joined, and ends with that.
+pub struct Simulated {
+    /// Where its tasks run.
+    pub home: Home,
+    /// Where it is called by peers.
+    pub address: SocketAddr,
+    /// How it calls peers, and the calls of peers.
+    pub links: (Arc<dyn Dial>, UnboundedReceiver<Offer>),
+    /// What tokens let clients in.
+    pub tokens: TokenCheck,
+    /// What signs and checks resume tickets.
+    pub passes: Arc<dyn Passes>,
+    /// Sees every tick.
+    pub witness: Arc<dyn Witness>,
+    /// Demo entities.
+    pub population: Option<Arc<dyn Population>>,
+}
+
+/// How clients come to a process.
+pub(super) enum Clients {
+    /// It listens for those who have these tokens.
+    Listen(Box<Tokens>),
+    /// Somebody brings them.
+    Brought(TokenCheck, Arc<dyn Passes>),
+}
+
+impl Ground {
+    /// By what clients are let in, on a machine.
+    pub(super) fn tokens(&self) -> Option<&Tokens> {
+        match self {
+            Ground::Machine(tokens, _) => Some(tokens),
+            Ground::Simulated(_) => None,
+        }
+    }
+
+    pub(super) fn population(&self) -> Option<Arc<dyn Population>> {
+        match self {
+            Ground::Machine(_, population) => population.clone(),
+            Ground::Simulated(simulated) => simulated.population.clone(),
+        }
+    }
+
+    /// Sees every tick of a simulated process.
+    pub(super) fn witness(&self) -> Option<Arc<dyn Witness>> {
+        match self {
+            Ground::Machine(..) => None,
+            Ground::Simulated(simulated) => Some(simulated.witness.clone()),
+        }
+    }
+
+    /// Connects the process with others. Gives its links, where peers call it, and how clients come to it.
+    pub(super) async fn connect(
+        self,
+        config: &Config,
+        runtime: &TaskRuntime,
+        (number, directory): (u64, Arc<Directory>),
+    ) -> Result<(Links, SocketAddr, Clients), ProcessError> {
+        let identity = Identity::new(config.cluster.name.clone(), number);
+        let home = runtime.home().clone();
+        match self {
+            Ground::Machine(tokens, _) => {
+                let (addr, tls) = (config.cluster.listen, certificates(config)?);
+                let started = Links::start(identity, addr, directory, home, tls);
+                let (links, listens) = runtime.home().run(started).await?;
+                Ok((links, listens, Clients::Listen(Box::new(tokens))))
+            }
+            Ground::Simulated(Simulated { address, links, tokens, passes, .. }) => {
+                let links = Links::simulated(identity, directory, home, links);
+                Ok((links, address, Clients::Brought(tokens, passes)))
+            }
+        }
+    }
+}

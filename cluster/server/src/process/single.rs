@@ -1,0 +1,131 @@
+//! A server that is a single process, on the embedded engine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use purview::actor::directory::Directory;
+use purview::actor::region::{Clock, RegionRef, start_regions};
+
+use super::arbiters::Arbiters;
+use super::console;
+use super::error::ServerError;
+use super::reach::Reach;
+use crate::admin::Console;
+use crate::config::Config;
+use crate::gateway::token::random_secret;
+use crate::gateway::{Gateway, GatewayConfig, Tokens};
+use crate::logins::Subjects;
+use crate::node::hosted::{Hosted, RegionHandle};
+use crate::storage::restore::{Durable, Start};
+
+/// A running server. It lives inside an actix system.
+#[derive(Debug)]
+pub struct Server {
+    reach: Reach,
+    /// Set when it stops.
+    ending: Arc<AtomicBool>,
+    gateway: Gateway,
+    console: Option<Console>,
+    durable: Option<Durable>,
+    arbiters: Arbiters,
+}
+
+impl Server {
+    /// Starts everything; to be called inside a running actix system.
+    ///
+    /// # Errors
+    /// What cannot be started; what was started before it is stopped again.
+    pub async fn start(config: &Config, tokens: Tokens) -> Result<Server, ServerError> {
+        let (directory, durable, start) = world(config).await?;
+        if !tokens.signs() {
+            // Tickets of one run: its players end with it.
+            tokens.sign_tickets_with(random_secret()?.as_bytes());
+        }
+        let arbiters = Arbiters::start(config.server.arbiters);
+        let handles = arbiters.handles();
+        let regions = match start {
+            Some(start) => start.run(&directory, &handles),
+            None => start_regions(&directory, &handles, Clock::Real),
+        };
+        durable.iter().for_each(Durable::keep);
+        let hosted = hosted(&regions);
+        let gateway = GatewayConfig::from(&config.gateway);
+        let gateway = Gateway::start(gateway, directory.clone(), tokens, handles).await?;
+        let ending = Arc::new(AtomicBool::new(false));
+        let console = match config.console.listen {
+            Some(addr) => {
+                let ready = console::single_readiness(hosted.clone(), ending.clone());
+                let regions = (&directory, hosted.clone());
+                let state = console::single(regions, &gateway, durable.as_ref(), ready);
+                Some(Console::start(state, addr, &config.console)?)
+            }
+            None => None,
+        };
+        let reach = Reach {
+            ws: gateway.ws_addr(),
+            tcp: gateway.tcp_addr(),
+            secure: gateway.is_secure(),
+            console: console.as_ref().map(Console::addr),
+            regions,
+            hosted,
+            directory,
+            gateway: gateway.metrics().clone(),
+        };
+        Ok(Server { reach, ending, gateway, console, durable, arbiters })
+    }
+
+    /// Where it can be reached.
+    pub fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    /// Closes every session, then stops everything, and keeps how it was where that is configured.
+    pub async fn stop(self) {
+        self.ending.store(true, Ordering::Relaxed);
+        self.gateway.stop().await;
+        if let Some(console) = self.console {
+            console.stop().await;
+        }
+        if let Some(durable) = &self.durable {
+            durable.end(&self.reach.regions).await;
+        }
+        self.arbiters.stop();
+    }
+}
+
+/// The scenes and their clock, what an earlier process kept, and where its regions go on.
+async fn world(
+    config: &Config,
+) -> Result<(Arc<Directory>, Option<Durable>, Option<Start>), ServerError> {
+    let (scenes, linger) = (config.build_scenes()?, config.gateway.linger);
+    let (durable, start) = match &config.server.data_dir {
+        Some(path) => {
+            let every = config.server.checkpoint;
+            let opened = Durable::open(path, &scenes, every, linger).await?;
+            (Some(opened.0), Some(opened.1))
+        }
+        None => (None, None),
+    };
+    let directory = match &start {
+        Some(start) => Directory::of_process(scenes, start.process.clone()),
+        None => Directory::new(scenes),
+    };
+    let subjects = Subjects::new(config.token.duplicate.unwrap_or_default());
+    let directory = directory.with_linger(linger).with_logins(Arc::new(subjects));
+    let directory = match &durable {
+        Some(durable) => directory.with_places(durable.places().clone()),
+        None => directory,
+    };
+    Ok((Arc::new(directory), durable, start))
+}
+
+fn hosted(regions: &[RegionRef]) -> Hosted {
+    let handles = regions.iter().map(|r| RegionHandle {
+        scene: r.scene,
+        region: r.region,
+        inspect: r.addr.clone().recipient(),
+        inspect_entity: r.addr.clone().recipient(),
+        metrics: r.metrics.clone(),
+    });
+    handles.collect::<Vec<_>>().into()
+}

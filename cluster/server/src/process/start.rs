@@ -1,0 +1,80 @@
+//! The ways to start a process of a cluster: by the configuration, over any store, and in a simulator.
+
+use std::sync::Arc;
+
+use tokio::runtime::Runtime;
+
+use super::assemble::assemble;
+use super::cluster::ClusterProcess;
+use super::error::ProcessError;
+use super::ground::{Ground, Simulated};
+use super::plain_text;
+use super::runtime::TaskRuntime;
+use super::stores::{certificates, etcd, postgres};
+use crate::config::Config;
+use crate::gateway::{Doors, Tokens};
+use crate::node::Roles;
+use crate::node::population::Population;
+use crate::storage::{Checkpoints, Leases};
+
+impl ClusterProcess {
+    /// Joins the cluster of the configuration; to be called inside a running actix system.
+    ///
+    /// # Errors
+    /// What cannot be started, or the store's answer.
+    pub async fn start(
+        config: &Config,
+        roles: Roles,
+        tokens: Tokens,
+        population: Option<Arc<dyn Population>>,
+    ) -> Result<ClusterProcess, ProcessError> {
+        if let Some((key, address)) = plain_text::leaves(config) {
+            return Err(ProcessError::Insecure { key, address });
+        }
+        let runtime = TaskRuntime::new()?;
+        let (asked, tls) = (config.clone(), certificates(config)?);
+        // Clients of the store live where they were made.
+        let opened = runtime.home().run(async move {
+            let tls = tls.as_ref();
+            let checkpoints = postgres(&asked, tls).await?;
+            Ok::<_, ProcessError>((etcd(&asked, tls, checkpoints.as_deref()).await?, checkpoints))
+        });
+        let (store, checkpoints) = opened.await?;
+        let ground = Ground::Machine(tokens, population);
+        let stores: (Arc<dyn Leases>, _) = (Arc::new(store), checkpoints);
+        Ok(assemble(config, roles, stores, (runtime, ground)).await?.0)
+    }
+
+    /// The same with any store; `runtime` must be the one on which the store was made, or another that outlives the
+    /// process.
+    ///
+    /// # Errors
+    /// As [`ClusterProcess::start`].
+    pub async fn join(
+        config: &Config,
+        roles: Roles,
+        tokens: Tokens,
+        store: Arc<dyn Leases>,
+        checkpoints: Option<Arc<dyn Checkpoints>>,
+        runtime: Runtime,
+    ) -> Result<ClusterProcess, ProcessError> {
+        let (runtime, ground) = (TaskRuntime::of(runtime), Ground::Machine(tokens, None));
+        Ok(assemble(config, roles, (store, checkpoints), (runtime, ground)).await?.0)
+    }
+
+    /// The same in a simulator; with where clients are brought in, if it holds sessions.
+    ///
+    /// # Errors
+    /// As [`ClusterProcess::start`].
+    pub async fn simulate(
+        config: &Config,
+        roles: Roles,
+        store: Arc<dyn Leases>,
+        checkpoints: Option<Arc<dyn Checkpoints>>,
+        ground: Simulated,
+    ) -> Result<(ClusterProcess, Option<Doors>), ProcessError> {
+        let runtime = TaskRuntime::at(ground.home.clone());
+        let ground = Ground::Simulated(ground);
+        assemble(config, roles, (store, checkpoints), (runtime, ground)).await
+    }
+}

@@ -1,0 +1,79 @@
+//! How one watches the store: everything first, then every change in order.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures::Stream;
+
+use super::keys::Reader;
+use super::store::{Follower, Told};
+use super::view::{Change, View};
+use crate::storage::LeaseError;
+
+/// What a watch tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Everything, at a revision higher than that of any event before: first, and again when the
+    /// store no longer knows the changes in between.
+    Snapshot(View),
+    /// One step from the state before.
+    Change(Change),
+}
+
+/// A stream that never goes back and never ends by itself. It outlives outages of the store: an
+/// error is told once when one begins (or for each key that nobody can read), and the changes that
+/// were missed follow when the store is back.
+#[derive(Debug)]
+pub struct Watch {
+    told: Follower,
+    reader: Reader,
+    /// Events of what was told last that have not been taken.
+    ready: VecDeque<Result<Event, LeaseError>>,
+}
+
+impl Watch {
+    pub(super) fn new(told: Follower, epochs_above: u64) -> Watch {
+        Watch { told, reader: Reader::new(epochs_above), ready: VecDeque::new() }
+    }
+
+    /// The next event. None: the engine was dropped.
+    pub async fn next(&mut self) -> Option<Result<Event, LeaseError>> {
+        poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, LeaseError>>> {
+        while self.ready.is_empty() {
+            match ready!(self.told.poll_recv(cx)) {
+                Some(told) => self.read(told),
+                None => return Poll::Ready(None),
+            }
+        }
+        Poll::Ready(self.ready.pop_front())
+    }
+
+    fn read(&mut self, told: Result<Told, LeaseError>) {
+        let (event, errors) = match told {
+            Ok(Told::All(listing)) => {
+                let (view, errors) = self.reader.view(listing);
+                (Ok(Event::Snapshot(view)), errors)
+            }
+            Ok(Told::Step(step)) => {
+                let (change, errors) = self.reader.change(step);
+                (Ok(Event::Change(change)), errors)
+            }
+            Err(e) => (Err(e), Vec::new()),
+        };
+        self.ready.extend(errors.into_iter().map(Err));
+        self.ready.push_back(event);
+    }
+}
+
+impl Stream for Watch {
+    type Item = Result<Event, LeaseError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll_event(cx)
+    }
+}

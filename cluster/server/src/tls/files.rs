@@ -1,0 +1,23 @@
+//! Where certificates are: plain options, filled by the configuration.
+
+use std::path::PathBuf;
+
+/// Where the certificate of a listener is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateSettings {
+    /// The certificate, with those between it and its authority.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// Where the certificates are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// The certificate of this process.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The authorities whose certificates are let in.
+    pub authority: PathBuf,
+}
