@@ -16,6 +16,7 @@ use purview::scene::Epoch;
 use super::names;
 use super::store::{Entry, Follower, Guard, Held, Listing, Store, Swap, Swapped, Write};
 use crate::storage::LeaseError;
+use crate::storage::password::Password;
 use crate::tls::Tls;
 use client::{Access, Client};
 use request::Failed;
