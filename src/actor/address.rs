@@ -9,8 +9,7 @@ use actix::Recipient;
 use actix::dev::SendError;
 
 use super::messages::{Delivery, ToRegion};
-use crate::scene::effects::Notice;
-use crate::scene::frames::FrameBatch;
+use crate::scene::messages::{FrameBatch, Notice};
 use crate::scene::{EntityId, RegionId, SessionId, Tick};
 use crate::wire::peer::Mark;
 

@@ -7,7 +7,7 @@ use futures::future::join_all;
 
 use super::directory::Directory;
 use super::messages::ToRegion;
-use crate::scene::effects::Input;
+use crate::scene::messages::Input;
 use crate::scene::terrain::{DoorChange, DoorError, DoorOrder, Terrain};
 use crate::scene::{Plane, RegionId, Scene, SceneId, Tick};
 

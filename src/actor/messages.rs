@@ -6,7 +6,7 @@ use std::sync::Arc;
 use actix::Message;
 
 use super::address::SessionAddress;
-use crate::scene::effects::{Input, Notice};
+use crate::scene::messages::{Input, Notice};
 use crate::scene::region::{NotProposed, RegionSnapshot};
 use crate::scene::{Epoch, RegionId, Scene, Tick};
 use crate::wire::EncodedBatch;

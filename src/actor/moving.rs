@@ -15,7 +15,7 @@ use super::messages::{Departure, ToRegion};
 use super::outbox::Outbox;
 use super::region::{Client, RegionActor};
 use super::routes::Leaver;
-use crate::scene::effects::Input;
+use crate::scene::messages::Input;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{Region, RegionId, SessionId};
 use crate::wire::peer::{Baggage, Mark};

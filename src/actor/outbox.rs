@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::messages::ToRegion;
 use crate::scene::SessionId;
-use crate::scene::effects::{Input, Notice};
+use crate::scene::messages::{Input, Notice};
 
 /// Messages that wait for one region.
 pub(super) const OUTBOX: usize = super::region::MAILBOX;
@@ -184,7 +184,7 @@ impl Notices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::frames::Refusal;
+    use crate::scene::messages::Refusal;
     use crate::scene::views::{Say, ViewMsg};
     use crate::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId, Seq, Tick};
 
@@ -205,7 +205,7 @@ mod tests {
 
     fn kept(n: u64) -> ToRegion {
         let claim =
-            crate::scene::border::Claim { id: EntityId(n), epoch: Epoch(1), region: RegionId(1) };
+            crate::scene::messages::Claim { id: EntityId(n), epoch: Epoch(1), region: RegionId(1) };
         to_region(Input::Elsewhere(claim))
     }
 

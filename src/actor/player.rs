@@ -25,7 +25,7 @@ use super::seldom::Seldom;
 use super::sink::{ClientSink, QueueFull};
 use super::turns::Turns;
 use crate::clock;
-use crate::scene::effects::{Deed, Destination, Input, Order};
+use crate::scene::messages::{Deed, Destination, Input, Order};
 use crate::scene::movement::{Go, MoveOrder};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::player::{

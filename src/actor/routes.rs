@@ -17,7 +17,7 @@ use super::messages::ToRegion;
 use super::moving::PASSING;
 use super::region::RegionActor;
 use crate::scene::RegionId;
-use crate::scene::effects::Input;
+use crate::scene::messages::Input;
 use crate::wire::peer::Mark;
 
 /// Most messages that are kept for one region whose address is not known. Each is an entity on its way
@@ -345,7 +345,7 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::border::{Claim, Claims};
+    use crate::scene::messages::{Claim, Claims};
     use crate::scene::{EntityId, Epoch, Tick};
 
     fn leave(n: u64) -> ToRegion {

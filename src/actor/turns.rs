@@ -11,7 +11,7 @@ use std::time::Duration;
 use actix_rt::time::Instant;
 
 use super::messages::Delivery;
-use crate::scene::effects::Notice;
+use crate::scene::messages::Notice;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{Epoch, Tick};
 
@@ -147,7 +147,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::scene::frames::{FrameBatch, SessionFrame};
+    use crate::scene::messages::{FrameBatch, SessionFrame};
     use crate::scene::{Plane, Pos, RegionId, SceneId, Seq};
     use crate::wire::EncodedBatch;
 

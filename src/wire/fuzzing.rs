@@ -4,10 +4,10 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::msgpack::fast;
 use super::peer::{self, PeerMsg};
-use super::{EncodedBatch, SNAPSHOT_VERSION, tight};
-use crate::scene::effects::Input;
-use crate::scene::frames::FrameBatch;
+use super::{EncodedBatch, SNAPSHOT_VERSION};
+use crate::scene::messages::{FrameBatch, Input};
 use crate::scene::region::RegionSnapshot;
 
 /// A message from another process is read or refused; what is read is written and read again as the same, and frames in
@@ -72,7 +72,7 @@ pub fn codecs_agree(bytes: &[u8]) -> bool {
 }
 
 fn codecs_agree_on<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> bool {
-    let fast = tight::read::<T>(bytes);
+    let fast = fast::read::<T>(bytes);
     let other = rmp_serde::from_slice::<T>(bytes);
     if let Some(fast) = &fast {
         let other = other.as_ref().expect("rmp-serde reads what the fast codec reads");
@@ -81,9 +81,9 @@ fn codecs_agree_on<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> bool {
     if let Ok(other) = &other {
         let bytes = written(other);
         let mut by_fast = Vec::new();
-        assert!(tight::write(&mut by_fast, other), "the fast codec writes what rmp-serde reads");
+        assert!(fast::write(&mut by_fast, other), "the fast codec writes what rmp-serde reads");
         assert_eq!(by_fast, bytes, "both write one value in two ways");
-        let again = tight::read::<T>(&bytes).expect("the fast codec reads what rmp-serde writes");
+        let again = fast::read::<T>(&bytes).expect("the fast codec reads what rmp-serde writes");
         assert_eq!(written(&again), bytes, "a value changes when the fast codec reads it");
     }
     fast.is_some()

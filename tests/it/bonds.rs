@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::support::brute::{self, Pair};
 use crate::support::world::World;
 use crate::support::{Rng, seeds};
-use purview::scene::effects::{Bond, Deed, Input, Order};
+use purview::scene::messages::{Bond, Deed, Input, Order};
 use purview::scene::spec::{BondSpec, Rates};
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
@@ -204,7 +204,7 @@ fn history(spec: SceneSpec, seed: u64, players: usize) {
         }
         // Fights give way when somebody has too many; such histories are none of these.
         let ties = |t: &brute::Truth| t.fights.len() + t.bonds.len();
-        if w.truth.values().any(|t| ties(t) > purview::scene::effects::MAX_BONDS) {
+        if w.truth.values().any(|t| ties(t) > purview::scene::messages::MAX_BONDS) {
             return;
         }
         let want = brute::greedy(&w.scene, &w.truth, &links);

@@ -10,8 +10,7 @@ use purview::actor::directory::{Directory, Process};
 use purview::actor::messages::{Inspect, RunTick, ToRegion};
 use purview::actor::metrics::RegionMetrics;
 use purview::actor::region::{Clock, RegionActor};
-use purview::scene::border::Recovered;
-use purview::scene::effects::Input;
+use purview::scene::messages::{Input, Recovered};
 use purview::scene::spec::LayerSpec;
 use purview::scene::{Epoch, Region, RegionId, Scene, SceneId, SceneSpec, Tick};
 

@@ -8,7 +8,7 @@ use purview::actor::directory::Directory;
 use purview::actor::doors::SwitchError;
 use purview::actor::messages::{Inspect, RunTick};
 use purview::actor::region::{Clock, RegionRef, start_regions};
-use purview::scene::effects::Input;
+use purview::scene::messages::Input;
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, DoorState, Draft, Tile};
 use purview::scene::{Plane, Region, RegionId, Scene, SceneId, SceneSpec, Tick};
 
@@ -55,7 +55,7 @@ fn tell(region: &mut Region, order: DoorOrder) {
 
 /// Ticks both regions; what one has for the other arrives before the next tick.
 fn step(regions: &mut [Region; 2], now: u64) {
-    use purview::scene::effects::Effect;
+    use purview::scene::messages::Effect;
     let mut fx = [Vec::new(), Vec::new()];
     for (region, fx) in regions.iter_mut().zip(&mut fx) {
         region.tick(Tick(now), fx);

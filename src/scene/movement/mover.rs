@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::debt::Debt;
 use super::grants::{Speeds, TooManyGrants};
+use super::rules::STRAY_MS;
 use super::trace::check_line;
 use super::vector::ceil_sqrt;
 use super::walk::Walk;
@@ -13,11 +14,7 @@ use super::{
 };
 use crate::scene::{Pos, Seq};
 
-/// How far a move may begin from where the entity was, as a time at its top speed, milliseconds.
-/// With equal arithmetic on both sides it is 0; this is for clients that round in their own way.
-pub(super) const STRAY_MS: u64 = 50;
-
-/// How much of that may be owed, as a time at its top speed, milliseconds.
+/// How far moves that begin off their places may add up, as a time at top speed, milliseconds.
 const STRAYED_MS_MAX: u64 = 100;
 
 /// One part in so many of the way at top speed pays for moves that begin off their places.

@@ -2,7 +2,7 @@
 //! then tell it everything anew (resync), then close it.
 
 use crate::scene::EntityId;
-use crate::scene::effects::Input;
+use crate::scene::messages::Input;
 use crate::scene::mutants::{self, Mutant};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@
 
 use bytes::Bytes;
 
-use crate::scene::effects::{Destination, Order, Presented};
+use crate::scene::messages::{Destination, Order, Presented};
 use crate::scene::movement::{Own, ServerMs};
 use crate::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,

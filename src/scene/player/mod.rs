@@ -76,7 +76,7 @@ use self::budget::Budget;
 use self::flow::Flow;
 use self::known::Known;
 use self::resume::Search;
-use super::effects::{FIRST_SESSION, Notice, Order, Spawn};
+use super::messages::{FIRST_SESSION, Notice, Order, Spawn};
 use super::movement::ServerMs;
 use super::mutants::{self, Mutant};
 use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick};

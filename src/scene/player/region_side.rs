@@ -1,9 +1,7 @@
 //! What regions tell a session, and what it has to tell them.
 
 use super::{Answer, End, Place, Player, PlayerEffect, Problem, Route, State, refuse};
-use crate::scene::border::Claim;
-use crate::scene::effects::{Input, Notice};
-use crate::scene::frames::{FrameBatch, SessionFrame};
+use crate::scene::messages::{Claim, FrameBatch, Input, Notice, SessionFrame};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{Epoch, RegionId, Seq, Tick};
 

@@ -1,7 +1,7 @@
 //! A client that comes back for its player, and one whose connection breaks.
 
 use super::{Answer, Comeback, End, Player, PlayerEffect, Problem, Route, State, refuse};
-use crate::scene::effects::{Input, Resume, Resumed};
+use crate::scene::messages::{Input, Resume, Resumed};
 use crate::scene::{Epoch, RegionId, Seq};
 
 /// Which regions are asked for the player.

@@ -2,9 +2,9 @@ mod presentation;
 mod resumption;
 
 use super::*;
-use crate::scene::effects::{Destination, Input, Notice};
-use crate::scene::frames::FrameBatch;
-use crate::scene::frames::{Entering, InputRefused, Refusal, SessionFrame};
+use crate::scene::messages::{
+    Destination, Entering, FrameBatch, Input, InputRefused, Notice, Refusal, SessionFrame,
+};
 use crate::scene::{Plane, Pos, SceneId, Tick};
 
 const SCENE: SceneId = SceneId(0);

@@ -3,8 +3,7 @@
 use bytes::Bytes;
 
 use super::State;
-use crate::scene::effects::{Destination, Input, Notice, Order};
-use crate::scene::frames::{FrameBatch, Refusal};
+use crate::scene::messages::{Destination, FrameBatch, Input, Notice, Order, Refusal};
 use crate::scene::movement::Own;
 use crate::scene::{EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
 

@@ -61,7 +61,7 @@ pub use self::escrow::ESCROW_TICKS;
 use self::negotiate::Mail;
 pub use self::plausible::Implausible;
 pub use self::recover::Recovery;
-pub use self::remap::{Change, MapNews, NotProposed};
+pub use self::remap::NotProposed;
 pub use self::restore::RestoreError;
 pub use self::snapshot::{RegionSnapshot, SavedEntity};
 use self::viewer::Viewer;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::SpecError;
-use super::check::{MAX_SIDE_CM, err, m};
+use crate::scene::spec_error::{MAX_SIDE_CM, err, m};
 
 /// What makes players special to each other, and how far that goes (DESIGN, "VIEWS").
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

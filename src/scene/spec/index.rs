@@ -1,11 +1,11 @@
 //! What the index of entities costs: a region has one for each kind and plane, which covers its ground and the band
 //! around it. The figures of a legal scene stay within what a machine has before anybody has joined.
 
-use super::check::{err, m};
 use super::{LayerSpec, SceneSpec, SpecError};
 use crate::scene::Rect;
 use crate::scene::index::{MAX_PATCHES, bytes_empty, patches_of};
-use crate::scene::map::RegionMap;
+use crate::scene::layout::RegionMap;
+use crate::scene::spec_error::{err, m};
 
 /// That no region's index has more patches than memory is meant for.
 pub(super) fn check_index(

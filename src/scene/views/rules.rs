@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Ties;
+use super::{NO_BOND, Ties};
 use crate::scene::spec::{BondSpec, FIGHT};
 use crate::scene::{EntityId, Scene, Tick};
 
@@ -44,9 +44,6 @@ pub struct ViewRules {
     /// How long a fight lasts after the last act.
     pub fight_ticks: u64,
 }
-
-/// Bond class of a pair without a bond.
-pub const NO_BOND: u8 = 255;
 
 /// Keeps a distance less a margin positive. Above every margin that a scene may have.
 const RANK_BIAS: u64 = 1 << 20;

@@ -1,7 +1,7 @@
 //! What clients read in the bytes of their frames.
 
 use purview::scene::Kind;
-use purview::scene::frames::FrameBatch;
+use purview::scene::messages::FrameBatch;
 use purview::wire::{EncodedBatch, ServerMsg};
 
 use super::world::World;

@@ -23,7 +23,7 @@ use bytes::Bytes;
 use futures::future::join_all;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{DecideMap, ProposeMap};
-use purview::scene::map::{Layout, LayoutError, PlaneGroup, Plot};
+use purview::scene::layout::{Layout, LayoutError, PlaneGroup, Plot};
 use purview::scene::{RegionId, Scene, SceneId, Tick};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;

@@ -10,7 +10,7 @@ use purview::actor::directory::Directory;
 use purview::actor::messages::Halt;
 use purview::actor::metrics::RegionMetrics;
 use purview::actor::region::{Clock, RegionActor};
-use purview::scene::effects::Effect;
+use purview::scene::messages::Effect;
 use purview::scene::{Epoch, Region, RegionId, Scene, SceneId};
 use purview::wire::peer::Baggage;
 

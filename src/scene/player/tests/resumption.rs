@@ -1,7 +1,7 @@
 //! Connections that break, and clients that come back.
 
 use super::*;
-use crate::scene::effects::Resumed;
+use crate::scene::messages::Resumed;
 
 const FAR: RegionId = RegionId(9);
 
@@ -20,7 +20,7 @@ fn asked(region: RegionId) -> String {
 
 fn asked_since(since_ms: u64, asked: RegionId) -> String {
     let (id, session, acked, region) = (EntityId(40), SessionId(7), Seq(4), asked);
-    let resume = crate::scene::effects::Resume { id, session, acked, asked, since_ms };
+    let resume = crate::scene::messages::Resume { id, session, acked, asked, since_ms };
     format!("{region}: {:?}", Input::Resume(resume))
 }
 

@@ -14,7 +14,7 @@ use purview::actor::metrics::RegionMetrics;
 use purview::scene::inspect::{
     EntitySnapshot, PlayerSnapshot, RegionSnapshot, Resident, ViewEntry,
 };
-use purview::scene::map::RegionEntry;
+use purview::scene::layout::RegionEntry;
 use purview::scene::terrain::{DoorId, DoorState, Draft, Tile};
 use purview::scene::views::{NO_BOND, Ties, ViewRules};
 use purview::scene::{

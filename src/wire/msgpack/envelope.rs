@@ -2,9 +2,8 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::codes::ErrorCode;
-use super::shape::{self, Fault};
-use super::tight;
+use super::fast;
+use super::validate::{self, Fault};
 
 /// Version of the client protocol; a hello with another one is refused.
 pub const PROTOCOL_VERSION: u16 = 2;
@@ -57,20 +56,8 @@ pub enum DecodeError {
     },
 }
 
-impl DecodeError {
-    /// The code that tells a client of this error.
-    pub fn code(&self) -> ErrorCode {
-        match self {
-            DecodeError::Malformed(_) | DecodeError::TooBig { .. } => ErrorCode::Malformed,
-            DecodeError::UnknownType(_) => ErrorCode::UnknownType,
-            DecodeError::BadField { .. } => ErrorCode::BadField,
-            DecodeError::ActTooLong { .. } => ErrorCode::ActTooLong,
-        }
-    }
-}
-
 /// Splits a message into its type and the bytes of its fields.
-pub(super) fn open(bytes: &[u8], max: usize) -> Result<(u8, &[u8]), DecodeError> {
+pub(in crate::wire) fn open(bytes: &[u8], max: usize) -> Result<(u8, &[u8]), DecodeError> {
     if bytes.len() > max {
         return Err(DecodeError::TooBig { len: bytes.len(), max });
     }
@@ -84,11 +71,11 @@ pub(super) fn open(bytes: &[u8], max: usize) -> Result<(u8, &[u8]), DecodeError>
 }
 
 /// Reads the fields; every byte must be used.
-pub(super) fn body<T: DeserializeOwned>(kind: u8, bytes: &[u8]) -> Result<T, DecodeError> {
-    if let Some(fields) = tight::read(bytes) {
+pub(in crate::wire) fn body<T: DeserializeOwned>(kind: u8, bytes: &[u8]) -> Result<T, DecodeError> {
+    if let Some(fields) = fast::read(bytes) {
         return Ok(fields);
     }
-    shape::check(bytes).map_err(|fault| match fault {
+    validate::check(bytes).map_err(|fault| match fault {
         Fault::Broken(why) => DecodeError::Malformed(why),
         Fault::Foreign(why) => DecodeError::BadField { kind, why },
     })?;
@@ -106,10 +93,10 @@ fn brief(error: rmp_serde::decode::Error) -> String {
 }
 
 /// Writes `[kind, fields]`.
-pub(super) fn seal<T: Serialize>(kind: u8, fields: &T) -> Vec<u8> {
+pub(in crate::wire) fn seal<T: Serialize>(kind: u8, fields: &T) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     out.extend_from_slice(&[0x92, kind]);
-    if tight::write(&mut out, fields) {
+    if fast::write(&mut out, fields) {
         return out;
     }
     // Writing to a Vec cannot fail, and every message type serialises.
@@ -121,8 +108,9 @@ pub(super) fn seal<T: Serialize>(kind: u8, fields: &T) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::client::{ClientMsg, ServerMsg};
     use super::*;
+    use crate::wire::ErrorCode;
+    use crate::wire::client::{ClientMsg, ServerMsg};
 
     fn code(bytes: &[u8]) -> Option<ErrorCode> {
         ClientMsg::decode(bytes).err().map(|e| e.code())

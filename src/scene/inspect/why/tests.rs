@@ -1,6 +1,6 @@
 use super::*;
-use crate::scene::effects::Bond;
 use crate::scene::inspect::EntitySnapshot;
+use crate::scene::messages::Bond;
 use crate::scene::views::{NO_BOND, Ties, ViewRules};
 use crate::scene::{Epoch, RegionId, Tick};
 

@@ -1,26 +1,26 @@
 //! The region map: which region a place belongs to. Versioned data, never arithmetic on coordinates.
 
-mod layout;
-#[cfg(test)]
-mod tests;
-
-use serde::{Deserialize, Serialize};
-
-pub use self::layout::{Layout, LayoutError, MAX_NEIGHBOURS, Plot};
-use super::mutants::{self, Mutant};
-use super::{Epoch, Plane, Pos, Rect, RegionId, SceneId, spec::SceneSpec};
+use super::plots::{Layout, LayoutError, MAX_NEIGHBOURS, PlaneGroup, Plot};
+use crate::scene::mutants::{self, Mutant};
+use crate::scene::{Epoch, Plane, Pos, Rect, RegionId, SceneId};
 
 /// Names of regions that a configuration gives are below this; those of regions that are made while a
 /// cluster runs begin here, 10,000 for each scene.
 pub const FIRST_NEW_REGION: u32 = 1_000_000;
 
-/// Some of the planes of a scene: those whose number leaves this remainder when divided by the number of
-/// groups. Planes of different groups belong to different regions, which may live on different machines.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
-#[serde(transparent)]
-pub struct PlaneGroup(pub u16);
+/// How a map is cut into lands, and lands into regions; lengths in centimetres.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::scene) struct Cut {
+    pub(in crate::scene) width_cm: i32,
+    pub(in crate::scene) depth_cm: i32,
+    pub(in crate::scene) land_cm: i32,
+    /// Lands side by side in a region.
+    pub(in crate::scene) region_lands_x: i32,
+    /// Lands from north to south in a region.
+    pub(in crate::scene) region_lands_z: i32,
+    /// Groups of planes, at least 1.
+    pub(in crate::scene) groups: u16,
+}
 
 /// One region of a scene: a rectangular block of lands, in a group of planes, with one authority.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,19 +54,18 @@ pub struct RegionMap {
 }
 
 impl RegionMap {
-    /// Cuts a scene into blocks of lands as its spec says; ids count up from `first`. For a spec
-    /// whose sizes and counts [`super::Scene::new`] has checked.
-    pub(super) fn grid(scene: SceneId, spec: &SceneSpec, first: RegionId) -> RegionMap {
-        let bounds = Rect { x0: 0, z0: 0, x1: spec.width_cm, z1: spec.depth_cm };
-        let (lands_x, lands_z) = (spec.width_cm / spec.land_cm, spec.depth_cm / spec.land_cm);
+    /// Cuts a scene into blocks of lands as `cut` says; ids count up from `first`. For sizes
+    /// and counts that [`crate::scene::Scene::new`] has checked.
+    pub(in crate::scene) fn grid(scene: SceneId, cut: &Cut, first: RegionId) -> RegionMap {
+        let bounds = Rect { x0: 0, z0: 0, x1: cut.width_cm, z1: cut.depth_cm };
+        let (lands_x, lands_z) = (cut.width_cm / cut.land_cm, cut.depth_cm / cut.land_cm);
         // A region wider than the map is as wide as the map.
-        let (block_x, block_z) =
-            (spec.region_lands_x.min(lands_x), spec.region_lands_z.min(lands_z));
+        let (block_x, block_z) = (cut.region_lands_x.min(lands_x), cut.region_lands_z.min(lands_z));
         let blocks_x = (lands_x + block_x - 1) / block_x;
         let blocks_z = (lands_z + block_z - 1) / block_z;
-        let start = |block: i32, lands: i32| block * lands * spec.land_cm;
-        let end = |block: i32, lands: i32, all: i32| ((block + 1) * lands).min(all) * spec.land_cm;
-        let groups = spec.plane_groups.max(1);
+        let start = |block: i32, lands: i32| block * lands * cut.land_cm;
+        let end = |block: i32, lands: i32, all: i32| ((block + 1) * lands).min(all) * cut.land_cm;
+        let groups = cut.groups;
         let per_group = (blocks_x * blocks_z) as usize;
         let mut regions = Vec::with_capacity(per_group * usize::from(groups));
         let mut land_owner = Vec::with_capacity(lands_x as usize * lands_z as usize);
@@ -89,8 +88,77 @@ impl RegionMap {
             }
         }
         let next = RegionId(FIRST_NEW_REGION + 10_000 * u32::from(scene.0));
-        let (version, land_cm) = (1, spec.land_cm);
+        let (version, land_cm) = (1, cut.land_cm);
         RegionMap { version, regions, bounds, next, land_cm, lands_x, groups, land_owner }
+    }
+
+    /// The map of a legal scene, cut so.
+    ///
+    /// # Errors
+    /// The plots do not cover the map once.
+    pub(in crate::scene) fn of(cut: &Cut, layout: &Layout) -> Result<RegionMap, LayoutError> {
+        let (lands_x, lands_z) = (cut.width_cm / cut.land_cm, cut.depth_cm / cut.land_cm);
+        let groups = cut.groups;
+        let whole = |what: String| LayoutError::NotWhole { lands_x, lands_z, groups, what };
+        let per_group = lands_x as usize * lands_z as usize;
+        let mut land_owner = vec![u16::MAX; per_group * usize::from(groups)];
+        let mut regions: Vec<RegionEntry> = Vec::with_capacity(layout.plots.len());
+        for (i, p) in layout.plots.iter().enumerate() {
+            let inside = 0 <= p.x0 && p.x0 < p.x1 && p.x1 <= lands_x;
+            let inside = inside && 0 <= p.z0 && p.z0 < p.z1 && p.z1 <= lands_z;
+            if !inside || p.group.0 >= groups {
+                return Err(whole(format!("region {} lies outside", p.id)));
+            }
+            if i >= usize::from(u16::MAX) || regions.iter().any(|r| r.id == p.id) {
+                return Err(whole(format!("region {} is there twice, or one too many", p.id)));
+            }
+            for (x, z) in (p.z0..p.z1).flat_map(|z| (p.x0..p.x1).map(move |x| (x, z))) {
+                let land = per_group * usize::from(p.group.0) + (z * lands_x + x) as usize;
+                if land_owner[land] != u16::MAX {
+                    return Err(whole(format!(
+                        "region {} overlaps another at land {x}, {z}",
+                        p.id
+                    )));
+                }
+                land_owner[land] = i as u16;
+            }
+            let cm = |lands: i32| lands * cut.land_cm;
+            let rect = Rect { x0: cm(p.x0), z0: cm(p.z0), x1: cm(p.x1), z1: cm(p.z1) };
+            regions.push(RegionEntry { id: p.id, rect, group: p.group, epoch: Epoch(1) });
+        }
+        if land_owner.contains(&u16::MAX) {
+            return Err(whole("some land is nobody's".into()));
+        }
+        let bounds = Rect { x0: 0, z0: 0, x1: cut.width_cm, z1: cut.depth_cm };
+        let (version, next) = (layout.version, layout.next);
+        let land_cm = cut.land_cm;
+        Ok(RegionMap { version, next, regions, bounds, land_cm, lands_x, groups, land_owner })
+    }
+
+    /// Whether regions can tell their neighbours apart.
+    ///
+    /// # Errors
+    /// One has more than [`MAX_NEIGHBOURS`].
+    pub(in crate::scene) fn check_neighbours(&self, band_cm: i32) -> Result<(), LayoutError> {
+        for r in &self.regions {
+            let found = self.neighbours(r.id, band_cm).len();
+            if found > MAX_NEIGHBOURS {
+                return Err(LayoutError::Neighbours { id: r.id, found });
+            }
+        }
+        Ok(())
+    }
+
+    /// The map as data.
+    pub fn layout(&self) -> Layout {
+        let plot = |r: &RegionEntry| {
+            let lands = |cm: i32| cm / self.land_cm;
+            let Rect { x0, z0, x1, z1 } = r.rect;
+            let (x0, z0, x1, z1) = (lands(x0), lands(z0), lands(x1), lands(z1));
+            Plot { id: r.id, group: r.group, x0, z0, x1, z1 }
+        };
+        let plots = self.regions.iter().map(plot).collect();
+        Layout { version: self.version, next: self.next, plots }
     }
 
     /// The group of a plane.

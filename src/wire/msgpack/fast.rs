@@ -12,8 +12,8 @@ use std::fmt;
 
 use serde::{de, ser};
 
-pub(super) use self::read::read;
-pub(super) use self::write::{NIL, array, bin, sint, uint, write};
+pub(in crate::wire) use self::read::read;
+pub(in crate::wire) use self::write::{NIL, array, bin, sint, uint, write};
 
 /// It is of another form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::scene::frames::Refusal;
+use crate::scene::messages::Refusal;
 use crate::scene::movement::Reason;
+use crate::wire::msgpack::envelope::DecodeError;
 
 macro_rules! codes {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $n:literal $word:literal,)+ }) => {
@@ -169,6 +170,18 @@ impl From<Reason> for ErrorCode {
             Reason::ClockBack { .. } => ErrorCode::ClockBack,
             Reason::ClockAhead { .. } => ErrorCode::ClockAhead,
             Reason::UnknownRuling { .. } => ErrorCode::UnknownRuling,
+        }
+    }
+}
+
+impl DecodeError {
+    /// The code that tells a client of this error.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            DecodeError::Malformed(_) | DecodeError::TooBig { .. } => ErrorCode::Malformed,
+            DecodeError::UnknownType(_) => ErrorCode::UnknownType,
+            DecodeError::BadField { .. } => ErrorCode::BadField,
+            DecodeError::ActTooLong { .. } => ErrorCode::ActTooLong,
         }
     }
 }

@@ -5,12 +5,11 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::scene::effects::{Input, Notice};
-use crate::scene::frames::FrameBatch;
+use crate::scene::messages::{FrameBatch, Input, Notice};
 use crate::scene::{EntityId, Epoch, RegionId, SessionId};
 
-use super::enquiry::{Answer, Question};
-use super::{lenient, tight};
+use super::query::{Answer, Question};
+use crate::wire::msgpack::{fast, forward_compat};
 
 /// Version of these messages: the newest that this release speaks. Two processes talk in the newest that both
 /// speak.
@@ -201,7 +200,7 @@ pub fn encode(msg: &PeerMsg, out: &mut Vec<u8>) -> Result<(), rmp_serde::encode:
 }
 
 fn written<T: Serialize>(out: &mut Vec<u8>, value: &T) -> Result<(), rmp_serde::encode::Error> {
-    if tight::write(out, value) { Ok(()) } else { rmp_serde::encode::write(out, value) }
+    if fast::write(out, value) { Ok(()) } else { rmp_serde::encode::write(out, value) }
 }
 
 /// The same of frames that are not owned.
@@ -240,7 +239,7 @@ pub fn decode(bytes: &[u8]) -> Result<PeerMsg, PeerError> {
     if bytes.len() > MAX_PEER_MSG {
         return Err(PeerError::TooBig(bytes.len()));
     }
-    let (msg, rest) = lenient::read::<PeerMsg>(bytes)?;
+    let (msg, rest) = forward_compat::read::<PeerMsg>(bytes)?;
     if !rest.is_empty() {
         return Err(PeerError::Trailing(rest.len()));
     }
@@ -280,7 +279,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::scene::frames::{Entering, SessionFrame};
+    use crate::scene::messages::{Entering, SessionFrame};
     use crate::scene::{EntityId, Kind, Pos, Seq, Tick};
     use crate::wire::EncodedBatch;
 

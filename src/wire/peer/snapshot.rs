@@ -6,7 +6,7 @@
 
 use crate::scene::region::RegionSnapshot;
 
-use super::{lenient, tight};
+use crate::wire::msgpack::{fast, forward_compat};
 
 /// The schema's version: what this release writes.
 pub const SNAPSHOT_VERSION: u16 = 1;
@@ -79,7 +79,7 @@ impl RegionSnapshot {
     pub fn encode(&self) -> Result<Vec<u8>, SnapshotError> {
         let mut bytes = Vec::with_capacity(SMALL);
         bytes.resize(HEAD, 0);
-        if !tight::write(&mut bytes, self) {
+        if !fast::write(&mut bytes, self) {
             rmp_serde::encode::write(&mut bytes, self)
                 .map_err(|e| SnapshotError::BadField(e.to_string()))?;
         }
@@ -129,7 +129,7 @@ impl RegionSnapshot {
             return Err(SnapshotError::Damaged { found, wanted });
         }
         let (snapshot, rest) =
-            lenient::read(body).map_err(|e| SnapshotError::BadField(e.to_string()))?;
+            forward_compat::read(body).map_err(|e| SnapshotError::BadField(e.to_string()))?;
         match rest.len() {
             0 => Ok(snapshot),
             by => Err(SnapshotError::Trailing { by }),

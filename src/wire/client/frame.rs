@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
 use super::codes::ErrorCode;
-use super::moves::{Coursed, Going, OwnMove};
-use super::tight::{NIL, array, bin, sint, uint};
-use crate::scene::frames::FrameBatch;
+use super::movement::{Coursed, Going, OwnMove};
+use crate::scene::messages::FrameBatch;
 use crate::scene::movement::{Course, Move, Own, Path, Vector};
 use crate::scene::{EntityId, Epoch, Kind, Pos, Seq, Tick};
+use crate::wire::msgpack::fast::{NIL, array, bin, sint, uint};
 
 /// Somebody comes into view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ pub struct Frame {
 /// Bytes of most entries of [`Frame::moves`], at most.
 const MOVED: usize = 24;
 
-/// Type number of a frame; see [`super::client::ServerMsg`].
+/// Type number of a frame; see [`super::ServerMsg`].
 pub const FRAME_TYPE: u8 = 66;
 
 /// The bytes of all frames of a region and tick: every piece encoded once, and a way to assemble

@@ -11,12 +11,12 @@ use serde::de::{
     SeqAccess, VariantAccess, Visitor,
 };
 
-use super::tight;
+use super::fast;
 
 /// One value at the beginning of `bytes`, and what comes after it. What this release has written, and nothing else, is
 /// read as it is; only what has too many fields or bytes is looked at again.
-pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), Error> {
-    if let Some(value) = tight::read(bytes) {
+pub(in crate::wire) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), Error> {
+    if let Some(value) = fast::read(bytes) {
         return Ok((value, &[]));
     }
     // It copies no strings on its way, and does not say how far it has come.

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::scene::Scene;
 use crate::scene::spec::LayerSpec;
+use crate::scene::{Plane, Pos, RegionId, Scene, SceneId, SceneSpec};
 
 fn map(width_cm: i32, depth_cm: i32, rx: i32, rz: i32) -> RegionMap {
     let spec = SceneSpec {
@@ -13,7 +13,7 @@ fn map(width_cm: i32, depth_cm: i32, rx: i32, rz: i32) -> RegionMap {
         region_lands_z: rz,
         ..SceneSpec::default()
     };
-    RegionMap::grid(SceneId(0), &spec, RegionId(10))
+    RegionMap::grid(SceneId(0), &spec.cut(), RegionId(10))
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Framer {
     /// `input` is used up before that. Call until it returns `None`:
     ///
     /// ```
-    /// # use purview::wire::framing::Framer;
+    /// # use purview::wire::client::framing::Framer;
     /// let mut framer = Framer::new(4_096);
     /// let mut input: &[u8] = &[0, 0, 0, 1, b'a', 0, 0, 0, 2, b'b'];
     /// while let Some(message) = framer.next(&mut input).unwrap() {

@@ -5,9 +5,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PlaneGroup, RegionEntry, RegionMap};
-use crate::scene::spec::{SceneSpec, SpecError};
-use crate::scene::{Epoch, Rect, RegionId};
+use crate::scene::RegionId;
+use crate::scene::spec_error::SpecError;
+
+/// Some of the planes of a scene: those whose number leaves this remainder when divided by the number of
+/// groups. Planes of different groups belong to different regions, which may live on different machines.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct PlaneGroup(pub u16);
 
 /// Most neighbours of a region: each has a bit of a word.
 pub const MAX_NEIGHBOURS: usize = 32;
@@ -242,79 +249,5 @@ impl Layout {
 
     fn groups(&self) -> u16 {
         self.plots.iter().map(|p| p.group.0 + 1).max().unwrap_or(1)
-    }
-}
-
-impl RegionMap {
-    /// The map of a legal scene, cut so.
-    ///
-    /// # Errors
-    /// The plots do not cover the map once.
-    pub(in crate::scene) fn of(
-        spec: &SceneSpec,
-        layout: &Layout,
-    ) -> Result<RegionMap, LayoutError> {
-        let (lands_x, lands_z) = (spec.width_cm / spec.land_cm, spec.depth_cm / spec.land_cm);
-        let groups = spec.plane_groups.max(1);
-        let whole = |what: String| LayoutError::NotWhole { lands_x, lands_z, groups, what };
-        let per_group = lands_x as usize * lands_z as usize;
-        let mut land_owner = vec![u16::MAX; per_group * usize::from(groups)];
-        let mut regions: Vec<RegionEntry> = Vec::with_capacity(layout.plots.len());
-        for (i, p) in layout.plots.iter().enumerate() {
-            let inside = 0 <= p.x0 && p.x0 < p.x1 && p.x1 <= lands_x;
-            let inside = inside && 0 <= p.z0 && p.z0 < p.z1 && p.z1 <= lands_z;
-            if !inside || p.group.0 >= groups {
-                return Err(whole(format!("region {} lies outside", p.id)));
-            }
-            if i >= usize::from(u16::MAX) || regions.iter().any(|r| r.id == p.id) {
-                return Err(whole(format!("region {} is there twice, or one too many", p.id)));
-            }
-            for (x, z) in (p.z0..p.z1).flat_map(|z| (p.x0..p.x1).map(move |x| (x, z))) {
-                let land = per_group * usize::from(p.group.0) + (z * lands_x + x) as usize;
-                if land_owner[land] != u16::MAX {
-                    return Err(whole(format!(
-                        "region {} overlaps another at land {x}, {z}",
-                        p.id
-                    )));
-                }
-                land_owner[land] = i as u16;
-            }
-            let cm = |lands: i32| lands * spec.land_cm;
-            let rect = Rect { x0: cm(p.x0), z0: cm(p.z0), x1: cm(p.x1), z1: cm(p.z1) };
-            regions.push(RegionEntry { id: p.id, rect, group: p.group, epoch: Epoch(1) });
-        }
-        if land_owner.contains(&u16::MAX) {
-            return Err(whole("some land is nobody's".into()));
-        }
-        let bounds = Rect { x0: 0, z0: 0, x1: spec.width_cm, z1: spec.depth_cm };
-        let (version, next) = (layout.version, layout.next);
-        let land_cm = spec.land_cm;
-        Ok(RegionMap { version, next, regions, bounds, land_cm, lands_x, groups, land_owner })
-    }
-
-    /// Whether regions can tell their neighbours apart.
-    ///
-    /// # Errors
-    /// One has more than [`MAX_NEIGHBOURS`].
-    pub(in crate::scene) fn check_neighbours(&self, band_cm: i32) -> Result<(), LayoutError> {
-        for r in &self.regions {
-            let found = self.neighbours(r.id, band_cm).len();
-            if found > MAX_NEIGHBOURS {
-                return Err(LayoutError::Neighbours { id: r.id, found });
-            }
-        }
-        Ok(())
-    }
-
-    /// The map as data.
-    pub fn layout(&self) -> Layout {
-        let plot = |r: &RegionEntry| {
-            let lands = |cm: i32| cm / self.land_cm;
-            let Rect { x0, z0, x1, z1 } = r.rect;
-            let (x0, z0, x1, z1) = (lands(x0), lands(z0), lands(x1), lands(z1));
-            Plot { id: r.id, group: r.group, x0, z0, x1, z1 }
-        };
-        let plots = self.regions.iter().map(plot).collect();
-        Layout { version: self.version, next: self.next, plots }
     }
 }

@@ -1,5 +1,7 @@
 //! What people may look at: copies of a region's state for the console and for tests.
 
+pub mod why;
+
 use serde::{Deserialize, Serialize};
 
 use super::terrain::DoorState;

@@ -1,13 +1,18 @@
-//! What neighbouring regions tell each other: ghosts as levels, and entities that move over.
+//! What regions tell each other: ghosts as levels, entities that move over, and steps of a layout
+//! change.
+//!
+//! A batch of ghosts may be lost or repeated: the next full one heals the receiver. A [`Handoff`] must
+//! arrive, once.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::effects::{Deed, Spawn};
-use super::frames::InputRefused;
-use super::movement::{Course, Mover};
-use super::views::{PeerState, Ties, ViewMsg};
-use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
+use super::frame::InputRefused;
+use super::order::{Deed, Spawn};
+use crate::scene::movement::{Course, Mover};
+use crate::scene::terrain::SavedDoors;
+use crate::scene::views::{PeerState, Ties, ViewMsg};
+use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
 
 /// Everything that a region knows of an entity which lives in another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +96,7 @@ pub struct BorderBatch {
 
 impl BorderBatch {
     /// Takes the acts out, as a batch of the same tick that has nothing else.
-    pub(super) fn take_acts(&mut self) -> BorderBatch {
+    pub(in crate::scene) fn take_acts(&mut self) -> BorderBatch {
         let (enters, changes, leaves) = Default::default();
         let acts = std::mem::take(&mut self.acts);
         let BorderBatch { from, epoch, lineage, tick, prev, .. } = *self;
@@ -175,7 +180,7 @@ pub struct Handoff {
     /// tick by the new map.
     #[serde(default)]
     pub by_map: bool,
-    /// Since when its session has it: see [`Resume::since_ms`](super::effects::Resume::since_ms).
+    /// Since when its session has it: see [`Resume::since_ms`](super::session::Resume::since_ms).
     #[serde(default)]
     pub since_ms: u64,
 }
@@ -248,4 +253,27 @@ pub struct Claims {
     /// Who was handed to the recovered region of late, as it was then, without what it had to do with
     /// others.
     pub handed: Vec<Handoff>,
+}
+
+/// What regions tell each other in a change of the map.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// Everything was said that belongs to the old map.
+    Ended,
+    /// Everybody was handed over who stands on ground that is the receiver's by the new map.
+    Ceded {
+        /// The doors as the sender knows them, for one that is new.
+        doors: Option<SavedDoors>,
+    },
+}
+
+/// A region's word in a change of the map.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapNews {
+    /// The sender.
+    pub from: RegionId,
+    /// The version of the new map.
+    pub version: u64,
+    /// What it says.
+    pub change: Change,
 }

@@ -3,17 +3,19 @@
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 
-use super::codec::{self, DecodeError, MAX_ACT, MAX_CLIENT_FRAME, MAX_LOOK, MAX_SERVER_FRAME};
 use super::codes::{CloseCode, ErrorCode};
 use super::frame::Frame;
-use super::moves::{Form, MoveRules, OwnMove};
+use super::movement::{Form, MoveRules, OwnMove};
 use crate::scene::movement::ClientMs;
 use crate::scene::{EntityId, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility};
+use crate::wire::msgpack::envelope::{
+    self, DecodeError, MAX_ACT, MAX_CLIENT_FRAME, MAX_LOOK, MAX_SERVER_FRAME,
+};
 
 /// First message of a client: who it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// Protocol version, [`super::PROTOCOL_VERSION`].
+    /// Protocol version, [`crate::wire::PROTOCOL_VERSION`].
     pub version: u16,
     /// The token that lets the client in (a JWT); never part of a URL.
     pub token: String,
@@ -126,7 +128,7 @@ pub struct Welcome {
 pub struct JoinRules {
     /// Who is in range of whom: `[0]` by patches, `[1, enter, leave]` by distance, the radii in
     /// centimetres, `[2]` everybody.
-    #[serde(with = "super::forms::visibility")]
+    #[serde(with = "super::visibility")]
     pub visibility: Visibility,
     /// The range in force for this player (Patches).
     pub range: RangeSet,
@@ -234,7 +236,7 @@ macro_rules! messages {
 
             /// The message's bytes.
             pub fn encode(&self) -> Vec<u8> {
-                match self { $($name::$variant(m) => codec::seal($n, m),)+ }
+                match self { $($name::$variant(m) => envelope::seal($n, m),)+ }
             }
 
             /// The message's name.
@@ -243,9 +245,9 @@ macro_rules! messages {
             }
 
             fn parse(bytes: &[u8]) -> Result<Self, DecodeError> {
-                let (kind, body) = codec::open(bytes, $max)?;
+                let (kind, body) = envelope::open(bytes, $max)?;
                 match kind {
-                    $($n => codec::body(kind, body).map($name::$variant),)+
+                    $($n => envelope::body(kind, body).map($name::$variant),)+
                     _ => Err(DecodeError::UnknownType(kind)),
                 }
             }

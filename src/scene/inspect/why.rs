@@ -20,10 +20,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Key;
+use super::{PlayerSnapshot, Resident, ViewEntry};
 use crate::scene::geo::dist_cm;
 use crate::scene::index::Patch;
-use crate::scene::inspect::{PlayerSnapshot, Resident, ViewEntry};
+use crate::scene::views::Key;
 use crate::scene::{EntityId, Kind, Plane, Pos, RangeSet, SceneId, SceneSpec, Visibility};
 
 /// What ranks a pair, before ids decide: smaller is better.

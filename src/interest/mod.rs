@@ -6,7 +6,7 @@
 //! in whatever order. A pair that met and parted within one tick is not told.
 //!
 //! ```
-//! use purview::scene::range_events::{RangeEvent, RangeEvents};
+//! use purview::interest::{RangeEvent, RangeEvents};
 //! use purview::scene::{Pos, RangeSet, Rect, Visibility};
 //!
 //! let ground = Rect { x0: 0, z0: 0, x1: 102_400, z1: 102_400 };
@@ -42,7 +42,7 @@ mod patches;
 use self::all::All;
 use self::circle::Circle;
 use self::patches::Patches;
-use super::{Pos, RangeSet, Rect, Visibility};
+use crate::scene::{Pos, RangeSet, Rect, Visibility};
 
 /// What changed between two entities. Slots; `a` is the lower one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::movement::{Course, Own, Reason};
-use super::{EntityId, Epoch, Kind, Pos, Seq, SessionId, Tick};
+use crate::scene::movement::{Course, Own, Reason};
+use crate::scene::{EntityId, Epoch, Kind, Pos, Seq, SessionId, Tick};
 
 /// Why an input was refused. Nothing was changed by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
