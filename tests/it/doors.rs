@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix::System;
 use purview::actor::directory::Directory;
-use purview::actor::doors::SwitchError;
+use purview::actor::directory::doors::SwitchError;
 use purview::actor::messages::{Inspect, RunTick};
 use purview::actor::region::{Clock, RegionRef, start_regions};
 use purview::scene::messages::Input;

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use actix::{Arbiter, System};
 use purview::actor::directory::Directory;
-use purview::actor::metrics::RegionMetrics;
+use purview::actor::region::metrics::RegionMetrics;
 use purview::actor::region::{Clock, RegionRef, start_regions};
 use tokio::sync::oneshot;
 

@@ -17,9 +17,9 @@ use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneI
 /// Everything that a region knows of an entity which lives in another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GhostState {
-    /// Who.
+    /// The entity.
     pub id: EntityId,
-    /// The entity's epoch: what carries a lower one than known is late.
+    /// The entity's epoch: a message with a lower epoch than the known one is late.
     pub epoch: Epoch,
     /// Its kind.
     pub kind: Kind,
@@ -27,8 +27,7 @@ pub struct GhostState {
     pub plane: Plane,
     /// Where it is.
     pub pos: Pos,
-    /// What it does; where it is in a tick the receiver computes by itself. `None`: it is where it was said
-    /// to be.
+    /// Its trajectory, from which the receiver computes its place in every tick. `None`: it stands at `pos`.
     pub course: Option<Course>,
     /// Its range.
     pub range: RangeSet,
@@ -43,7 +42,7 @@ pub struct GhostState {
 /// A ghost's changing part, as levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GhostChange {
-    /// Who.
+    /// The entity.
     pub id: EntityId,
     /// The entity's epoch.
     pub epoch: Epoch,
@@ -55,10 +54,10 @@ pub struct GhostChange {
     pub thr: u64,
 }
 
-/// The sender mirrors an entity no more.
+/// The sender no longer mirrors an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GhostLeave {
-    /// Who.
+    /// The entity.
     pub id: EntityId,
     /// The entity's epoch under the sender.
     pub epoch: Epoch,
@@ -72,15 +71,15 @@ pub struct GhostLeave {
 pub struct BorderBatch {
     /// The sender.
     pub from: RegionId,
-    /// The sender's region epoch; a lower one than known is late.
+    /// The sender's region epoch; a batch with a lower epoch than the known one is late.
     pub epoch: Epoch,
-    /// The sender's lineage: since this region epoch nothing of it was lost. A higher one than known
-    /// says that the region has died since and was put together anew.
+    /// The sender's lineage: since this region epoch nothing of the region was lost. A lineage above the
+    /// known one says that the region has died since, and was recovered.
     pub lineage: Epoch,
     /// The tick whose state this is.
     pub tick: Tick,
-    /// The tick of the batch before this one; another than the receiver's last means that one was
-    /// lost and only a full batch helps.
+    /// The tick of the batch before this one. If the receiver's last batch is of another tick, a batch was
+    /// lost, and only a full batch helps.
     pub prev: Tick,
     /// Whether `enters` is everything that the sender mirrors.
     pub full: bool,
@@ -88,14 +87,14 @@ pub struct BorderBatch {
     pub enters: Vec<GhostState>,
     /// Ghosts that changed.
     pub changes: Vec<GhostChange>,
-    /// Ghosts that are mirrored no more.
+    /// Ghosts that are no longer mirrored.
     pub leaves: Vec<GhostLeave>,
-    /// Acts of mirrored entities in this tick.
+    /// Actions of mirrored entities in this tick.
     pub acts: Vec<(EntityId, Deed)>,
 }
 
 impl BorderBatch {
-    /// Takes the acts out, as a batch of the same tick that has nothing else.
+    /// Takes the actions out, as a batch of the same tick that has nothing else.
     pub(in crate::scene) fn take_acts(&mut self) -> BorderBatch {
         let (enters, changes, leaves) = Default::default();
         let acts = std::mem::take(&mut self.acts);
@@ -104,14 +103,14 @@ impl BorderBatch {
     }
 }
 
-/// What the players of a region say to those of one neighbour in a round of settling a tick.
+/// What the players of a region say to the players of one neighbour in a border round of a tick.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettleBatch {
     /// The sender.
     pub from: RegionId,
     /// The sender's region epoch.
     pub epoch: Epoch,
-    /// The tick that is settled.
+    /// The tick to which the round belongs.
     pub tick: Tick,
     /// The round, from 0.
     pub round: u32,
@@ -122,14 +121,14 @@ pub struct SettleBatch {
     /// Ranks that a pair must beat to interest them, where these have changed; as
     /// [`GhostState::thr`].
     pub thrs: Vec<(EntityId, u64)>,
-    /// Whether any of these is higher than it was: somebody has room for others.
+    /// Whether any of these is higher than before: a player has room for others.
     pub rises: bool,
 }
 
-/// An entry of what a player sees beside players.
+/// An entity that a player sees and that is no player.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenState {
-    /// Who is seen.
+    /// The entity.
     pub id: EntityId,
     /// The tick of the last update that the client was sent.
     pub sent: Tick,
@@ -162,7 +161,7 @@ pub struct Handoff {
     pub gone: Vec<EntityId>,
     /// Refused inputs that its client must still be told of.
     pub refused: Vec<InputRefused>,
-    /// The account of its movement, where that is judged: course, debts, grants, rulings.
+    /// The account of its movement, where moves are judged.
     pub mover: Option<Box<Mover>>,
     /// Whether its client is held.
     pub held: bool,
@@ -170,14 +169,14 @@ pub struct Handoff {
     pub resync: bool,
     /// Whether it comes by a jump and not by walking, or its session has not been told of a jump before.
     pub jumped: bool,
-    /// Its client is away; the tick in which it leaves unless it is back.
+    /// Its client is disconnected; the tick in which the entity leaves unless the client is back.
     #[serde(default)]
     pub absent_until: Option<Tick>,
     /// The sender's scene; `None`: an older release did not say.
     #[serde(default)]
     pub scene: Option<SceneId>,
-    /// The region map has changed and it stands on another region's ground: it goes on there in the first
-    /// tick by the new map.
+    /// The layout has changed, and the entity stands on another region's ground: it continues there in the
+    /// first tick of the new layout.
     #[serde(default)]
     pub by_map: bool,
     /// Since when its session has it: see [`Resume::since_ms`](super::session::Resume::since_ms).
@@ -186,7 +185,7 @@ pub struct Handoff {
 }
 
 impl Handoff {
-    /// The same without what it has to do with others, and without what its client was told.
+    /// The same without the entity's relations to others, and without what its client was told.
     pub fn alone(&self) -> Handoff {
         let (peers, seen, gone, refused) = Default::default();
         let Handoff { from, from_epoch, epoch, last_applied, tick, view_counter, .. } = *self;
@@ -216,64 +215,64 @@ impl Handoff {
     }
 }
 
-/// A region has died and goes on from a checkpoint: what it holds, so that others say what they know
-/// better.
+/// A region has died and continues from a checkpoint: what the checkpoint holds, so that other regions
+/// report what they know better.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recovered {
     /// The region.
     pub region: RegionId,
-    /// Its epoch from now on; what an older one says is late.
+    /// Its epoch from now on; messages of an older epoch are late.
     pub epoch: Epoch,
-    /// Who lives there by the checkpoint, and under which epoch.
+    /// The entities that live there by the checkpoint, and their epochs.
     pub holds: Vec<(EntityId, Epoch)>,
 }
 
 /// Where an entity lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// Who.
+    /// The entity.
     pub id: EntityId,
     /// Its epoch; the highest one counts.
     pub epoch: Epoch,
-    /// Where; it is gone when that region does not have it.
+    /// The region; the entity is gone if that region does not have it.
     pub region: RegionId,
 }
 
-/// What a region knows of entities that another one may believe to have.
+/// What a region knows of entities that another region may believe to have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
-    /// Who says so.
+    /// The sender.
     pub from: RegionId,
-    /// The epoch of the recovered region that asked; `None`: nobody has asked.
+    /// The epoch of the recovered region that asked; `None`: no region has asked.
     pub answer: Option<Epoch>,
     /// The sender's last closed tick.
     pub tick: Tick,
-    /// Who lives elsewhere.
+    /// Entities that live elsewhere.
     pub lives: Vec<Claim>,
-    /// Who was handed to the recovered region of late, as it was then, without what it had to do with
-    /// others.
+    /// Entities that were recently handed to the recovered region, as they were then, without their
+    /// relations to others.
     pub handed: Vec<Handoff>,
 }
 
-/// What regions tell each other in a change of the map.
+/// A step of a layout change that regions tell each other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
-    /// Everything was said that belongs to the old map.
+    /// The sender has sent everything that belongs to the old layout.
     Ended,
-    /// Everybody was handed over who stands on ground that is the receiver's by the new map.
+    /// The sender has handed over all entities on ground that is the receiver's by the new layout.
     Ceded {
-        /// The doors as the sender knows them, for one that is new.
+        /// The doors as the sender knows them, for a region that is new.
         doors: Option<SavedDoors>,
     },
 }
 
-/// A region's word in a change of the map.
+/// A region's step in a layout change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapNews {
     /// The sender.
     pub from: RegionId,
-    /// The version of the new map.
+    /// The version of the new layout.
     pub version: u64,
-    /// What it says.
+    /// The step.
     pub change: Change,
 }

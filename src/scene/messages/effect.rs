@@ -16,7 +16,7 @@ pub enum Effect {
     Frames(FrameBatch),
     /// Ghosts for a neighbour: replaceable, the next batch after a lost one is a full one.
     Border(RegionId, Box<BorderBatch>),
-    /// This region's part of a round of settling a tick; must arrive.
+    /// This region's part of a border round; must arrive.
     Settle(RegionId, Box<SettleBatch>),
     /// For a player of another region; must arrive.
     View(RegionId, ViewMsg),
@@ -24,6 +24,6 @@ pub enum Effect {
     Handoff(RegionId, Box<Handoff>),
     /// An input for an entity that has moved to another region; must arrive.
     Forward(RegionId, Box<Input>),
-    /// News for a session.
+    /// A notice for a session.
     Notice(SessionId, Notice),
 }

@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use crate::scene::movement::{Course, Own, Reason};
 use crate::scene::{EntityId, Epoch, Kind, Pos, Seq, SessionId, Tick};
 
-/// Why an input was refused. Nothing was changed by it.
+/// Why an input was refused. The input changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// The position lies outside the scene.
     OutOfBounds,
-    /// The act's payload is longer than 1,024 bytes.
+    /// The action's payload is longer than 1,024 bytes.
     TooLong,
     /// The region cannot do it now.
     Busy,
-    /// A place where moves are judged, or a judged move where places are trusted.
+    /// A place in a scene that judges moves, or a move command in a scene that trusts places.
     WrongForm,
     /// The move was judged.
     Move(Reason),
@@ -31,16 +31,16 @@ pub struct InputRefused {
     pub why: Refusal,
 }
 
-/// Somebody as those are told who begin to see it.
+/// An entity as a client is told that begins to see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entering {
-    /// Who.
+    /// The entity.
     pub id: EntityId,
     /// Its kind.
     pub kind: Kind,
     /// Where it is.
     pub pos: Pos,
-    /// What it does; `None`: it stands until another place is told.
+    /// Its trajectory; `None`: it stands until another place is told.
     pub course: Option<Course>,
     /// Its opaque appearance.
     pub look: Bytes,
@@ -103,17 +103,17 @@ impl Subset {
 pub struct FrameBatch {
     /// The tick whose state this is.
     pub tick: Tick,
-    /// Entities that somebody begins to see, each once.
+    /// Entities that a client begins to see, each once.
     pub entering: Vec<Entering>,
-    /// Entities whose position somebody is told, each once.
+    /// Entities whose position a client is told, each once.
     pub moving: Vec<(EntityId, Pos)>,
-    /// Entities whose course somebody is told, each once.
+    /// Entities whose trajectory a client is told, each once.
     pub coursing: Vec<(EntityId, Course)>,
-    /// Acts, each once.
+    /// Actions, each once.
     pub acting: Vec<(EntityId, Bytes)>,
     /// For each session in turn: indices into `entering`, then `moving`, `coursing` and `acting`.
     pub refs: Vec<u32>,
-    /// For each session in turn: who left.
+    /// For each session in turn: the entities that left.
     pub leaves: Vec<EntityId>,
     /// For each session in turn: refused inputs.
     pub refused: Vec<InputRefused>,
@@ -208,7 +208,7 @@ impl FrameBatch {
         self.owns[s.own_at as usize..][..s.own as usize].first()
     }
 
-    /// Who left, for a session.
+    /// The entities that left, for a session.
     pub fn leaves_of(&self, s: &SessionFrame) -> &[EntityId] {
         &self.leaves[s.leaves_at as usize..][..s.leaves as usize]
     }

@@ -19,8 +19,8 @@ pub enum Input {
     Enter(Box<Spawn>),
     /// Remove an entity.
     Leave(EntityId),
-    /// A numbered input of a player's client. Applied only when it is the last one plus one; one
-    /// that is older is dropped, one that is newer waits to be sent again.
+    /// A numbered input of a player's client. The region applies it only if its number is the last one
+    /// plus one. An older input is dropped, and a newer one waits to be sent again.
     Client {
         /// The player's entity.
         id: EntityId,
@@ -29,18 +29,18 @@ pub enum Input {
         /// What to do.
         order: Order,
     },
-    /// An order of the server's logic.
+    /// An order of the game logic.
     Logic {
         /// The entity.
         id: EntityId,
         /// What to do.
         order: Order,
     },
-    /// The server's logic on an entity's movement.
+    /// An order of the game logic about an entity's movement.
     Motion {
         /// The entity.
         id: EntityId,
-        /// What becomes of it.
+        /// The order.
         motion: Motion,
     },
     /// Set a player's bonds (at most [`MAX_BONDS`](crate::scene::views::MAX_BONDS); the rest is ignored).
@@ -59,37 +59,37 @@ pub enum Input {
     Resync(EntityId),
     /// A neighbour's ghosts of a tick.
     Border(Box<BorderBatch>),
-    /// A neighbour missed a batch of ours or may have: send it everything anew.
+    /// A neighbour has missed a batch of this region, or may have: send it a full batch.
     BorderLost(RegionId),
-    /// A neighbour's part of a round of settling a tick.
+    /// A neighbour's part of a border round.
     Settle(Box<SettleBatch>),
-    /// A message of the view negotiation from a player of another region, outside of settling.
+    /// A view message from a player of another region, outside of border rounds.
     View(ViewMsg),
     /// An entity comes to live here.
     Handoff(Box<Handoff>),
-    /// A session presents its player: its region goes on from a checkpoint. The shell puts the session's
-    /// address beside it.
+    /// A session presents its player, because the player's region continues from a checkpoint. The shell
+    /// adds the session's address.
     Present(Box<Presented>),
-    /// A player's session has ended without its word. It stays for so long, and others notice nothing; then it
-    /// leaves.
+    /// A player's client is disconnected. The player stays for a grace period, and other players notice
+    /// nothing; then it leaves.
     Absent {
         /// The player.
         id: EntityId,
-        /// The session; once the player has another one nothing happens.
+        /// The session; if the player has another session by now, nothing happens.
         session: SessionId,
         /// Milliseconds; 0: it leaves now.
         ms: u32,
     },
-    /// A player's client has come back. The shell puts the session's address beside it.
+    /// A player's client has come back. The shell adds the session's address.
     Resume(Resume),
-    /// A session has heard that its player lives elsewhere, under a higher epoch than that under which it has presented it
-    /// here: two regions between which it had walked have died, and cannot tell each other.
+    /// A session has presented its player here, and has heard since that the player lives elsewhere under
+    /// a higher epoch: two regions between which the player walked have died, and cannot tell each other.
     Elsewhere(Claim),
-    /// A region goes on from a checkpoint. Every region is told.
+    /// A region continues from a checkpoint. Every region is told.
     Recovered(Box<Recovered>),
     /// Where entities live that this region may believe to have.
     Claims(Box<Claims>),
-    /// Another region's word in a change of the region map.
+    /// Another region's step in a layout change.
     Map(Box<MapNews>),
     /// Open or close a door of the scene's map in one plane. Every region of the scene is told.
     Door(DoorOrder),
@@ -104,7 +104,7 @@ impl Input {
         }
     }
 
-    /// The entity that an input is for, where it is for one that may have moved on.
+    /// The entity that the input is for, if the input may follow the entity to another region.
     pub fn entity(&self) -> Option<EntityId> {
         match self {
             Input::Leave(id) | Input::Hold(id) | Input::Release(id) | Input::Resync(id) => {

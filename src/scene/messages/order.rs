@@ -23,35 +23,35 @@ pub struct Destination {
     pub pos: Pos,
 }
 
-/// What a player, or the server's logic on behalf of any entity, orders it to do.
+/// What a player orders, or the game logic on behalf of any entity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
-    /// Be elsewhere: for a client where places are trusted, for the server's logic anywhere.
+    /// Be elsewhere: for a client where places are trusted, for game logic anywhere.
     Move(Pos),
-    /// A word about its movement, where moves are judged.
+    /// A move command, where moves are judged.
     Walk(MoveOrder),
     /// Teleport.
     Jump(Destination),
-    /// Do something that all who see it are told.
+    /// Do something that all viewers are told once.
     Act(Deed),
 }
 
-/// What the server's logic makes of an entity's movement, where moves are judged. An entity's client is
-/// told of it.
+/// An order of the game logic about an entity's movement, where moves are judged. The entity's client is
+/// told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Motion {
-    /// It walks, as far as its way is clear and for at most a minute, whatever its client wishes: a
-    /// beast's walk, a knock-back. It begins where the entity is.
+    /// The entity walks from where it is, as far as its way is clear and for at most a minute, whatever its
+    /// client wishes: a monster's walk, a knock-back.
     Walk(Move),
-    /// It stands where it is.
+    /// The entity stands where it is.
     Stop,
-    /// What keeps it from moving; more than before stops it.
+    /// What keeps the entity from moving; a new reason stops it.
     Flags(Flags),
-    /// Another top speed of its own, centimetres per second.
+    /// Another speed of the entity's own, centimetres per second.
     Speed(u32),
-    /// A speed beyond its own: a mount, a dash.
+    /// A speed beyond the entity's own: a mount, a dash.
     Grant {
-        /// Its name, above 0, by which it is taken back; a grant of that name is replaced.
+        /// The grant's name, above 0, by which it is taken back; a grant of the same name is replaced.
         id: GrantId,
         /// Centimetres per second.
         speed_cm_s: u32,
@@ -62,18 +62,18 @@ pub enum Motion {
     Revoke(GrantId),
 }
 
-/// What somebody does.
+/// An action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deed {
     /// What it is; opaque, at most 1,024 bytes.
     pub payload: Bytes,
-    /// The player that it is aimed at: if that one is in range, the two fight for a while, which is
-    /// a bond (see [`crate::scene::spec::BondSpec`]).
+    /// The player at which the action is aimed: if that player is in range, the two fight for a while,
+    /// which is a bond (see [`crate::scene::spec::BondSpec`]).
     pub aim: Option<EntityId>,
 }
 
 impl Deed {
-    /// Something that is aimed at nobody.
+    /// An action that is aimed at no player.
     pub fn new(payload: impl Into<Bytes>) -> Deed {
         Deed { payload: payload.into(), aim: None }
     }
@@ -82,7 +82,7 @@ impl Deed {
 /// A new entity.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spawn {
-    /// Its name; not in use.
+    /// Its id; not in use.
     pub id: EntityId,
     /// Its kind, one of the scene's.
     pub kind: Kind,
@@ -94,7 +94,7 @@ pub struct Spawn {
     pub range: RangeSet,
     /// Its opaque appearance.
     pub look: Bytes,
-    /// The session of the player's client; `None` for what no client steers.
+    /// The session of the player's client; `None` for an entity without a client.
     pub session: Option<SessionId>,
     /// Its bonds, at most [`MAX_BONDS`](crate::scene::views::MAX_BONDS).
     pub bonds: Vec<Bond>,

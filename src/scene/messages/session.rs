@@ -14,7 +14,7 @@ use crate::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
 };
 
-/// What a session knows of its player, for a region that may know less since it goes on from a
+/// What a session knows of its player, for a region that may know less because it continues from a
 /// checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presented {
@@ -24,7 +24,7 @@ pub struct Presented {
     pub session: SessionId,
     /// The region to which it is presented.
     pub to: RegionId,
-    /// The highest epoch under which the session knows it.
+    /// The highest epoch of the player that the session knows.
     pub epoch: Epoch,
     /// Its last input that is known to have been applied.
     pub acked: Seq,
@@ -32,7 +32,7 @@ pub struct Presented {
     pub plane: Plane,
     /// Its place as of `placed_by`; where moves are judged `own` counts.
     pub pos: Pos,
-    /// The last input that is known to have changed its place, or to have been applied before that was
+    /// The last input that is known to have changed its place, or to have been applied before the place was
     /// told.
     pub placed_by: Seq,
     /// Its movement as it was told last, and in which tick.
@@ -45,7 +45,8 @@ pub struct Presented {
     pub look: Bytes,
     /// A jump to another scene that was applied and from which it has not arrived.
     pub leap: Option<Destination>,
-    /// Since when its session has it; of two that present it the later one counts. See [`Resume::since_ms`].
+    /// Since when the session has the player; of two sessions that present it the later one counts. See
+    /// [`Resume::since_ms`].
     #[serde(default)]
     pub since_ms: u64,
 }
@@ -58,21 +59,21 @@ pub const FIRST_SESSION: u64 = 1;
 pub struct Resume {
     /// The player.
     pub id: EntityId,
-    /// The session that is its own from now on.
+    /// The player's session from now on.
     pub session: SessionId,
     /// The last input that its client knows to have been applied.
     pub acked: Seq,
-    /// The region that the session has asked, which may pass the question on.
+    /// The region that the session has asked, which may forward the question.
     pub asked: RegionId,
-    /// When the client came back, milliseconds by the server's clock. The region counts from there, or from one
-    /// above the session before: so a player's sessions have an order, which no checkpoint undoes. The one by
-    /// which it joined has [`FIRST_SESSION`]; 0: an older release does not say.
+    /// When the client came back, milliseconds by the server's clock. The region counts from there, or from
+    /// one above the session before: so a player's sessions have an order, which no checkpoint undoes. The
+    /// session by which the player joined has [`FIRST_SESSION`]; 0: an older release does not say.
     #[serde(default)]
     pub since_ms: u64,
 }
 
-/// A player whose client has come back, as its new session has to know it. As [`Notice::Route`], with what
-/// the session would know from the join.
+/// A player whose client has come back, for its new session: a [`Notice::Route`], and what the session
+/// would know from the join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumed {
     /// The scene.
@@ -101,7 +102,7 @@ pub struct Resumed {
 }
 
 impl Resumed {
-    /// The same for a session that knows the rest already.
+    /// The same as a route, for a session that knows the rest.
     pub fn as_route(self) -> Notice {
         let Resumed { scene, region, epoch, last_applied, tick, plane, pos, own, .. } = self;
         let arrived = false;
@@ -112,13 +113,13 @@ impl Resumed {
 /// What a session is told of its entity, beside frames.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Notice {
-    /// The entity lives in `region` from now on; send what was not yet applied there.
+    /// The entity lives in `region` from now on; inputs that were not applied yet go there.
     Route {
         /// The scene.
         scene: SceneId,
         /// The owner.
         region: RegionId,
-        /// The entity's epoch; a lower one is old news.
+        /// The entity's epoch; a route with a lower epoch is late.
         epoch: Epoch,
         /// The last input that was applied.
         last_applied: Seq,
@@ -133,14 +134,14 @@ pub enum Notice {
         /// Whether it came here by entering or by a jump (and not by walking over a border).
         arrived: bool,
     },
-    /// The entity is gone; from `tick` on nobody is shown it.
+    /// The entity is gone; from `tick` on no client is shown it.
     Left {
         /// The first tick without it.
         tick: Tick,
-        /// The entity's epoch; a lower one than that of its route is old news.
+        /// The entity's epoch; a notice with a lower epoch than the route's is late.
         epoch: Epoch,
     },
-    /// The region goes on from a checkpoint, in which the entity lives under this epoch: present it.
+    /// The region continues from a checkpoint, in which the entity lives under this epoch: present it.
     Present {
         /// The region.
         region: RegionId,
@@ -149,9 +150,9 @@ pub enum Notice {
         /// The entity's epoch there.
         epoch: Epoch,
     },
-    /// The player of a client that came back: it lives here, and its session is this one from now on.
+    /// The player of a client that came back lives here, and has this session from now on.
     Resumed(Box<Resumed>),
-    /// It is not known here or where the question was passed on to.
+    /// The player is not known here, nor where the question was forwarded to.
     Nowhere {
         /// The region that was asked.
         asked: RegionId,

@@ -1,6 +1,6 @@
 //! Quantiles of tick times, out of the buckets in which regions count them.
 
-use purview::actor::metrics::{RegionMetrics, TICK_BUCKETS_US};
+use purview::actor::region::metrics::{RegionMetrics, TICK_BUCKETS_US};
 use serde::Serialize;
 
 /// Ticks per bucket of [`TICK_BUCKETS_US`], then those beyond the last.

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use purview::actor::departing::Depart;
 use purview::actor::directory::{Archive, Directory, Process};
+use purview::actor::region::migration::depart::Depart;
 use purview::actor::region::{Clock, RegionRef, start_regions_as};
 use purview::scene::layout::RegionEntry;
 use purview::scene::messages::Effect;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use actix::{Actor, AsyncContext, Context, Handler, ResponseFuture, System};
 use purview::actor::directory::Directory;
 use purview::actor::messages::{Inspect, InspectEntity};
-use purview::actor::metrics::RegionMetrics;
+use purview::actor::region::metrics::RegionMetrics;
 use purview::scene::inspect::{
     EntitySnapshot, PlayerSnapshot, RegionSnapshot, Resident, ViewEntry,
 };
