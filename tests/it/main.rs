@@ -11,6 +11,7 @@ mod book;
 mod borders;
 mod bounds;
 mod crowd;
+mod cycles;
 mod departing;
 mod detours;
 mod doors;
