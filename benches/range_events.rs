@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use purview::scene::range_events::RangeEvents;
+use purview::interest::RangeEvents;
 use purview::scene::{RangeSet, Rect, Visibility};
 use support::{Crowd, Density};
 

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use purview::scene::effects::{Effect, Input, Order, Spawn};
-use purview::scene::frames::FrameBatch;
+use purview::scene::messages::{Effect, FrameBatch, Input, Order, Spawn};
 use purview::scene::region::RegionSnapshot;
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,

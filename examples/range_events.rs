@@ -3,7 +3,7 @@
 //!
 //! cargo run --example range_events
 
-use purview::scene::range_events::{RangeEvent, RangeEvents};
+use purview::interest::{RangeEvent, RangeEvents};
 use purview::scene::{Pos, RangeSet, Rect, Visibility};
 
 /// Runs the example and returns one line per event.

@@ -6,6 +6,8 @@
 
 pub mod actor;
 pub mod clock;
+pub mod interest;
+pub mod log_limit;
 pub mod log_limited;
 pub mod scene;
 pub mod wire;

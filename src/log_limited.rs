@@ -15,7 +15,7 @@ pub use tracing;
 #[macro_export]
 macro_rules! log_limited {
     (at $now_ms:expr; $level:ident, $($line:tt)+) => {{
-        static LIMIT: $crate::scene::log_limit::LogLimit = $crate::scene::log_limit::LogLimit::new();
+        static LIMIT: $crate::log_limit::LogLimit = $crate::log_limit::LogLimit::new();
         if let Some(held_back) = LIMIT.admit($now_ms) {
             let held_back = (held_back > 0).then_some(held_back);
             $crate::log_limited::tracing::$level!(held_back, $($line)+);

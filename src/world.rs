@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::scene::effects::{Bond, Deed, Effect, Input, MAX_BONDS, Order, Spawn};
-use crate::scene::frames::{FrameBatch, Refusal};
+use crate::scene::messages::{Bond, Deed, Effect, Input, MAX_BONDS, Order, Spawn};
+use crate::scene::messages::{FrameBatch, Refusal};
 use crate::scene::inspect::Resident;
 use crate::scene::spec::{MoveSpec, Moves, SpecError};
 use crate::scene::{

@@ -7,7 +7,7 @@ mod mutations;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use purview::wire::framing::{Framer, PREFIX_LEN, write};
+use purview::wire::client::framing::{Framer, PREFIX_LEN, write};
 use purview::wire::{ClientMsg, DecodeError, ServerMsg, fuzzing};
 
 use mutations::run;

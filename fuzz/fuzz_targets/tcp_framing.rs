@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use purview::wire::framing::{Framer, FramingError, write};
+use purview::wire::client::framing::{Framer, FramingError, write};
 
 const MAX: usize = 64;
 

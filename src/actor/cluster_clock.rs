@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_reads_while_it_changes_sees_no_time_go_back() {
+    fn readers_see_no_time_go_back_during_a_change() {
         let clock = ClusterClock::new(Duration::from_secs(1));
         let stop = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! Sessions by the subjects that their tokens name: what a session asks of whoever knows all of them, and what it is
-//! told. A session claims its subject when it joins or comes back for a player.
+//! Sessions by the subjects that their tokens name: what a session asks the registry of all sessions, and
+//! what the registry tells it. A session claims its subject when it joins or comes back for a player.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::scene::{EntityId, SessionId};
 #[derive(Message, Debug, Clone, Copy, PartialEq, Eq)]
 #[rtype(result = "()")]
 pub enum Verdict {
-    /// Its claim of this number yields to that of another session of its subject.
+    /// Its claim of this number yields to the claim of another session of the subject.
     Yields(u64),
     /// An operator ends it.
     Kicked,
 }
 
-/// Another session of the subject stands.
+/// Another session of the subject holds the claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken;
 
@@ -28,7 +28,7 @@ pub trait Logins: Debug + Send + Sync {
     /// A session begins.
     ///
     /// # Errors
-    /// For so much longer its subject is barred: it must end.
+    /// The subject is barred for this long: the session must end.
     fn begin(
         &self,
         session: SessionId,
@@ -39,11 +39,11 @@ pub trait Logins: Debug + Send + Sync {
     /// A session ends.
     fn end(&self, session: SessionId);
 
-    /// A session's client is gone, and its player stays for a while.
+    /// A session's client is disconnected, and its player stays for a while.
     fn absent(&self, session: SessionId);
 
-    /// A session claims its subject for a player, at this time of the cluster's clock; the claim's number, once the
-    /// session may go on. It may yield later.
+    /// A session claims its subject for a player, at this time of the cluster's clock; the claim's
+    /// number, once the session may go on. It may yield later.
     ///
     /// # Errors
     /// [`Taken`]: it claims nothing.
@@ -54,7 +54,7 @@ pub trait Logins: Debug + Send + Sync {
         now: Duration,
     ) -> BoxFuture<'static, Result<u64, Taken>>;
 
-    /// Ends all sessions of a subject in this process, and lets none begin for so long; zero: they may begin again
-    /// at once. How many were ended.
+    /// Ends all sessions of a subject in this process, and lets none begin for so long; zero: they may begin
+    /// again at once. Returns how many were ended.
     fn kick(&self, subject: &str, bar: Option<Duration>) -> usize;
 }

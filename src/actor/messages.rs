@@ -1,43 +1,16 @@
-//! What the actors say to each other. Every mailbox is bounded; each message names what happens
-//! when one is full.
+//! What a region's actor is asked beside its inputs: looks for operators, steps of a layout change, and
+//! the end of a region's life here. [`ToRegion`] and [`Delivery`] are what mailboxes hold in play.
+//!
+//! Every mailbox is bounded; each message names what happens when one is full.
 
 use std::sync::Arc;
 
 use actix::Message;
 
-use super::address::SessionAddress;
-use crate::scene::effects::{Input, Notice};
+pub use super::address::{Delivery, ToRegion};
 use crate::scene::region::{NotProposed, RegionSnapshot};
-use crate::scene::{Epoch, RegionId, Scene, Tick};
-use crate::wire::EncodedBatch;
-use crate::wire::peer::{Baggage, Mark};
-
-/// Something for a region. When the region's mailbox is full: a client's input stays in the
-/// player's buffer of unacknowledged inputs and is sent again; ghosts are replaced by a full batch
-/// later; negotiation and handoffs wait in the sender's outbox and are never dropped; whoever orders
-/// a door waits for room.
-#[derive(Message, Debug)]
-#[rtype(result = "()")]
-pub struct ToRegion {
-    /// The input.
-    pub input: Input,
-    /// With [`Input::Enter`], [`Input::Handoff`], [`Input::Present`] and [`Input::Resume`] of a player: where its session's
-    /// deliveries go.
-    pub client: Option<SessionAddress>,
-}
-
-/// Something for a player's session. When the player's mailbox is full the frame is lost and the
-/// region is told to resync; a notice waits in the region's outbox.
-#[derive(Message, Debug, Clone)]
-#[rtype(result = "()")]
-pub enum Delivery {
-    /// The frame at this index of the batch is for this session.
-    Frame(Arc<EncodedBatch>, u32),
-    /// News of the entity.
-    Notice(Notice),
-    /// A region goes on from a checkpoint under a new owner, of this epoch.
-    Owner(RegionId, Epoch),
-}
+use crate::scene::{Scene, Tick};
+use crate::wire::peer::Baggage;
 
 /// Asks a region for a copy of its state.
 #[derive(Message, Debug, Clone, Copy)]
@@ -53,7 +26,7 @@ pub struct Inspect {
 #[rtype(result = "Option<crate::scene::inspect::Resident>")]
 pub struct InspectEntity(pub crate::scene::EntityId);
 
-/// Asks a region to promise that it does not go beyond a tick before a change of the region map is decided
+/// Asks a region to promise that it does not go beyond a tick before a layout change is decided
 /// ([`crate::scene::Region::propose`]).
 #[derive(Message, Debug, Clone)]
 #[rtype(result = "Result<(), NotProposed>")]
@@ -64,8 +37,8 @@ pub struct ProposeMap {
     pub after: Tick,
 }
 
-/// Tells a region whether a change of the region map comes to pass. One that comes is followed by a region
-/// that has promised nothing, too, as soon as it can.
+/// Tells a region whether a layout change comes to pass. A region that has promised nothing follows a
+/// decided change, too, as soon as it can.
 #[derive(Message, Debug, Clone)]
 #[rtype(result = "()")]
 pub struct DecideMap {
@@ -77,7 +50,7 @@ pub struct DecideMap {
     pub comes: bool,
 }
 
-/// Ends a region's actor. What it holds is another's by now, or nobody's.
+/// Ends a region's actor. Its region has another owner by now, or none.
 #[derive(Message, Debug, Clone, Copy)]
 #[rtype(result = "()")]
 pub struct Halt;
@@ -87,14 +60,10 @@ pub struct Halt;
 pub struct Departure {
     /// The region.
     pub snapshot: RegionSnapshot,
-    /// What is to be kept of it if nobody goes on with it.
+    /// The checkpoint that is to be kept if the new owner does not continue with the region.
     pub checkpoint: Option<RegionSnapshot>,
     /// What its actor had.
     pub baggage: Baggage,
-}
-
-impl Message for Mark {
-    type Result = ();
 }
 
 /// Opens a tick of a region whose clock is manual (tests, benchmarks); one that is not newer than the

@@ -1,20 +1,16 @@
 //! Thin shells around the pure scene: region actors, player actors, and the one place where effects
 //! become deliveries.
+//!
+//! From the lowest floor up: `address` and `messages` (how actors are reached, and what they say), the traits
+//! `logins` and `last_positions`, `directory` (what every actor may look up), then `player` and `region`,
+//! which know nothing of each other.
 
 pub mod address;
 pub mod cluster_clock;
-pub mod departing;
 pub mod directory;
-pub mod doors;
+pub mod idle_gate;
+pub mod last_positions;
 pub mod logins;
 pub mod messages;
-pub mod metrics;
-mod moving;
-mod outbox;
-pub mod places;
 pub mod player;
 pub mod region;
-mod routes;
-pub mod seldom;
-pub mod sink;
-mod turns;

@@ -1,22 +1,19 @@
 //! The rules of the world, sans IO: no actor, socket, clock, thread or global randomness.
 
-pub mod border;
-pub mod effects;
-pub mod frames;
 pub mod geo;
 pub mod ids;
 pub mod index;
 pub mod inspect;
+pub mod layout;
 pub mod lines;
-pub mod log_limit;
-pub mod map;
+pub mod messages;
 pub mod movement;
 pub mod mutants;
 pub mod player;
 pub mod range;
-pub mod range_events;
 pub mod region;
 pub mod spec;
+mod spec_error;
 pub mod stamp;
 pub mod terrain;
 mod tile;

@@ -14,20 +14,18 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use self::bonds::{BondSpec, FIGHT};
-pub(super) use self::check::m;
 use self::check::{
-    MAX_REGIONS, check_band, check_bonded_band, check_kinds, check_sizes, check_views, err,
-    reach_cm,
+    MAX_REGIONS, check_band, check_bonded_band, check_kinds, check_sizes, check_views, reach_cm,
 };
 use self::index::check_index;
 use self::moves::check_moves;
 pub use self::moves::{MoveSpec, Moves};
+use super::layout::{Cut, FIRST_NEW_REGION, Layout, LayoutError, RegionMap};
 use super::movement::Rules;
+pub use super::spec_error::SpecError;
+use super::spec_error::err;
 use super::terrain::{Terrain, misfits};
-use super::{
-    Kind, RangeSet, RegionId, SceneId, Visibility,
-    map::{FIRST_NEW_REGION, Layout, LayoutError, RegionMap},
-};
+use super::{Kind, Pos, RangeSet, RegionId, SceneId, Visibility};
 
 /// A patch grid of its own granularity for a set of entity kinds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,16 +174,18 @@ impl Default for SceneSpec {
     }
 }
 
-/// A rule that a scene breaks: the key, its value, and what would be legal.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key} = {found}: {rule}")]
-pub struct SpecError {
-    /// The key, as [`SceneSpec`] names it.
-    pub key: &'static str,
-    /// The key's value, with its unit.
-    pub found: String,
-    /// The rule, with values that would satisfy it.
-    pub rule: String,
+impl SceneSpec {
+    /// How the map is cut into lands and regions.
+    pub(super) fn cut(&self) -> Cut {
+        Cut {
+            width_cm: self.width_cm,
+            depth_cm: self.depth_cm,
+            land_cm: self.land_cm,
+            region_lands_x: self.region_lands_x,
+            region_lands_z: self.region_lands_z,
+            groups: self.plane_groups.max(1),
+        }
+    }
 }
 
 /// A scene that obeys every rule, with the values derived from its figures.
@@ -236,7 +236,7 @@ impl Scene {
             err(&mut errors, "regions", format!("first id {first_region}"), rule);
             return Err(errors);
         }
-        let map = RegionMap::grid(id, &spec, first_region);
+        let map = RegionMap::grid(id, &spec.cut(), first_region);
         let reach_cm = reach_cm(&spec);
         let band_cm = check_band(&spec, tick_ms, reach_cm, &map, &mut errors);
         let bonded_band_cm = check_bonded_band(&spec, tick_ms, band_cm, &map, &mut errors);
@@ -255,7 +255,9 @@ impl Scene {
     /// # Errors
     /// All rules that the terrain breaks.
     pub fn with_terrain(self, terrain: Arc<Terrain>) -> Result<Scene, Vec<SpecError>> {
-        let errors = misfits(&self.spec, &terrain);
+        let spec = &self.spec;
+        let spawn = Pos::ground(spec.spawn_x_cm, spec.spawn_z_cm);
+        let errors = misfits((spec.width_cm, spec.depth_cm), spawn, &terrain);
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -267,7 +269,7 @@ impl Scene {
     /// # Errors
     /// The regions do not cover the map exactly once, or break a rule of the scene.
     pub fn with_layout(&self, layout: &Layout) -> Result<Scene, LayoutError> {
-        let map = RegionMap::of(&self.spec, layout)?;
+        let map = RegionMap::of(&self.spec.cut(), layout)?;
         let mut errors = Vec::new();
         let band_cm = check_band(&self.spec, self.tick_ms, self.reach_cm, &map, &mut errors);
         let bonded_band_cm =

@@ -6,24 +6,16 @@
 //! bound on any bytes.
 
 pub mod client;
-pub mod codec;
-pub mod codes;
-pub mod enquiry;
-mod forms;
-pub mod frame;
-pub mod framing;
 #[doc(hidden)]
 pub mod fuzzing;
-mod lenient;
-pub mod moves;
+mod msgpack;
 pub mod peer;
-mod shape;
-mod snapshot;
-mod tight;
 
+pub use client::codes::{CloseCode, ErrorCode};
+pub use client::frame::{EncodedBatch, Entered, Frame, Moved};
+pub use client::movement::{Coursed, Form, Going, MoveRules, OwnMove};
 pub use client::{ClientMsg, JoinRules, ServerMsg};
-pub use codec::{DecodeError, MAX_CLIENT_FRAME, MAX_SERVER_FRAME, PROTOCOL_VERSION};
-pub use codes::{CloseCode, ErrorCode};
-pub use frame::{EncodedBatch, Entered, Frame, Moved};
-pub use moves::{Coursed, Form, Going, MoveRules, OwnMove};
-pub use snapshot::{MAX_SNAPSHOT, SNAPSHOT_VERSION, SNAPSHOT_VERSION_MIN, SnapshotError};
+pub use msgpack::envelope::{
+    DecodeError, MAX_ACT, MAX_CLIENT_FRAME, MAX_LOOK, MAX_SERVER_FRAME, PROTOCOL_VERSION,
+};
+pub use peer::{MAX_SNAPSHOT, SNAPSHOT_VERSION, SNAPSHOT_VERSION_MIN, SnapshotError};

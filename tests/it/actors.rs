@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::stage::{Client, Stage, Who, calm, nine_regions, play};
 use purview::actor::messages::Delivery;
 use purview::actor::player::FromSocket;
-use purview::scene::frames::{FrameBatch, SessionFrame};
+use purview::scene::messages::{FrameBatch, SessionFrame};
 use purview::scene::player::PlayerConfig;
 use purview::scene::{EntityId, Epoch, Plane, SceneSpec, Seq, Tick, Visibility};
 use purview::wire::client::{Hello, Resume};

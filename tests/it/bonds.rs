@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::support::brute::{self, Pair};
 use crate::support::world::World;
 use crate::support::{Rng, seeds};
-use purview::scene::effects::{Bond, Deed, Input, Order};
+use purview::scene::messages::{Bond, Deed, Input, Order};
 use purview::scene::spec::{BondSpec, Rates};
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
@@ -206,7 +206,7 @@ fn history(spec: SceneSpec, seed: u64, players: usize) {
         }
         // Fights are dropped if a player has too many ties; these histories must have none.
         let ties = |t: &brute::Truth| t.fights.len() + t.bonds.len();
-        if w.truth.values().any(|t| ties(t) > purview::scene::effects::MAX_BONDS) {
+        if w.truth.values().any(|t| ties(t) > purview::scene::messages::MAX_BONDS) {
             return;
         }
         let want = brute::greedy(&w.scene, &w.truth, &links);

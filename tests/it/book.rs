@@ -163,6 +163,75 @@ fn lines_of_documents_are_short() {
     assert!(found.is_empty(), "longer than {COLUMNS} characters:\n{}", found.join("\n"));
 }
 
+/// A row of a table of steps in docs/architecture.md: a file, and a function in it.
+#[derive(Debug, PartialEq, Eq)]
+struct Step<'a> {
+    line: usize,
+    file: &'a str,
+    function: &'a str,
+}
+
+/// Most steps of one way through the code.
+const STEPS: usize = 12;
+
+/// The tables of steps of a page: rows that begin with a number, a file and a function.
+fn tables_of_steps(page: &str) -> Vec<Vec<Step<'_>>> {
+    let mut tables = vec![Vec::new()];
+    for (i, row) in page.lines().enumerate() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        match cells[..] {
+            ["", number, file, function, _, ""] if number.parse::<u32>().is_ok() => {
+                let (file, function) = (file.trim_matches('`'), function.trim_matches('`'));
+                tables.last_mut().unwrap().push(Step { line: i + 1, file, function });
+            }
+            _ => tables.push(Vec::new()),
+        }
+    }
+    tables.retain(|steps| !steps.is_empty());
+    tables
+}
+
+/// Whether a source has a function of this name.
+fn has_function(source: &str, name: &str) -> bool {
+    let after = |rest: &str| rest.starts_with(['(', '<']);
+    let head = format!("fn {name}");
+    source.match_indices(&head).any(|(at, head)| after(&source[at + head.len()..]))
+}
+
+#[test]
+fn every_step_of_the_architecture_is_a_function_and_no_way_is_long() {
+    let page = std::fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let tables = tables_of_steps(&page);
+    assert_eq!(tables.len(), 4, "a move, a frame, a handoff and a node failure");
+    let mut wrong = Vec::new();
+    for steps in &tables {
+        let first = steps[0].line;
+        if steps.len() > STEPS {
+            wrong.push(format!("line {first}: {} steps; at most {STEPS}", steps.len()));
+        }
+        let mut files = BTreeSet::new();
+        for Step { line, file, function } in steps {
+            let source = std::fs::read_to_string(root().join(file)).unwrap_or_default();
+            if !has_function(&source, function) {
+                wrong.push(format!("line {line}: {file} has no function {function}"));
+            }
+            if !files.insert(file) {
+                wrong.push(format!("line {line}: {file} stands twice in this table"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "docs/architecture.md:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn tables_of_steps_are_read() {
+    let page = "| step | file | function | what |\n|---|---|---|---|\n| 1 | `a.rs` | `go` | x |\n\n| 2 | b | c | d |\n";
+    let step = |line, file, function| Step { line, file, function };
+    assert_eq!(tables_of_steps(page), [[step(3, "a.rs", "go")], [step(5, "b", "c")]]);
+    assert!(has_function("fn go<T>() {}", "go") && has_function("pub fn go() {}", "go"));
+    assert!(!has_function("fn going() {}", "go"));
+}
+
 #[test]
 fn missing_files_and_long_lines_are_detected() {
     let page = "`src/lib.rs` `src/no.rs` `src/*.rs` `x`\n";

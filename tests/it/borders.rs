@@ -8,8 +8,9 @@ use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{say_how_to_replay, seeds, seeds_are_given};
 use bytes::Bytes;
-use purview::scene::border::{BorderBatch, GhostChange, GhostState, Recovered, SettleBatch};
-use purview::scene::effects::{Deed, Effect, Input, Order, Spawn};
+use purview::scene::messages::{
+    BorderBatch, Deed, Effect, GhostChange, GhostState, Input, Order, Recovered, SettleBatch, Spawn,
+};
 use purview::scene::views::Ties;
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, Visibility,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use purview::scene::effects::{Effect, Input, Order, Spawn};
+use purview::scene::messages::{Effect, Input, Order, Spawn};
 use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, Seq, SessionId,

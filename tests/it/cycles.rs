@@ -23,17 +23,7 @@ use source::{Module, Source, read};
 
 /// Cycles that are to be cut: the crate's folder, the parent (empty: the crate), and the children of one knot.
 /// This list may only shrink.
-const KNOWN: &[(&str, &str, &[&str])] = &[
-    ("cluster/lab/src", "sim", &["client", "cluster", "faults"]),
-    ("src", "actor", &["address", "messages"]),
-    ("src", "actor", &["directory", "moving", "outbox", "region", "routes"]),
-    ("src", "scene", &["border", "effects", "inspect", "region", "views"]),
-    ("src", "scene", &["map", "spec", "terrain"]),
-    ("src", "scene::movement", &["mover", "rules", "ruling", "trace", "walk"]),
-    ("src", "scene::region", &["bodies", "layout", "scan", "tracks"]),
-    ("src", "scene::spec", &["bonds", "check", "moves"]),
-    ("src", "scene::views", &["rules", "ties"]),
-];
+const KNOWN: &[(&str, &str, &[&str])] = &[("cluster/lab/src", "sim", &["client", "cluster", "faults"])];
 
 /// Names of siblings by siblings below one parent, each with a place in the sources.
 type Edges = BTreeMap<String, BTreeMap<String, String>>;

@@ -5,13 +5,12 @@ use std::sync::{Arc, Mutex};
 use actix::dev::SendError;
 use actix::{Addr, System};
 use purview::actor::address::{AwayRegion, Passing, RegionAddress};
-use purview::actor::departing::{Depart, Departing};
 use purview::actor::directory::{Directory, Process};
 use purview::actor::messages::{Inspect, RunTick, ToRegion};
-use purview::actor::metrics::RegionMetrics;
+use purview::actor::region::metrics::RegionMetrics;
+use purview::actor::region::migration::depart::{Depart, Departing};
 use purview::actor::region::{Clock, RegionActor};
-use purview::scene::border::Recovered;
-use purview::scene::effects::Input;
+use purview::scene::messages::{Input, Recovered};
 use purview::scene::spec::LayerSpec;
 use purview::scene::{Epoch, Region, RegionId, Scene, SceneId, SceneSpec, Tick};
 

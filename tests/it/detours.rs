@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::support::brute::{self, pair};
 use crate::support::crash::Crash;
 use crate::support::world::World;
-use purview::scene::border::{BorderBatch, GhostState, Handoff, SeenState, SettleBatch};
-use purview::scene::effects::{Effect, Input, Spawn};
+use purview::scene::messages::{
+    BorderBatch, Effect, GhostState, Handoff, Input, SeenState, SettleBatch, Spawn,
+};
 use purview::scene::spec::{KindSpec, LayerSpec};
 use purview::scene::views::{Say, Ties, ViewMsg};
 use purview::scene::{

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use actix::System;
 use purview::actor::directory::Directory;
-use purview::actor::doors::SwitchError;
+use purview::actor::directory::doors::SwitchError;
 use purview::actor::messages::{Inspect, RunTick};
 use purview::actor::region::{Clock, RegionRef, start_regions};
-use purview::scene::effects::Input;
+use purview::scene::messages::Input;
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, DoorState, Draft, Tile};
 use purview::scene::{Plane, Region, RegionId, Scene, SceneId, SceneSpec, Tick};
 
@@ -55,7 +55,7 @@ fn tell(region: &mut Region, order: DoorOrder) {
 
 /// Ticks both regions; effects of one arrive at the other before the next tick.
 fn step(regions: &mut [Region; 2], now: u64) {
-    use purview::scene::effects::Effect;
+    use purview::scene::messages::Effect;
     let mut fx = [Vec::new(), Vec::new()];
     for (region, fx) in regions.iter_mut().zip(&mut fx) {
         region.tick(Tick(now), fx);

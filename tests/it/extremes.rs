@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use purview::scene::border::{BorderBatch, Handoff};
-use purview::scene::effects::{Effect, Input, Spawn};
+use purview::scene::messages::{BorderBatch, Effect, Handoff, Input, Spawn};
 use purview::scene::region::Implausible;
 use purview::scene::spec::{MoveSpec, Moves};
 use purview::scene::views::{PeerState, Ties};

@@ -8,8 +8,9 @@ use crate::support::brute::pair;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{say_how_to_replay, seeds, seeds_are_given};
-use purview::scene::border::{Claim, Claims, Handoff, Recovered};
-use purview::scene::effects::{Bond, Effect, Input, Notice, Order, Presented, Resume, Spawn};
+use purview::scene::messages::{
+    Bond, Claim, Claims, Effect, Handoff, Input, Notice, Order, Presented, Recovered, Resume, Spawn,
+};
 use purview::scene::movement::{Course, Move, Own, ServerMs, Vector};
 use purview::scene::region::{ESCROW_TICKS, Recovery, RegionSnapshot};
 use purview::scene::spec::{MoveSpec, Moves};

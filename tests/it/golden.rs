@@ -7,8 +7,8 @@ mod samples;
 use std::collections::BTreeMap;
 
 use purview::scene::Plane;
-use purview::wire::codec::{MAX_ACT, MAX_CLIENT_FRAME, MAX_LOOK, MAX_SERVER_FRAME};
 use purview::wire::{ClientMsg, CloseCode, ErrorCode, PROTOCOL_VERSION, ServerMsg};
+use purview::wire::{MAX_ACT, MAX_CLIENT_FRAME, MAX_LOOK, MAX_SERVER_FRAME};
 use samples::{Message, Sample};
 
 const DOC: &str = include_str!("../../docs/protocol.md");

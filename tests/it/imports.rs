@@ -17,7 +17,7 @@ const LINES: [&str; 4] = ["tracing::warn!", "tracing::error!", "warn!", "error!"
 const LIMITED: &str =
     "lines that can repeat with every message are logged at most once a second: use log_limited!";
 
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 12] = [
     Rule {
         folder: "src/scene",
         forbidden: &["crate::wire", "crate::actor", "crate::{", "use crate::*"],
@@ -74,6 +74,16 @@ const RULES: [Rule; 10] = [
         folder: "cluster/lab/src",
         forbidden: &["purview_cli", "fantoccini"],
         why: "tools are called by the command line and do not call it",
+    },
+    Rule {
+        folder: "src/interest",
+        forbidden: &["crate::actor", "crate::wire", "crate::{", "use crate::*", "std::time"],
+        why: "interest management needs the scene's geometry and index, no more",
+    },
+    Rule {
+        folder: "src/actor/player",
+        forbidden: &["actor::region", "super::region"],
+        why: "sessions and regions know addresses and messages, not each other",
     },
 ];
 

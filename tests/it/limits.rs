@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::support::world::World;
 use bytes::Bytes;
-use purview::scene::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order, Spawn};
+use purview::scene::messages::{Bond, Deed, Destination, Effect, Input, Notice, Order, Spawn};
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SceneSpec, Seq, Tick, Visibility,

@@ -12,7 +12,7 @@ use crate::support::crash::Crash;
 use crate::support::safety::NEWS_TICKS;
 use crate::support::world::World;
 use crate::support::{Rng, say_how_to_replay, seeds, seeds_are_given};
-use purview::scene::effects::{Bond, Input};
+use purview::scene::messages::{Bond, Input};
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, SceneId, SceneSpec, SessionId, Visibility,

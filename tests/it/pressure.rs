@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::stage::{Stage, calm, nine_regions, play};
 use purview::actor::messages::ToRegion;
-use purview::scene::effects::{Destination, Input, Order};
+use purview::scene::messages::{Destination, Input, Order};
 use purview::scene::player::PlayerConfig;
 use purview::scene::{Plane, Pos, RegionId, SceneId};
 use purview::wire::CloseCode;

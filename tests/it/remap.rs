@@ -5,9 +5,8 @@ use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::{Weather, World};
 use crate::support::{say_how_to_replay, seeds, seeds_are_given};
 use bytes::Bytes;
-use purview::scene::border::BorderBatch;
-use purview::scene::effects::{Deed, Effect, Input, Order};
-use purview::scene::map::{LayoutError, PlaneGroup};
+use purview::scene::layout::{LayoutError, PlaneGroup};
+use purview::scene::messages::{BorderBatch, Deed, Effect, Input, Order};
 use purview::scene::region::NotProposed;
 use purview::scene::{Epoch, Plane, Pos, RangeSet, Region, RegionId, SceneSpec, Tick, Visibility};
 

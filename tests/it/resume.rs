@@ -7,7 +7,7 @@ use crate::support::session::LINGER_MS;
 use crate::support::trial::{CIRCLE, Trial, scene};
 use crate::support::world::World;
 use crate::support::{say_how_to_replay, seeds, seeds_are_given};
-use purview::scene::effects::{Effect, FIRST_SESSION, Input, Notice, Order, Presented, Resume};
+use purview::scene::messages::{Effect, FIRST_SESSION, Input, Notice, Order, Presented, Resume};
 use purview::scene::player::State;
 use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::{

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use crate::support::world::World;
-use purview::scene::effects::{Destination, Input, Motion, Order};
-use purview::scene::frames::Refusal;
+use purview::scene::messages::{Destination, Input, Motion, Order, Refusal};
 use purview::scene::movement::{
     ClientMs, Flags, Go, GrantId, Move, MoveOrder, Own, Reason, ServerMs, Vector,
 };

@@ -5,8 +5,7 @@ use crate::support::moving::without_epochs;
 use crate::support::trial::scene;
 use crate::support::world::World;
 use bytes::Bytes;
-use purview::scene::border::Handoff;
-use purview::scene::effects::{Bond, Deed, Input, Order, Spawn};
+use purview::scene::messages::{Bond, Deed, Handoff, Input, Order, Spawn};
 use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
 use purview::scene::views::{Say, Ties, ViewMsg};
 use purview::scene::{

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::support::brute::{self, Pair, Spells};
 use crate::support::world::{Weather, World};
 use crate::support::{Rng, say_how_to_replay, seeds};
-use purview::scene::effects::{Bond, Input};
+use purview::scene::messages::{Bond, Input};
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Tick, Visibility,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::support::brute::{self, Pair, in_range};
 use crate::support::world::World;
 use crate::support::{Rng, seeds};
-use purview::scene::effects::{Bond, Input};
+use purview::scene::messages::{Bond, Input};
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::support::brute::{self, Pair, in_range};
 use crate::support::world::{Weather, World};
 use crate::support::{Rng, say_how_to_replay, seeds};
-use purview::scene::effects::{Input, Motion, Order};
+use purview::scene::messages::{Input, Motion, Order};
 use purview::scene::movement::{
     Blend, ClientMs, Extrapolator, Go, Move, MoveOrder, Open, Own, Path, Predictor, Rules,
     ServerMs, Step, Steps, Vector, Wish,

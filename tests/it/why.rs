@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::support::brute::{self, Pair, in_range};
 use crate::support::world::{Weather, World};
 use crate::support::{Rng, seeds};
-use purview::scene::effects::{Bond, Input};
+use purview::scene::inspect::why::{Limit, PairRank, Place, Stand, Why, why};
 use purview::scene::inspect::{PlayerSnapshot, Resident, ViewEntry};
+use purview::scene::messages::{Bond, Input};
 use purview::scene::region::PATIENCE;
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};
-use purview::scene::views::why::{Limit, PairRank, Place, Stand, Why, why};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, SceneSpec, SessionId, Visibility,
 };

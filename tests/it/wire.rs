@@ -5,16 +5,16 @@ mod support;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use purview::scene::frames::{self, Entering, FrameBatch, Refusal, SessionFrame};
+use purview::scene::messages::{Entering, FrameBatch, Refusal, SessionFrame};
 use purview::scene::movement::{Course, Flags, GrantId, Granted, Own, ServerMs};
 use purview::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick};
+use purview::wire::client::frame::{Acted, FRAME_TYPE, InputRefused};
 use purview::wire::client::{Act, Join, Jump};
-use purview::wire::codec::{MAX_ACT, MAX_LOOK};
-use purview::wire::frame::{Acted, FRAME_TYPE, InputRefused};
 use purview::wire::{
     ClientMsg, Coursed, DecodeError, EncodedBatch, Entered, ErrorCode, Frame, Going,
     MAX_CLIENT_FRAME, Moved, OwnMove, ServerMsg,
 };
+use purview::wire::{MAX_ACT, MAX_LOOK};
 use serde_bytes::ByteBuf;
 use support::{any_blob, any_client_msg, any_form, any_pos, any_server_msg, any_u64};
 
@@ -139,9 +139,11 @@ fn add(batch: &mut FrameBatch, n: usize, part: &Part) {
     }
     batch.owns.extend(part.own);
     batch.leaves.extend(part.leaves.iter().map(|&id| EntityId(id)));
-    batch.refused.extend(part.refused.iter().map(|&(seq, busy)| frames::InputRefused {
-        seq: Seq(seq),
-        why: if busy { Refusal::Busy } else { Refusal::OutOfBounds },
+    batch.refused.extend(part.refused.iter().map(|&(seq, busy)| {
+        purview::scene::messages::InputRefused {
+            seq: Seq(seq),
+            why: if busy { Refusal::Busy } else { Refusal::OutOfBounds },
+        }
     }));
 }
 

@@ -1,6 +1,6 @@
 //! The embedded world: it tells what a region tells, and refuses what a region drops in silence.
 
-use purview::scene::effects::{Bond, Order};
+use purview::scene::messages::{Bond, Order};
 use purview::scene::{EntityId, Kind, Plane, Pos, Seq, Visibility};
 use purview::world::{Entity, Event, MAX_ACTION_BYTES, MAX_APPEARANCE_BYTES, World, WorldError};
 

@@ -331,7 +331,7 @@ impl Sender {
     }
 
     /// Performs an action that every client that sees the player is told; at most
-    /// [`MAX_ACT`](purview::wire::codec::MAX_ACT) bytes. Returns the input's number.
+    /// [`MAX_ACT`](purview::wire::MAX_ACT) bytes. Returns the input's number.
     ///
     /// # Errors
     /// The network failed; the session is over.

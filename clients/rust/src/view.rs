@@ -251,7 +251,8 @@ impl View {
 #[cfg(test)]
 mod tests {
     use purview::scene::movement::Vector;
-    use purview::wire::{Coursed, Entered, Form, Moved, frame::Acted};
+    use purview::wire::client::frame::Acted;
+    use purview::wire::{Coursed, Entered, Form, Moved};
 
     use super::*;
 

@@ -232,7 +232,7 @@ mod tests {
     use purview::scene::movement::{Footing, GrantId, Mover, Own};
     use purview::scene::{EntityId, Epoch, RangeSet, Tick, Visibility};
     use purview::wire::JoinRules;
-    use purview::wire::moves::Grant;
+    use purview::wire::client::movement::Grant;
 
     use super::*;
 

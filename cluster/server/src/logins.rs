@@ -20,7 +20,7 @@ use futures::future::{BoxFuture, ready};
 use purview::actor::logins::{Logins, Taken, Verdict};
 use purview::clock;
 use purview::scene::{EntityId, SessionId};
-use purview::wire::enquiry::{Stamp, SubjectClaim};
+use purview::wire::peer::query::{Stamp, SubjectClaim};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 

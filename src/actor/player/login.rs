@@ -1,20 +1,24 @@
-//! Who a session's client is: what its token allows, by what it comes back, and what becomes of other sessions of its
-//! subject.
+//! Who a session's client is: what its token allows, by what ticket it comes back, and which of several
+//! sessions of one subject counts.
+//!
+//! A token is judged once, at the hello. A session claims its subject before it has a player, so that no
+//! two sessions of a subject have players at once.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{ActorFutureExt, AsyncContext, Context, Handler};
+use actix_rt::time::Instant;
 use bytes::Bytes;
 use futures::FutureExt;
 
 use super::PlayerActor;
 use crate::actor::logins::{Taken, Verdict};
 use crate::clock;
-use crate::scene::player::{Arrival, End, PlayerInput, Problem, Said, State};
-use crate::scene::{EntityId, Plane, Scene};
-use crate::wire::ServerMsg;
-use crate::wire::client::{Renewed, Ticket};
+use crate::scene::player::{Arrival, End, PlayerConfig, PlayerInput, Problem, Said, State};
+use crate::scene::{EntityId, Plane, SessionId};
+use crate::wire::client::{Hello, Renewed, Ticket};
+use crate::wire::{PROTOCOL_VERSION, ServerMsg};
 
 /// Judges a client's token: whom it names and what it allows, or why it does not hold.
 pub type TokenCheck = Arc<dyn Fn(&str) -> Result<Login, String> + Send + Sync>;
@@ -22,7 +26,7 @@ pub type TokenCheck = Arc<dyn Fn(&str) -> Result<Login, String> + Send + Sync>;
 /// Whom a client's token names, and what it allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Login {
-    /// Whom.
+    /// The subject.
     pub subject: String,
     /// When the token expires, in seconds since 1970; `None`: never.
     pub expires_s: Option<u64>,
@@ -58,7 +62,7 @@ impl Planes {
 /// What a resume ticket says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pass {
-    /// Whom the token of the hello named.
+    /// The subject of the hello's token.
     pub subject: String,
     /// The player.
     pub entity: EntityId,
@@ -68,7 +72,8 @@ pub struct Pass {
 
 /// Makes and judges resume tickets.
 pub trait Passes: Send + Sync {
-    /// A ticket that says this and holds for so long, but no longer than the login; `None` when none can be made.
+    /// A ticket with this content that is valid for so long, but no longer than the login; `None` when no
+    /// ticket can be made.
     fn write(&self, pass: &Pass, login: &Login, holds: Duration) -> Option<String>;
 
     /// What a ticket says.
@@ -78,15 +83,100 @@ pub trait Passes: Send + Sync {
     fn read(&self, token: &str) -> Result<Pass, String>;
 }
 
+/// Who the session's client is, as its token said, and what the session holds by that.
+pub(super) struct Credentials {
+    tokens: TokenCheck,
+    passes: Option<Arc<dyn Passes>>,
+    /// What the token of the hello said.
+    login: Login,
+    /// The number by which the session claims its subject; 0: it does not.
+    claim: u64,
+    /// When the client was given a ticket last.
+    ticket_at: Instant,
+    linger_ms: u32,
+    ticket_ms: u32,
+}
+
+impl Credentials {
+    pub(super) fn new(
+        tokens: TokenCheck,
+        passes: Option<Arc<dyn Passes>>,
+        config: &PlayerConfig,
+    ) -> Credentials {
+        Credentials {
+            tokens,
+            passes,
+            login: Login::default(),
+            claim: 0,
+            ticket_at: clock::now(),
+            linger_ms: config.linger_ms,
+            ticket_ms: config.ticket_ms,
+        }
+    }
+
+    /// The subject that the token names; empty before the hello.
+    pub(super) fn subject(&self) -> &str {
+        &self.login.subject
+    }
+
+    /// Whether the token names a plane of this scene.
+    pub(super) fn may_enter(&self, scene: &str, plane: Plane) -> bool {
+        self.login.planes.have(scene, plane)
+    }
+
+    /// Judges a hello; the error ends the session.
+    pub(super) fn judge(&mut self, session: SessionId, hello: &Hello) -> Result<(), (End, String)> {
+        if hello.version != PROTOCOL_VERSION {
+            let why = format!("version {}; this is {PROTOCOL_VERSION}", hello.version);
+            return Err((End::Version, why));
+        }
+        let login = (self.tokens)(&hello.token).map_err(|why| (End::Token, why))?;
+        tracing::debug!(%session, subject = login.subject, "hello");
+        self.login = login;
+        Ok(())
+    }
+
+    /// What a resume ticket says, if it holds and is this subject's.
+    pub(super) fn read_pass(&self, token: &str) -> Result<Pass, Problem> {
+        let none = || Problem::Ticket("this server gives none".into());
+        let pass = self.passes.as_ref().ok_or_else(none)?.read(token);
+        let pass = pass.map_err(Problem::Ticket)?;
+        if pass.subject != self.login.subject {
+            return Err(Problem::Ticket("it is another's".into()));
+        }
+        Ok(pass)
+    }
+
+    /// A ticket by which the client may come back for its player; `None`: it cannot.
+    pub(super) fn ticket(&mut self, entity: EntityId, scene: &str) -> Option<Ticket> {
+        let linger_ms = self.linger_ms;
+        let passes = self.passes.as_ref().filter(|_| linger_ms > 0)?;
+        self.ticket_at = clock::now();
+        let pass = Pass { subject: self.login.subject.clone(), entity, scene: scene.into() };
+        let every = u64::from(self.ticket_ms);
+        let holds = Duration::from_millis(u64::from(linger_ms) + 2 * every);
+        let token = passes.write(&pass, &self.login, holds)?;
+        Some(Ticket { token, linger_ms })
+    }
+
+    fn ticket_age(&self) -> Duration {
+        clock::now() - self.ticket_at
+    }
+
+    fn has_claimed(&self, number: u64) -> bool {
+        self.claim == number
+    }
+}
+
 impl Handler<Verdict> for PlayerActor {
     type Result = ();
 
     fn handle(&mut self, verdict: Verdict, ctx: &mut Context<Self>) {
         let input = match verdict {
-            Verdict::Yields(number) if number == self.claim => {
+            Verdict::Yields(number) if self.credentials.has_claimed(number) => {
                 PlayerInput::Dismiss(End::Replaced, "another session of the same subject counts")
             }
-            // It claims something else by now.
+            // The session has another claim by now.
             Verdict::Yields(_) => return,
             Verdict::Kicked => PlayerInput::Dismiss(End::Kicked, "an operator ended the session"),
         };
@@ -95,101 +185,79 @@ impl Handler<Verdict> for PlayerActor {
 }
 
 impl PlayerActor {
-    pub(super) fn ticket(&mut self, scene: &str) -> Option<Ticket> {
-        let linger_ms = self.config.linger_ms;
-        let passes = self.passes.as_ref().filter(|_| linger_ms > 0)?;
-        self.ticket_at = clock::now();
-        let (subject, entity) = (self.login.subject.clone(), self.player.id());
-        let pass = Pass { subject, entity, scene: scene.into() };
-        let every = u64::from(self.config.ticket_ms);
-        let holds = Duration::from_millis(u64::from(linger_ms) + 2 * every);
-        let token = passes.write(&pass, &self.login, holds)?;
-        Some(Ticket { token, linger_ms })
-    }
-
     /// Gives the client a newer ticket before the last one expires.
     pub(super) fn renew_ticket(&mut self) {
         let every = Duration::from_millis(self.config.ticket_ms.into());
-        let due = clock::now() - self.ticket_at >= every;
+        let due = self.credentials.ticket_age() >= every;
         if !due || self.player.state() != State::InWorld {
             return;
         }
         let scene = self.player.place().and_then(|(scene, _)| self.directory.scene(scene));
         let Some(name) = scene.map(|scene| scene.spec.name.clone()) else { return };
-        if let Some(ticket) = self.ticket(&name) {
+        if let Some(ticket) = self.credentials.ticket(self.player.id(), &name) {
             let renewed = ServerMsg::from(Renewed { ticket });
-            // A client that reads nothing now gets the next one.
+            // A client that does not read now gets the next ticket.
             let _unread = self.sink.send(Bytes::from(renewed.encode())).is_err();
         }
     }
 
-    /// Whether the client may choose a plane.
-    pub(super) fn may_enter(&self, scene: &Scene, plane: Plane) -> Result<(), Problem> {
-        let name = &scene.spec.name;
-        match is_line(scene, plane) || self.login.planes.have(name, plane) {
-            true => Ok(()),
-            false => {
-                let (scene, lines) = (name.clone(), scene.spec.lines);
-                Err(Problem::PrivatePlane { scene, plane, lines })
+    /// Takes a hello, a join or a resume. Where sessions are known by their subjects the session is told of
+    /// there first: when it begins, and when it is about to have a player.
+    pub(super) fn admit(&mut self, said: Said, ctx: &mut Context<Self>) {
+        match (self.player.state(), said) {
+            (State::Connected, Said::Hello(Ok(()))) => self.begin(ctx),
+            (State::Greeted, said @ Said::Join(Ok(_))) => self.claim(self.player.id(), said, ctx),
+            (State::Greeted, Said::Resume(Ok(back))) => {
+                self.claim(back.id, Said::Resume(Ok(back)), ctx);
             }
+            (_, said) => self.handle(PlayerInput::Said(said), None, ctx),
         }
     }
 
-    /// Tells of the session where sessions are known by their subjects, when it begins and when it is about to have a
-    /// player; what is to be handled now. `None`: it is handled once others have answered.
-    pub(super) fn log_in(
-        &mut self,
-        input: PlayerInput<'static>,
-        is_new: bool,
-        ctx: &mut Context<Self>,
-    ) -> Option<PlayerInput<'static>> {
-        let Some(logins) = self.directory.logins() else { return Some(input) };
-        let session = self.player.session();
-        if is_new {
-            let barred = logins.begin(session, &self.login.subject, ctx.address().recipient());
-            let Err(left) = barred else { return Some(input) };
+    /// The client was greeted: the session begins, unless its subject is barred.
+    fn begin(&mut self, ctx: &mut Context<Self>) {
+        let barred = self.directory.logins().and_then(|logins| {
+            let (session, to) = (self.player.session(), ctx.address().recipient());
+            logins.begin(session, self.credentials.subject(), to).err()
+        });
+        let hello = barred.map_or(Ok(()), |left| {
             let why = format!("the subject is barred for another {} s", left.as_secs() + 1);
-            return Some(PlayerInput::Said(Said::Hello(Err((End::Kicked, why)))));
+            Err((End::Kicked, why))
+        });
+        self.handle(PlayerInput::Said(Said::Hello(hello)), None, ctx);
+        if let Some(look) = self.look_up() {
+            // What the client says next waits for it.
+            ctx.wait(look);
         }
-        let entity = match &input {
-            _ if self.player.state() != State::Greeted => return Some(input),
-            PlayerInput::Said(Said::Join(Ok(_))) => self.player.id(),
-            PlayerInput::Said(Said::Resume(Ok(back))) => back.id,
-            _ => return Some(input),
+    }
+
+    /// The session is about to have this player: it claims its subject first.
+    fn claim(&mut self, entity: EntityId, said: Said, ctx: &mut Context<Self>) {
+        let Some(logins) = self.directory.logins() else {
+            return self.handle(PlayerInput::Said(said), None, ctx);
         };
-        let mut claim = logins.claim(session, entity, self.directory.uptime());
+        let mut claim = logins.claim(self.player.session(), entity, self.directory.uptime());
         if let Some(claimed) = (&mut claim).now_or_never() {
-            return Some(self.claimed(claimed, input));
+            return self.claimed(claimed, said, ctx);
         }
         // What the client says next waits for it.
         let claim = actix::fut::wrap_future::<_, Self>(claim);
-        ctx.wait(claim.map(move |claimed, actor, ctx| {
-            let input = actor.claimed(claimed, input);
-            actor.handle(input, None, ctx);
-        }));
-        None
+        ctx.wait(claim.map(move |claimed, actor, ctx| actor.claimed(claimed, said, ctx)));
     }
 
     /// The session may go on with a join or a resume, or another one goes first.
-    fn claimed(
-        &mut self,
-        claimed: Result<u64, Taken>,
-        input: PlayerInput<'static>,
-    ) -> PlayerInput<'static> {
-        match (claimed, input) {
-            (Ok(number), input) => {
-                self.claim = number;
-                input
+    fn claimed(&mut self, claimed: Result<u64, Taken>, said: Said, ctx: &mut Context<Self>) {
+        let said = match (claimed, said) {
+            (Ok(number), said) => {
+                self.credentials.claim = number;
+                said
             }
-            (Err(Taken), PlayerInput::Said(Said::Join(Ok(Arrival { to, .. })))) => {
+            (Err(Taken), Said::Join(Ok(Arrival { to, .. }))) => {
                 self.directory.give_back_line(to.scene, to.plane);
-                PlayerInput::Said(Said::Join(Err(Problem::Taken)))
+                Said::Join(Err(Problem::Taken))
             }
-            (Err(Taken), _) => PlayerInput::Said(Said::Resume(Err(Problem::Taken))),
-        }
+            (Err(Taken), _) => Said::Resume(Err(Problem::Taken)),
+        };
+        self.handle(PlayerInput::Said(said), None, ctx);
     }
-}
-
-pub(super) fn is_line(scene: &Scene, plane: Plane) -> bool {
-    (0..scene.spec.lines).contains(&plane.0)
 }

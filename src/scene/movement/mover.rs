@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::debt::Debt;
 use super::grants::{Speeds, TooManyGrants};
+use super::rules::STRAY_MS;
 use super::trace::check_line;
 use super::vector::ceil_sqrt;
 use super::walk::Walk;
@@ -17,12 +18,7 @@ use super::{
 };
 use crate::scene::{Pos, Seq};
 
-/// How far a move may start from the entity's position, as milliseconds at its top speed. With
-/// equal arithmetic on both sides the difference is 0; this allows for clients that round
-/// otherwise.
-pub(super) const STRAY_MS: u64 = 50;
-
-/// Most that inexact starts may owe together, as milliseconds at top speed.
+/// How far moves that begin off their places may add up, as a time at top speed, milliseconds.
 const STRAYED_MS_MAX: u64 = 100;
 
 /// Time pays for inexact starts at this fraction of the top speed: one part in 400.

@@ -5,10 +5,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::Tiles;
-use super::mover::STRAY_MS;
 use crate::scene::{Plane, Rect};
 
-/// The limits for the moves of a scene. Client and server use equal ones.
+/// How far a move may begin from where the entity was, as a time at its top speed, milliseconds.
+/// With equal arithmetic on both sides it is 0; this is for clients that round in their own way.
+pub(super) const STRAY_MS: u64 = 50;
+
+/// The figures by which the moves of a scene are judged. Client and server use the same ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
     /// Where an entity may be.

@@ -37,122 +37,103 @@
 //! acknowledged for [`PlayerConfig::resend_ms`]. The region applies only the last one plus one, so
 //! sending again is always safe.
 //!
-//! **Presentation.** When a region goes on from a checkpoint it may know less of the player than the session
-//! does. The session then presents what it knows (see the module `known`), sends nothing else until a
-//! route says that the player lives there, and presents again when none comes for
+//! **Presentation.** When a region continues from a checkpoint it may know less of the player than the
+//! session does. The session then presents what it knows (see the module `memory`), sends nothing else
+//! until a route says that the player lives there, and presents again when none comes for
 //! [`PlayerConfig::resend_ms`]. Inputs wait meanwhile as they do for any acknowledgement.
 //!
-//! **Absence.** When the connection of a client in the world breaks, or the gateway stops, the region is told
-//! that the player is absent: it stays for [`PlayerConfig::linger_ms`]. So does its session, unless the gateway stops:
-//! a region that dies meanwhile may go on from a checkpoint that does not know the player, and nobody else may know it.
-//! It presents the player as ever, says anew that it is absent, and is over when another session has the player. Inputs
-//! that the client was not acknowledged are its own to send again.
+//! **Disconnection.** When the connection of a client in the world breaks, or the gateway stops, the region
+//! is told that the client is disconnected: the player stays for [`PlayerConfig::linger_ms`]. So does the
+//! session, unless the gateway stops: a region that dies meanwhile may continue from a checkpoint that does
+//! not know the player, and then only the session knows it. The session presents the player as ever, says
+//! again that its client is disconnected, and is over when another session has the player. The client
+//! itself sends the inputs again that were not acknowledged to it.
 //!
-//! **Resumption.** A client that comes back has a new session, which asks the regions for its player: those first
-//! where it is most likely, then all others. Each says that it has it, passes the question on, or says that
-//! it knows nothing; those that say nothing are asked again. The numbers of inputs go on where the region has come to.
+//! **Resumption.** A client that comes back has a new session, which asks the regions for its player: first
+//! the regions where the player is most likely, then all others. Each region has the player, forwards the
+//! question, or does not know the player; silent regions are asked again. The numbers of inputs continue
+//! from the last one that the region has applied.
 //!
-//! **Places.** Whoever hands the session a place in a line (with a join or a jump to another plane)
-//! hands it over for good: the session gives every place back, kept or not, with
-//! [`PlayerEffect::GiveBack`]. Whoever is absent has none.
+//! **Places.** A join or a jump to another plane brings a place in a line, which is the session's from then
+//! on: the session gives every place back, kept or not, with [`PlayerEffect::GiveBack`]. The player of a
+//! disconnected client has no place.
 
-mod budget;
-mod flow;
-mod known;
-mod region_side;
+//!
+//! | file | part or concern |
+//! |---|---|
+//! | `client` | what becomes of join, jump, leave and illegal messages |
+//! | `frames`, `notices` | what regions tell the session |
+//! | `flush` | what the session tells the player's region |
+//! | `resume` | the search for the player of a client that comes back |
+//! | `ending` | how a session ends, and its timer |
+//! | `inputs`, `link`, `places`, `shown` | parts: numbered inputs, the region, places in lines, the view |
+//! | `memory`, `rate_limit`, `slow_client` | parts: what is known of the player, limits |
+//!
+//! The actor of a session (`actor::player`) is the only caller. A session never waits, never knows an
+//! address, and never decides what its player does: that is the region's to judge.
+
+mod client;
+mod ending;
+mod flush;
+mod frames;
+mod inputs;
+mod io;
+mod link;
+mod memory;
+mod notices;
+mod places;
+mod rate_limit;
 mod resume;
+mod shown;
+mod slow_client;
 #[cfg(test)]
 mod tests;
-mod words;
 
-use std::collections::VecDeque;
-
-pub use self::words::{
+pub use self::io::{
     Answer, Arrival, Comeback, End, Leap, Place, PlayerConfig, PlayerEffect, PlayerInput, Problem,
-    Said,
+    Said, State,
 };
 
-use self::budget::Budget;
-use self::flow::Flow;
-use self::known::Known;
+use self::client::{give_back, refuse};
+use self::inputs::{Inputs, Taken};
+use self::link::Link;
+use self::memory::Memory;
+use self::places::Places;
+use self::rate_limit::RateLimit;
 use self::resume::Search;
-use super::effects::{FIRST_SESSION, Notice, Order, Spawn};
+use self::shown::Shown;
+use self::slow_client::SlowClient;
+use super::messages::{FIRST_SESSION, Order};
 use super::movement::ServerMs;
-use super::mutants::{self, Mutant};
-use super::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick};
-
-/// Where a session stands; see the chart above.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// Nothing was said yet.
-    Connected,
-    /// The client may join.
-    Greeted,
-    /// The region was asked to add the entity.
-    Joining,
-    /// Regions are asked for the entity of a client that comes back.
-    Resuming,
-    /// The entity lives in a region.
-    InWorld,
-    /// The client asked to leave and waits for the region's word.
-    Leaving,
-    /// The client is gone and may come back by another session; the entity stays for a while.
-    Absent,
-    /// The client is gone; the region has still to remove the entity.
-    Parting,
-    /// Over.
-    Closed,
-}
-
-/// Where a session's inputs go.
-#[derive(Debug, Clone, Copy)]
-struct Route {
-    region: RegionId,
-    /// Known from the first route on.
-    epoch: Option<Epoch>,
-}
+use super::{EntityId, Plane, Pos, RangeSet, SceneId, Seq, SessionId, Tick};
 
 /// The session of one client.
 #[derive(Debug)]
 pub struct Player {
     session: SessionId,
     id: EntityId,
-    // What its entity is called unless it comes back for another.
+    /// The name of its entity unless the client comes back for another one.
     new_id: EntityId,
-    // Since when this session has its player, as its region counts.
+    /// Since when this session has its player, as the player's region counts.
     since_ms: u64,
-    search: Search,
     config: PlayerConfig,
     state: State,
-    // When the state's patience ends; unused InWorld.
+    /// When the patience of the state ends; unused in the state InWorld.
     deadline_ms: u64,
+    /// When the client was heard last.
     heard_ms: u64,
-    budget: Budget,
+    /// Malformed messages of the client.
     malformed: u32,
-    last_seq: Seq,
-    // Inputs from the one to before the other were applied for an earlier session of the client's, of which it was not
-    // told when it came back: it says them again.
-    earlier: (Seq, Seq),
-    unacknowledged: VecDeque<(Seq, Order)>,
-    // The first input that the route was not sent yet.
-    next_send: Seq,
-    /// The highest epoch of frames that came before it was known where the player of a client that comes back is.
-    overheard: Option<Epoch>,
-    /// The newest route that came before that, and its epoch.
-    early: Option<(Epoch, Box<Notice>)>,
-    progress_ms: u64,
-    route: Option<Route>,
-    // The region's mailbox was full: send nothing before the next frame, notice or timer.
-    blocked: bool,
-    entering: Option<Box<Spawn>>,
-    enter_sent: bool,
-    leave_sent_ms: Option<u64>,
-    flow: Flow,
-    known: Known,
-    place: Option<Place>,
-    leap: Option<(Seq, Place)>,
+    rate_limit: RateLimit,
+    inputs: Inputs,
+    link: Link,
+    search: Search,
+    slow_client: SlowClient,
+    memory: Memory,
+    places: Places,
     range: RangeSet,
-    shown: Vec<EntityId>,
+    shown: Shown,
+    /// The newest tick that a region told of.
     tick: Tick,
 }
 
@@ -164,69 +145,22 @@ impl Player {
             id,
             new_id: id,
             since_ms: FIRST_SESSION,
-            search: Search::default(),
             state: State::Connected,
             deadline_ms: now_ms.saturating_add(config.handshake_ms),
             heard_ms: now_ms,
-            budget: Budget::new(now_ms, config.rate_limit, config.rate_burst),
             malformed: 0,
-            last_seq: Seq(0),
-            earlier: (Seq(0), Seq(0)),
-            unacknowledged: VecDeque::new(),
-            next_send: Seq(1),
-            overheard: None,
-            early: None,
-            progress_ms: now_ms,
-            route: None,
-            blocked: false,
-            entering: None,
-            enter_sent: false,
-            leave_sent_ms: None,
-            flow: Flow::new(config.send_queue),
-            known: Known::default(),
-            place: None,
-            leap: None,
+            rate_limit: RateLimit::new(now_ms, config.rate_limit, config.rate_burst),
+            inputs: Inputs::new(now_ms),
+            link: Link::default(),
+            search: Search::default(),
+            slow_client: SlowClient::new(config.send_queue),
+            memory: Memory::default(),
+            places: Places::default(),
             range: RangeSet::NONE,
-            shown: Vec::new(),
+            shown: Shown::default(),
             tick: Tick(0),
             config,
         }
-    }
-
-    /// Where the session stands.
-    pub fn state(&self) -> State {
-        self.state
-    }
-
-    /// The session's number.
-    pub fn session(&self) -> SessionId {
-        self.session
-    }
-
-    /// The session's entity.
-    pub fn id(&self) -> EntityId {
-        self.id
-    }
-
-    /// Scene and plane of the entity; `None` before the join.
-    pub fn place(&self) -> Option<Place> {
-        self.place
-    }
-
-    /// Where the player is, or was last, in ticks of `tick_ms` milliseconds; `None` before it was anywhere, and
-    /// between two scenes.
-    pub fn last_place(&self, tick_ms: u32) -> Option<(SceneId, Plane, Pos)> {
-        self.known.last_place(ServerMs(self.tick.0.saturating_mul(tick_ms.into())))
-    }
-
-    /// The newest tick that a region told of.
-    pub fn last_tick(&self) -> Tick {
-        self.tick
-    }
-
-    /// Whom the client is shown, in the order of their ids.
-    pub fn shown(&self) -> &[EntityId] {
-        &self.shown
     }
 
     /// Takes what happened and appends what is to be done, in order.
@@ -242,30 +176,23 @@ impl Player {
             PlayerInput::Frame { batch, index, queued } => {
                 self.frame(now_ms, batch, index, queued, out);
             }
-            // What comes next is told to one who knows what was lost.
-            PlayerInput::Lost if mutants::has(Mutant::GapShown) => {}
-            PlayerInput::Lost => self.flow.lost(),
+            PlayerInput::Lost => self.slow_client.lost_before(),
             PlayerInput::Notice(notice) => self.notice(now_ms, notice, out),
             PlayerInput::Undelivered(input) => self.undelivered(&input),
             PlayerInput::Owner(region, epoch) => self.owner_is_new(region, epoch),
-            PlayerInput::Choked => {
-                self.close(now_ms, End::Slow, "answers pile up unread", out);
-            }
+            PlayerInput::Choked => self.close(now_ms, End::Slow, "answers pile up unread", out),
             PlayerInput::Timer { queued } => self.timer(now_ms, queued, out),
         }
-        self.settle(now_ms, out);
+        self.flush(now_ms, out);
     }
 
-    fn client_is_here(&self) -> bool {
-        !matches!(self.state, State::Absent | State::Parting | State::Closed)
-    }
-
+    /// The client said something: each state has its legal messages.
     fn said(&mut self, now_ms: u64, said: Said, out: &mut Vec<PlayerEffect>) {
         if !self.client_is_here() {
             return give_back(&said, out);
         }
         self.heard_ms = now_ms;
-        if !self.budget.take(now_ms) {
+        if !self.rate_limit.take(now_ms) {
             give_back(&said, out);
             let limit = self.config.rate_limit;
             let why = format!("more than {limit} messages per second");
@@ -309,231 +236,59 @@ impl Player {
         }
     }
 
-    fn premature(&mut self, said: &Said, out: &mut Vec<PlayerEffect>) {
-        give_back(said, out);
-        let (what, seq) = match said {
-            Said::Hello(_) => ("hello", None),
-            Said::Join(_) => ("join", None),
-            Said::Resume(_) => ("resume", None),
-            Said::Input(seq, Order::Move(_)) => ("move", Some(*seq)),
-            Said::Input(seq, Order::Walk(_)) => ("walk", Some(*seq)),
-            Said::Input(seq, Order::Act(_)) => ("act", Some(*seq)),
-            Said::Input(seq, Order::Jump(_)) | Said::Jump(seq, _) => ("jump", Some(*seq)),
-            Said::Ping(_) => ("ping", None),
-            Said::Leave => ("leave", None),
-            Said::Garbage(_)
-            | Said::Unsupported
-            | Said::TooBig(_)
-            | Said::Unframed
-            | Said::Alive => ("this", None),
-        };
-        refuse(Problem::Premature { what, state: self.state }, seq, out);
-    }
-
-    fn garbage(&mut self, now_ms: u64, problem: Problem, out: &mut Vec<PlayerEffect>) {
-        self.malformed += 1;
-        if self.malformed > self.config.malformed_allowed {
-            let why = format!("{} malformed messages; the last: {problem}", self.malformed);
-            return self.close(now_ms, End::Protocol, why, out);
-        }
-        refuse(problem, None, out);
-    }
-
-    fn join(&mut self, now_ms: u64, arrival: Arrival) {
-        let Arrival { to, range, look } = arrival;
-        self.state = State::Joining;
-        self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);
-        self.place = Some((to.scene, to.plane));
-        self.range = range;
-        self.route = Some(Route { region: to.region, epoch: None });
-        self.enter_sent = false;
-        self.known.look(&look);
-        self.entering = Some(Box::new(Spawn {
-            id: self.id,
-            kind: Kind::PLAYER,
-            plane: to.plane,
-            pos: to.pos,
-            range,
-            look,
-            session: Some(self.session),
-            bonds: Vec::new(),
-        }));
-    }
-
-    fn leave(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
-        if self.state == State::Joining && !self.enter_sent {
-            return self.close(now_ms, End::Normal, "left", out);
-        }
-        self.state = State::Leaving;
-        self.deadline_ms = now_ms.saturating_add(self.config.leave_ms);
-    }
-
-    fn jump(
-        &mut self,
-        now_ms: u64,
-        seq: Seq,
-        leap: Result<Leap, Problem>,
-        out: &mut Vec<PlayerEffect>,
-    ) {
-        let leap = match leap {
-            Ok(leap) if self.leap.is_none() => leap,
-            Ok(_) => {
-                give_back(&Said::Jump(seq, leap), out);
-                return refuse(Problem::Jumping, Some(seq), out);
-            }
-            Err(problem) => return refuse(problem, Some(seq), out),
-        };
-        if self.order(now_ms, seq, Order::Jump(leap.to), out) {
-            self.leap = leap.takes_place.then_some((seq, (leap.to.scene, leap.to.plane)));
-        } else {
-            give_back(&Said::Jump(seq, Ok(leap)), out);
-        }
-    }
-
-    /// Takes an input in; false when it is not the last one plus one, was applied already, or there is no room for it.
+    /// Takes an input in, to be sent to the player's region; false when it is not.
     fn order(&mut self, now_ms: u64, seq: Seq, order: Order, out: &mut Vec<PlayerEffect>) -> bool {
-        let expected = Seq(self.last_seq.0.saturating_add(1));
-        if seq == self.earlier.0 && seq < self.earlier.1 {
-            self.earlier.0 = seq.next();
-            return false;
-        }
-        if seq != expected {
-            refuse(Problem::OutOfOrder { expected }, Some(seq), out);
-            return false;
-        }
-        if self.unacknowledged.len() >= self.config.unacknowledged_max {
-            let why = format!("{} inputs wait for the region", self.unacknowledged.len());
-            self.close(now_ms, End::Overload, why, out);
-            return false;
-        }
-        if self.unacknowledged.is_empty() {
-            self.progress_ms = now_ms;
-        }
-        self.last_seq = seq;
-        self.unacknowledged.push_back((seq, order));
-        true
-    }
-
-    fn close(
-        &mut self,
-        now_ms: u64,
-        end: End,
-        why: impl Into<String>,
-        out: &mut Vec<PlayerEffect>,
-    ) {
-        if self.client_is_here() {
-            out.push(PlayerEffect::Close(end, why.into()));
-            self.part(now_ms, end.is_excused(), out);
-        }
-    }
-
-    /// The process ends, and its sessions with it.
-    fn stop(&mut self, now_ms: u64, end: End, why: &str, out: &mut Vec<PlayerEffect>) {
-        self.close(now_ms, end, why, out);
-        if self.state == State::Absent {
-            self.tell_absent(now_ms, out);
-            self.finish(out);
-        }
-    }
-
-    /// The session is over, and its player leaves, also one whose client is gone already.
-    fn dismiss(&mut self, now_ms: u64, end: End, why: &str, out: &mut Vec<PlayerEffect>) {
-        if self.state == State::Absent {
-            self.state = State::Parting;
-            self.deadline_ms = now_ms.saturating_add(self.config.part_ms);
-            self.leave_sent_ms = None;
-            return;
-        }
-        self.close(now_ms, end, why, out);
-    }
-
-    /// The client is no more; what it leaves behind has to go, or stays for a while if it is `excused`.
-    fn part(&mut self, now_ms: u64, excused: bool, out: &mut Vec<PlayerEffect>) {
-        match self.state {
-            State::Absent | State::Parting | State::Closed => {}
-            State::Joining if !self.enter_sent => self.finish(out),
-            State::Connected | State::Greeted | State::Resuming => self.finish(out),
-            State::InWorld if excused && self.config.linger_ms > 0 => {
-                self.state = State::Absent;
-                self.deadline_ms = now_ms.saturating_add(self.config.linger_ms.into());
-                (self.shown, self.leave_sent_ms) = (Vec::new(), None);
-                self.give_places_back(out);
+        match self.inputs.take(now_ms, seq, order, self.config.unacknowledged_max) {
+            Taken::Yes => return true,
+            Taken::Known => {}
+            Taken::OutOfOrder { expected } => {
+                refuse(Problem::OutOfOrder { expected }, Some(seq), out);
             }
-            State::Joining | State::InWorld | State::Leaving => {
-                self.state = State::Parting;
-                self.deadline_ms = now_ms.saturating_add(self.config.part_ms);
-                self.shown = Vec::new();
+            Taken::Full(waiting) => {
+                let why = format!("{waiting} inputs wait for the region");
+                self.close(now_ms, End::Overload, why, out);
             }
         }
+        false
     }
 
-    fn finish(&mut self, out: &mut Vec<PlayerEffect>) {
-        if self.state == State::Closed {
-            return;
-        }
-        self.state = State::Closed;
-        self.give_places_back(out);
-        out.push(PlayerEffect::Done);
+    /// Where the session stands.
+    pub fn state(&self) -> State {
+        self.state
     }
 
-    fn give_places_back(&mut self, out: &mut Vec<PlayerEffect>) {
-        let places = self.leap.take().map(|(_, place)| place).into_iter().chain(self.place.take());
-        out.extend(places.map(|(scene, plane)| PlayerEffect::GiveBack(scene, plane)));
+    /// The session's number.
+    pub fn session(&self) -> SessionId {
+        self.session
     }
 
-    fn timer(&mut self, now_ms: u64, queued: usize, out: &mut Vec<PlayerEffect>) {
-        self.blocked = false;
-        let patience_ends = now_ms >= self.deadline_ms;
-        match self.state {
-            State::Connected | State::Greeted if patience_ends => {
-                let why = format!("no hello and join within {} ms", self.config.handshake_ms);
-                return self.close(now_ms, End::Handshake, why, out);
-            }
-            State::Joining if patience_ends => {
-                return self.close(now_ms, End::Overload, "the region did not answer", out);
-            }
-            State::Leaving if patience_ends => {
-                return self.close(now_ms, End::Normal, "left", out);
-            }
-            State::Resuming if patience_ends => {
-                return self.give_up(now_ms, Problem::NotFound, out);
-            }
-            State::Absent | State::Parting if patience_ends => return self.finish(out),
-            State::Absent => return self.present_again_if_unheard(now_ms),
-            State::Parting | State::Closed => return,
-            State::Connected
-            | State::Greeted
-            | State::Joining
-            | State::Resuming
-            | State::InWorld
-            | State::Leaving => {}
-        }
-        if now_ms.saturating_sub(self.heard_ms) >= self.config.heartbeat_ms {
-            let why = format!("nothing heard for {} ms", self.config.heartbeat_ms);
-            return self.close(now_ms, End::Heartbeat, why, out);
-        }
-        self.flow.drained(queued);
-        if self.flow.held_for_ms(now_ms) >= Some(self.config.slow_close_ms) {
-            let why = format!("did not read for {} ms", self.config.slow_close_ms);
-            return self.close(now_ms, End::Slow, why, out);
-        }
-        self.resend_if_stalled(now_ms);
-        self.present_again_if_unheard(now_ms);
-        self.flow.ask_again(now_ms, self.config.resend_ms);
-        self.flow.go_on_again(now_ms, 3 * self.config.resend_ms);
+    /// The session's entity.
+    pub fn id(&self) -> EntityId {
+        self.id
     }
-}
 
-fn refuse(problem: Problem, seq: Option<Seq>, out: &mut Vec<PlayerEffect>) {
-    out.push(PlayerEffect::Answer(Answer::Refused { problem, seq }));
-}
+    /// Scene and plane of the entity; `None` before the join.
+    pub fn place(&self) -> Option<Place> {
+        self.places.now()
+    }
 
-/// Gives back the place that comes with a message which is not followed.
-fn give_back(said: &Said, out: &mut Vec<PlayerEffect>) {
-    match said {
-        Said::Join(Ok(Arrival { to, .. })) | Said::Jump(_, Ok(Leap { to, takes_place: true })) => {
-            out.push(PlayerEffect::GiveBack(to.scene, to.plane));
-        }
-        _ => {}
+    /// Where the player is, or was last, in ticks of `tick_ms` milliseconds; `None` before it was
+    /// anywhere, and between two scenes.
+    pub fn last_place(&self, tick_ms: u32) -> Option<(SceneId, Plane, Pos)> {
+        self.memory.last_place(ServerMs(self.tick.0.saturating_mul(tick_ms.into())))
+    }
+
+    /// The newest tick that a region told of.
+    pub fn last_tick(&self) -> Tick {
+        self.tick
+    }
+
+    /// The entities that the client is shown, in the order of their ids.
+    pub fn shown(&self) -> &[EntityId] {
+        self.shown.ids()
+    }
+
+    fn client_is_here(&self) -> bool {
+        !matches!(self.state, State::Absent | State::Parting | State::Closed)
     }
 }

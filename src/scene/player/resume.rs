@@ -1,7 +1,13 @@
-//! A client that comes back for its player, and one whose connection breaks.
+//! The search for the player of a client that comes back.
+//!
+//! The new session asks the regions in which the player is most likely, then all others, again and
+//! again, until one has it, all have said no, or patience ends.
 
-use super::{Answer, Comeback, End, Player, PlayerEffect, Problem, Route, State, refuse};
-use crate::scene::effects::{Input, Resume, Resumed};
+use super::Player;
+use super::client::refuse;
+use super::io::{Answer, Comeback, PlayerEffect, Problem, State};
+use super::link::Route;
+use crate::scene::messages::{Input, Notice, Resume, Resumed};
 use crate::scene::{Epoch, RegionId, Seq};
 
 /// Which regions are asked for the player.
@@ -18,18 +24,72 @@ pub(super) struct Search {
     since_ms: Option<u64>,
     /// When the client came back.
     began_ms: u64,
-    /// Which regions have got another owner since then, from which epoch on.
+    /// Regions that have a new owner since then, and the new owner's epoch.
     owners: Vec<(RegionId, Epoch)>,
+    /// The highest epoch of frames that came before it was known where the player is.
+    overheard: Option<Epoch>,
+    /// The newest route that came before that, and its epoch.
+    early: Option<(Epoch, Box<Notice>)>,
 }
 
 impl Search {
-    /// A region has another owner: what its owner before says of the player may come yet.
+    fn begin(&mut self, now_ms: u64, back: Comeback) {
+        let Comeback { acked, ask, ask_then, all, .. } = back;
+        (self.acked, self.asked, self.then, self.all) = (acked, ask, ask_then, all);
+        (self.since_ms, self.began_ms, self.owners) = (None, now_ms, Vec::new());
+    }
+
+    /// Whether regions are to be asked now. Those that are silent are asked again after `again_ms`, and all
+    /// others with them: a silent region may be down for long, and the player elsewhere.
+    fn is_due(&mut self, now_ms: u64, again_ms: u64) -> bool {
+        match self.since_ms {
+            Some(since) if now_ms.saturating_sub(since) < again_ms => return false,
+            Some(_) => self.asked.append(&mut self.then),
+            None => {}
+        }
+        if self.asked.is_empty() {
+            self.asked.append(&mut self.then);
+        }
+        true
+    }
+
+    /// A region does not know the player.
+    fn says_no(&mut self, region: RegionId) {
+        self.asked.retain(|asked| *asked != region);
+        if self.asked.is_empty() {
+            self.since_ms = None;
+        }
+    }
+
+    /// The search is over. What was overheard counts until the first frame that is passed on.
+    fn end(&mut self) {
+        *self = Search { overheard: self.overheard, ..Search::default() };
+    }
+
+    /// A frame has come before it is known where the player is.
+    pub(super) fn overhear(&mut self, epoch: Epoch) {
+        self.overheard = self.overheard.max(Some(epoch));
+    }
+
+    /// Whether frames were overheard up to this epoch; asked once.
+    pub(super) fn take_overheard(&mut self, epoch: Epoch) -> bool {
+        self.overheard.take_if(|heard| epoch >= *heard).is_some()
+    }
+
+    /// A route has come before it is known where the player is; the newest one is kept.
+    pub(super) fn keep_early(&mut self, epoch: Epoch, route: Notice) {
+        if self.early.as_ref().is_none_or(|(known, _)| *known < epoch) {
+            self.early = Some((epoch, Box::new(route)));
+        }
+    }
+
+    /// A region has a new owner: messages of the owner before may still come.
     pub(super) fn note_owner(&mut self, region: RegionId, owner: Epoch) {
         self.owners.retain(|(known, _)| *known != region);
         self.owners.push((region, owner));
     }
 
-    /// The owner that a region has got, if whoever gave the player this epoch is an older one.
+    /// The new owner of the route's region, if an older owner gave the player its epoch.
     fn newer_owner(&self, route: Route) -> Option<(RegionId, Epoch)> {
         let older = |owner: Epoch| route.epoch.is_some_and(|epoch| epoch < owner.of_birth());
         let newer = |(known, owner): &&(_, _)| *known == route.region && older(*owner);
@@ -39,32 +99,22 @@ impl Search {
 
 impl Player {
     pub(super) fn come_back(&mut self, now_ms: u64, back: Comeback) {
-        let Comeback { id, acked, ask, ask_then, all } = back;
-        self.id = id;
+        self.id = back.id;
         self.state = State::Resuming;
         self.deadline_ms = now_ms.saturating_add(self.config.resume_ms);
-        let (asked, then, since_ms, owners) = (ask, ask_then, None, Vec::new());
-        self.search = Search { acked, asked, then, all, since_ms, began_ms: now_ms, owners };
+        self.search.begin(now_ms, back);
     }
 
-    /// Asks whom there is to ask.
+    /// Asks the regions that are to be asked.
     pub(super) fn search(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
-        let again = self.config.resend_ms;
-        let search = &mut self.search;
-        match search.since_ms {
-            Some(since) if now_ms.saturating_sub(since) < again => return,
-            // Whoever says nothing may be down for long: the player may be elsewhere.
-            Some(_) => search.asked.append(&mut search.then),
-            None => {}
+        if !self.search.is_due(now_ms, self.config.resend_ms) {
+            return;
         }
-        if search.asked.is_empty() {
-            search.asked.append(&mut search.then);
-        }
-        if search.asked.is_empty() {
-            let problem = if search.all { Problem::Gone } else { Problem::NotFound };
+        if self.search.asked.is_empty() {
+            let problem = if self.search.all { Problem::Gone } else { Problem::NotFound };
             return self.give_up(now_ms, problem, out);
         }
-        search.since_ms = Some(now_ms);
+        self.search.since_ms = Some(now_ms);
         let (id, session, acked) = (self.id, self.session, self.search.acked);
         let since_ms = self.search.began_ms;
         out.extend(self.search.asked.iter().map(|&asked| {
@@ -76,10 +126,7 @@ impl Player {
     /// A region knows nothing of the player.
     pub(super) fn nowhere(&mut self, asked: RegionId) {
         if self.state == State::Resuming {
-            self.search.asked.retain(|region| *region != asked);
-            if self.search.asked.is_empty() {
-                self.search.since_ms = None;
-            }
+            self.search.says_no(asked);
         }
     }
 
@@ -87,7 +134,6 @@ impl Player {
     pub(super) fn give_up(&mut self, now_ms: u64, problem: Problem, out: &mut Vec<PlayerEffect>) {
         self.id = self.new_id;
         self.search = Search::default();
-        (self.overheard, self.early) = (None, None);
         self.state = State::Greeted;
         self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);
         refuse(problem, None, out);
@@ -96,51 +142,31 @@ impl Player {
     /// The player is found.
     pub(super) fn resumed(&mut self, now_ms: u64, found: Resumed, out: &mut Vec<PlayerEffect>) {
         if self.state != State::Resuming {
-            // Told twice; or by an owner before that was none any more.
+            // The answer came twice, or from a former owner.
             return self.notice(now_ms, found.as_route(), out);
         }
         let Resumed { scene, region, epoch, last_applied, tick, plane, pos, own, .. } = found;
         let Resumed { range, look, since_ms, .. } = found;
-        let search = std::mem::take(&mut self.search);
         self.since_ms = since_ms;
         self.state = State::InWorld;
-        self.route = Some(Route { region, epoch: Some(epoch) });
+        self.link.found(Route { region, epoch: Some(epoch) });
         self.range = range;
-        self.known.look(&look);
-        self.known.acknowledged(last_applied);
-        self.known.route((scene, plane, pos), last_applied, (tick, own.as_deref()));
-        (self.last_seq, self.next_send) = (last_applied, last_applied.next());
-        self.progress_ms = now_ms;
+        self.memory.look(&look);
+        self.memory.acknowledged(last_applied);
+        self.memory.route((scene, plane, pos), last_applied, (tick, own.as_deref()));
+        self.inputs.resume(now_ms, last_applied);
         self.tick = self.tick.max(tick);
-        self.flow.expect(self.progress_ms);
-        self.occupy((scene, plane), None, out);
+        self.slow_client.expect(now_ms);
+        self.places.occupy((scene, plane), None, out);
         let ack = last_applied;
         out.push(PlayerEffect::Answer(Answer::Joined { scene, plane, pos, tick, range, own, ack }));
-        if let Some((_, route)) = self.early.take() {
+        if let Some((_, route)) = self.search.early.take() {
             self.notice(now_ms, *route, out);
         }
-        if let Some((region, owner)) = self.route.and_then(|route| search.newer_owner(route)) {
+        let newer = self.link.route().and_then(|route| self.search.newer_owner(route));
+        self.search.end();
+        if let Some((region, owner)) = newer {
             self.owner_is_new(region, owner);
         }
-    }
-
-    /// The player's client has another session.
-    pub(super) fn replaced(&mut self, out: &mut Vec<PlayerEffect>) {
-        if self.client_is_here() {
-            let why = "the client has come back by another connection";
-            out.push(PlayerEffect::Close(End::Replaced, why.into()));
-        }
-        self.finish(out);
-    }
-
-    /// The player stays, without its client, for what is left of its time. That this is lost does no harm: its region
-    /// looks for sessions that are gone.
-    pub(super) fn tell_absent(&mut self, now_ms: u64, out: &mut Vec<PlayerEffect>) {
-        let Some(Route { region, .. }) = self.route else { return };
-        let left_ms = self.deadline_ms.saturating_sub(now_ms).max(1);
-        let ms = u32::try_from(left_ms).unwrap_or(u32::MAX);
-        self.leave_sent_ms = Some(now_ms);
-        let (id, session) = (self.id, self.session);
-        out.push(PlayerEffect::ToRegion(region, Input::Absent { id, session, ms }));
     }
 }

@@ -1,11 +1,13 @@
 mod presentation;
 mod resumption;
+mod slow_client;
 
 use super::*;
-use crate::scene::effects::{Destination, Input, Notice};
-use crate::scene::frames::FrameBatch;
-use crate::scene::frames::{Entering, InputRefused, Refusal, SessionFrame};
-use crate::scene::{Plane, Pos, SceneId, Tick};
+use crate::scene::messages::{
+    Destination, Entering, FrameBatch, Input, InputRefused, Notice, Order, Refusal, SessionFrame,
+    Spawn,
+};
+use crate::scene::{Epoch, Kind, Plane, Pos, RegionId, SceneId, Seq, Tick};
 
 const SCENE: SceneId = SceneId(0);
 const HOME: RegionId = RegionId(3);
@@ -195,7 +197,7 @@ fn a_session_from_hello_to_left() {
 }
 
 #[test]
-fn what_is_said_too_early_is_refused_and_gives_its_place_back() {
+fn a_premature_message_is_refused_and_gives_its_place_back() {
     let mut b = Bench::new();
     assert_eq!(b.say(arrival(2)), ["give back 2", "refused: join is not legal before the hello"]);
     assert_eq!(b.say(Said::Ping(1)), ["refused: ping is not legal before the hello"]);
@@ -240,7 +242,7 @@ fn a_jump_that_the_session_refuses_consumes_no_number() {
 }
 
 #[test]
-fn a_new_route_resends_in_order_what_was_not_applied_and_old_routes_are_ignored() {
+fn a_new_route_resends_in_order_inputs_that_were_not_applied_and_old_routes_are_ignored() {
     let mut b = Bench::in_world();
     for seq in 1..=4 {
         b.say(step(seq));
@@ -278,7 +280,7 @@ fn a_full_mailbox_delays_inputs_and_keeps_their_order() {
 }
 
 #[test]
-fn inputs_that_nobody_acknowledges_are_sent_again_after_a_while() {
+fn inputs_that_no_region_acknowledges_are_sent_again_after_a_while() {
     let mut b = Bench::in_world();
     b.say(step(1));
     b.say(step(2));
@@ -313,7 +315,7 @@ fn a_jump_to_another_plane_keeps_both_places_until_it_arrives() {
 }
 
 #[test]
-fn a_jump_whose_regions_have_died_is_told_by_whoever_goes_on() {
+fn a_jump_whose_regions_have_died_is_told_by_the_recovered_region() {
     let anew = Epoch(5).of_birth().0;
     let jumped = |ack| {
         let mut b = Bench::in_world();
@@ -354,7 +356,7 @@ fn a_jump_that_the_region_refuses_gives_its_place_back_and_consumes_its_number()
 }
 
 #[test]
-fn a_player_that_the_servers_logic_moves_to_another_plane_takes_a_place_there() {
+fn a_player_that_game_logic_moves_to_another_plane_takes_a_place_there() {
     let mut b = Bench::in_world();
     assert_eq!(
         b.notice(route_to(NEXT, 2, 0, true, 9)),
@@ -388,8 +390,17 @@ fn a_join_that_finds_the_mailbox_full_is_sent_again_or_ends_with_the_client() {
     let full = |b: &mut Bench| {
         b.say(Said::Hello(Ok(())));
         b.say(arrival(1));
-        let entering = b.player.entering.clone().unwrap();
-        b.input(PlayerInput::Undelivered(Input::Enter(entering)))
+        let spawn = Spawn {
+            id: EntityId(70),
+            kind: Kind::PLAYER,
+            plane: Plane(1),
+            pos: Pos::ground(0, 0),
+            range: RangeSet::FULL,
+            look: Default::default(),
+            session: Some(b.player.session()),
+            bonds: Vec::new(),
+        };
+        b.input(PlayerInput::Undelivered(Input::Enter(Box::new(spawn))))
     };
     let mut b = Bench::new();
     assert_eq!(full(&mut b), NOTHING);
@@ -420,85 +431,6 @@ fn the_view_list_follows_the_frames_that_the_client_got() {
     anew.sessions[0].resync = true;
     b.frame(&anew);
     assert_eq!(b.player.shown(), [EntityId(8)]);
-}
-
-#[test]
-fn a_half_full_queue_holds_and_a_quarter_releases() {
-    let mut b = Bench::in_world();
-    b.queued = 3;
-    assert_eq!(b.frame(&frame(12, 1, 0, &[], &[])), ["forward"]);
-    b.queued = 4;
-    assert_eq!(b.frame(&frame(13, 1, 0, &[], &[])), ["forward", "3: hold"]);
-    b.queued = 5;
-    assert_eq!(b.frame(&frame(14, 1, 0, &[], &[])), ["forward"]);
-    b.queued = 3;
-    assert_eq!(b.after(250), NOTHING);
-    b.queued = 2;
-    assert_eq!(b.after(250), ["3: release"]);
-}
-
-#[test]
-fn a_resync_that_does_not_come_is_asked_for_again() {
-    let mut b = Bench::in_world();
-    let patience = config().resend_ms;
-    assert_eq!(b.input(PlayerInput::Lost), ["3: resync"]);
-    assert_eq!(b.frame(&frame(12, 1, 0, &[5], &[])), NOTHING);
-    assert_eq!(b.after(patience - 1), NOTHING);
-    assert_eq!(b.after(1), ["3: resync"]);
-    let mut anew = frame(13, 1, 0, &[5], &[]);
-    anew.sessions[0].resync = true;
-    assert_eq!(b.frame(&anew), ["forward"]);
-    assert_eq!(b.after(patience), NOTHING);
-}
-
-#[test]
-fn a_lost_frame_leads_to_a_resync_before_which_no_frame_is_passed_on() {
-    let mut b = Bench::in_world();
-    b.queued = 8;
-    assert_eq!(b.frame(&frame(12, 1, 0, &[5], &[])), ["3: resync", "3: hold"]);
-    b.queued = 0;
-    assert_eq!(b.after(250), ["3: release"]);
-    assert_eq!(b.frame(&frame(13, 1, 0, &[6], &[])), NOTHING);
-    let mut anew = frame(14, 1, 0, &[5, 6], &[]);
-    anew.sessions[0].resync = true;
-    assert_eq!(b.frame(&anew), ["forward"]);
-    assert_eq!(b.frame(&frame(15, 1, 0, &[], &[])), ["forward"]);
-}
-
-#[test]
-fn a_region_that_makes_no_frames_though_nobody_holds_it_is_told_to_go_on() {
-    let mut b = Bench::in_world();
-    b.frame(&frame(13, 1, 0, &[], &[]));
-    assert_eq!(b.after(2_900), [""; 0]);
-    // A word to hold, passed on by a region where the player was before, came after the one to go on.
-    assert_eq!(b.after(200), ["3: release"]);
-    assert_eq!(b.after(2_900), [""; 0]);
-    assert_eq!(b.after(200), ["3: release"]);
-    b.frame(&frame(75, 1, 0, &[], &[]));
-    assert_eq!(b.after(2_900), [""; 0]);
-}
-
-#[test]
-fn a_release_that_may_have_been_lost_in_a_handoff_is_told_to_the_new_region() {
-    let mut b = Bench::in_world();
-    b.queued = 4;
-    b.frame(&frame(12, 1, 0, &[], &[]));
-    b.queued = 0;
-    assert_eq!(b.after(250), ["3: release"]);
-    assert_eq!(b.notice(route(NEXT, 2, 0, false)), ["4: release"]);
-    assert_eq!(b.frame(&frame(13, 2, 0, &[], &[])), ["forward"]);
-    assert_eq!(b.notice(route(HOME, 3, 0, false)), NOTHING);
-}
-
-#[test]
-fn a_client_that_does_not_read_is_closed() {
-    let mut b = Bench::in_world();
-    b.queued = 6;
-    b.frame(&frame(12, 1, 0, &[], &[]));
-    assert_eq!(b.after(9_999), NOTHING);
-    assert_eq!(b.after(1), ["close Slow", "3: leave"]);
-    let mut b = Bench::in_world();
-    assert_eq!(b.input(PlayerInput::Choked), ["close Slow", "3: leave"]);
 }
 
 #[test]
@@ -548,7 +480,7 @@ fn garbage_is_forgiven_eight_times() {
 }
 
 #[test]
-fn what_can_not_be_forgiven_closes_at_once() {
+fn an_unforgivable_message_closes_at_once() {
     let bad = |said| Bench::new().say(said);
     assert_eq!(bad(Said::Unsupported), ["close Unsupported", "done"]);
     assert_eq!(bad(Said::TooBig(4_096)), ["close TooBig", "done"]);

@@ -1,6 +1,6 @@
 //! The actions of the open tick: what entities did that every viewer and neighbour is told.
 
-use crate::scene::effects::Deed;
+use crate::scene::messages::Deed;
 use crate::scene::{EntityId, Tick};
 
 /// An action of this tick. Its entity may have left since, and its slot may be another entity's.

@@ -4,7 +4,7 @@
 
 use super::Region;
 use super::entities::Floor;
-use crate::scene::effects::{Effect, Input};
+use crate::scene::messages::{Effect, Input};
 use crate::scene::terrain::{DoorError, DoorOrder, Ground, SavedDoors};
 use crate::scene::{Scene, Tick};
 

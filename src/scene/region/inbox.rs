@@ -3,7 +3,7 @@
 //! While a neighbour is late the inbox grows. An input of a client is refused first: the client's session
 //! keeps it until it is acknowledged, and sends it again. Other inputs have as much room again.
 
-use crate::scene::effects::{Input, Spawn};
+use crate::scene::messages::{Input, Spawn};
 use crate::scene::{EntityId, Tick};
 
 /// Inputs of clients that wait for the next tick; of others as many again.

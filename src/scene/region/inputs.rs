@@ -7,8 +7,8 @@ use super::actions::PendingAction;
 use super::entities::Bound;
 use super::views::Viewer;
 use super::{Region, prefetch};
-use crate::scene::effects::{Bond, Deed, Destination, Effect, Input, Notice, Order};
-use crate::scene::frames::{InputRefused, Refusal};
+use crate::scene::messages::{Bond, Deed, Destination, Effect, Input, Notice, Order};
+use crate::scene::messages::{InputRefused, Refusal};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::{EntityId, Plane, Seq, Tick, TickStamp};
 

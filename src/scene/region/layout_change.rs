@@ -22,40 +22,15 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::custody::{MOVED_TICKS, Moved};
 use super::{PATIENCE, Region};
-use crate::scene::effects::{Effect, Input};
-use crate::scene::map::{PlaneGroup, RegionEntry, RegionMap};
+use crate::scene::messages::{Change, Effect, Input, MapNews};
+use crate::scene::layout::{PlaneGroup, RegionEntry, RegionMap};
 use crate::scene::terrain::SavedDoors;
 use crate::scene::{EntityId, Epoch, Plane, Rect, RegionId, Scene, Tick, TickStamp};
 
 /// Messages of regions that have changed over, which wait until this one has.
 const MAX_EARLY: usize = 4_096;
-
-/// What regions tell each other in a change of the map.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Change {
-    /// Everything was said that belongs to the old map.
-    Ended,
-    /// All entities were handed over that stand on ground which is the receiver's by the new map.
-    Ceded {
-        /// The doors as the sender knows them, for one that is new.
-        doors: Option<SavedDoors>,
-    },
-}
-
-/// A region's word in a change of the map.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MapNews {
-    /// The sender.
-    pub from: RegionId,
-    /// The version of the new map.
-    pub version: u64,
-    /// What it says.
-    pub change: Change,
-}
 
 /// Why a region takes no part in a change of the map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

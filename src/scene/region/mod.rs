@@ -70,7 +70,7 @@ use self::frames::FrameBuilder;
 use self::identity::Identity;
 use self::inbox::TickInbox;
 use self::layout_change::LayoutChange;
-pub use self::layout_change::{Change, MapNews, NotProposed};
+pub use self::layout_change::NotProposed;
 pub use self::plausibility::Implausible;
 pub use self::snapshot::{RegionSnapshot, RestoreError, SavedEntity};
 use self::views::ViewEngine;

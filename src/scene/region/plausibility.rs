@@ -10,8 +10,8 @@
 //! Where this region runs in a cluster, `link` compares region epochs with the store's newest, too, which is closer.
 
 use super::Region;
-use crate::scene::border::{BorderBatch, Claim, Handoff, SettleBatch};
-use crate::scene::effects::{Input, Presented};
+use crate::scene::messages::{BorderBatch, Claim, Handoff, SettleBatch};
+use crate::scene::messages::{Input, Presented};
 use crate::scene::views::ViewMsg;
 use crate::scene::{EntityId, Epoch, RegionId, Tick};
 

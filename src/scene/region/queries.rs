@@ -2,7 +2,7 @@
 
 use super::Region;
 use super::entities::{Body, NO_SLOT, Role};
-use crate::scene::effects::Spawn;
+use crate::scene::messages::Spawn;
 use crate::scene::geo::dist_cm;
 use crate::scene::index::Patch;
 use crate::scene::inspect::{

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::SpecError;
-use super::check::{MAX_SIDE_CM, err, m};
+use crate::scene::spec_error::{MAX_SIDE_CM, err, m};
 
 /// What bonds players, and how far the effect goes (DESIGN, "VIEWS").
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,36 +5,15 @@
 
 use super::bonds::check_bonds;
 use super::{Moves, SceneSpec, SpecError};
-use crate::scene::map::RegionMap;
+use crate::scene::layout::RegionMap;
+use crate::scene::spec_error::{MAX_SIDE_CM, err, m};
 use crate::scene::{Rect, Visibility};
-
-/// Longest length of any kind: 1,000 km. Three of them, and the sum of their squares, fit their
-/// types.
-pub(super) const MAX_SIDE_CM: i32 = 100_000_000;
 
 /// Most lands of a map; each takes two bytes per node.
 const MAX_LANDS: u64 = 4_000_000;
 
 /// Most regions of a map.
 pub(super) const MAX_REGIONS: u64 = 65_535;
-
-/// A length in metres, for messages.
-pub(in crate::scene) fn m(cm: i32) -> String {
-    if cm % 100 == 0 {
-        format!("{} m", cm / 100)
-    } else {
-        format!("{:.2} m", f64::from(cm) / 100.0)
-    }
-}
-
-pub(super) fn err(
-    errors: &mut Vec<SpecError>,
-    key: &'static str,
-    found: impl ToString,
-    rule: String,
-) {
-    errors.push(SpecError { key, found: found.to_string(), rule });
-}
 
 pub(super) fn check_sizes(s: &SceneSpec, tick_ms: u32, errors: &mut Vec<SpecError>) {
     if !(10..=10_000).contains(&tick_ms) {

@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::check::{err, m};
 use super::{SceneSpec, SpecError};
 use crate::scene::Rect;
 use crate::scene::movement::{Climb, MAX_TILE_CM, Rules};
+use crate::scene::spec_error::{err, m};
 
 /// How clients state their movement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -6,16 +6,20 @@
 use std::sync::Arc;
 
 use super::{Ground, Terrain, Tile};
-use crate::scene::spec::{SceneSpec, SpecError, m};
+use crate::scene::spec_error::{SpecError, m};
 use crate::scene::{Plane, Pos};
 
-/// The rules that the scene breaks with this terrain, each with a legal value.
-pub(in crate::scene) fn misfits(spec: &SceneSpec, terrain: &Arc<Terrain>) -> Vec<SpecError> {
-    let sides = [(terrain.width_cm(), spec.width_cm), (terrain.depth_cm(), spec.depth_cm)];
+/// The rules that a scene of this width and depth (centimetres) with this spawn point breaks, with the
+/// figures that would be right.
+pub(in crate::scene) fn misfits(
+    (width_cm, depth_cm): (i32, i32),
+    spawn: Pos,
+    terrain: &Arc<Terrain>,
+) -> Vec<SpecError> {
+    let sides = [(terrain.width_cm(), width_cm), (terrain.depth_cm(), depth_cm)];
     if sides.iter().any(|(map, scene)| *map != i64::from(*scene)) {
-        return vec![wrong_size(spec, terrain)];
+        return vec![wrong_size((width_cm, depth_cm), terrain)];
     }
-    let spawn = Pos::ground(spec.spawn_x_cm, spec.spawn_z_cm);
     let ground = Ground::new(terrain.clone());
     if ground.is_free(Plane(0), ground.tile_of(spawn)) {
         return Vec::new();
@@ -23,11 +27,11 @@ pub(in crate::scene) fn misfits(spec: &SceneSpec, terrain: &Arc<Terrain>) -> Vec
     vec![blocked_spawn(spawn, &ground)]
 }
 
-fn wrong_size(spec: &SceneSpec, terrain: &Terrain) -> SpecError {
+fn wrong_size((width_cm, depth_cm): (i32, i32), terrain: &Terrain) -> SpecError {
     let tile = terrain.tile_cm();
     let metres = |cm: i64| format!("{:.2} m", cm as f64 / 100.0);
-    let rule = match spec.width_cm % tile == 0 && spec.depth_cm % tile == 0 {
-        true => format!("that is {} x {} tiles", spec.width_cm / tile, spec.depth_cm / tile),
+    let rule = match width_cm % tile == 0 && depth_cm % tile == 0 {
+        true => format!("that is {} x {} tiles", width_cm / tile, depth_cm / tile),
         false => format!("tiles of {} do not divide it", m(tile)),
     };
     SpecError {
@@ -40,11 +44,7 @@ fn wrong_size(spec: &SceneSpec, terrain: &Terrain) -> SpecError {
             metres(terrain.width_cm()),
             metres(terrain.depth_cm())
         ),
-        rule: format!(
-            "must cover the scene of {} x {} exactly: {rule}",
-            m(spec.width_cm),
-            m(spec.depth_cm)
-        ),
+        rule: format!("must cover the scene of {} x {} exactly: {rule}", m(width_cm), m(depth_cm)),
     }
 }
 

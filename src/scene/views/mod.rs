@@ -35,11 +35,10 @@
 mod registers;
 mod rules;
 mod ties;
-pub mod why;
 
 pub use registers::{Addressee, Heard, NUMBERS_LEFT, Peer, Registers, Tally, Words};
-pub use rules::{Key, NO_BOND, ViewRules};
-pub use ties::{Fight, Ties};
+pub use rules::{Key, ViewRules};
+pub use ties::{Bond, Fight, MAX_BONDS, NO_BOND, Ties};
 
 use serde::{Deserialize, Serialize};
 

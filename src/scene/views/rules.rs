@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Ties;
+use super::{NO_BOND, Ties};
 use crate::scene::spec::{BondSpec, FIGHT};
 use crate::scene::{EntityId, Scene, Tick};
 
@@ -48,10 +48,7 @@ pub struct ViewRules {
     pub fight_ticks: u64,
 }
 
-/// Bond class of a pair without a bond.
-pub const NO_BOND: u8 = 255;
-
-/// Keeps distance minus margin positive. Greater than every legal margin.
+/// Keeps a distance less a margin positive. Above every margin that a scene may have.
 const RANK_BIAS: u64 = 1 << 20;
 
 impl ViewRules {

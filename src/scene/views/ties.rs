@@ -6,11 +6,25 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::NO_BOND;
-use crate::scene::effects::{Bond, MAX_BONDS};
 use crate::scene::{EntityId, Tick};
 
-/// A fight with another player, as one of the two knows it.
+/// A shared group id that makes two players special to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Bond {
+    /// The kind's place in the scene's order ([`crate::scene::spec::BondSpec::class_of`]): 0 is the
+    /// strongest. Below 255.
+    pub class: u8,
+    /// The group.
+    pub group: u64,
+}
+
+/// Most bonds that one player has.
+pub const MAX_BONDS: usize = 8;
+
+/// The class of two players who share no bond.
+pub const NO_BOND: u8 = 255;
+
+/// A fight with another player, as one of the two has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fight {
     /// The opponent.

@@ -4,12 +4,12 @@ use purview::scene::movement::{ClientMs, Flags, GrantId, Vector};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
 };
+use purview::wire::client::frame::{Acted, InputRefused};
+use purview::wire::client::movement::{Coursed, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::client::{
     Act, Closing, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Renewed,
     Resume, Ticket, Walk, Welcome,
 };
-use purview::wire::frame::{Acted, InputRefused};
-use purview::wire::moves::{Coursed, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::{ClientMsg, CloseCode, Entered, ErrorCode, Frame, JoinRules, Moved, ServerMsg};
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};

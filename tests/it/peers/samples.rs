@@ -1,25 +1,21 @@
 //! One message of every kind that travels between processes, with a value in every field.
 
 use bytes::Bytes;
-use purview::scene::border::{
-    BorderBatch, Claim, Claims, GhostChange, GhostLeave, GhostState, Handoff, Recovered, SeenState,
-    SettleBatch,
+use purview::scene::messages::{
+    Bond, BorderBatch, Change, Claim, Claims, Deed, Destination, Entering, FrameBatch, GhostChange,
+    GhostLeave, GhostState, Handoff, Input, InputRefused, MapNews, Motion, Notice, Order,
+    Presented, Recovered, Refusal, Resume, Resumed, SeenState, SessionFrame, SettleBatch, Spawn,
 };
-use purview::scene::effects::{
-    Bond, Deed, Destination, Input, Motion, Notice, Order, Presented, Resume, Resumed, Spawn,
-};
-use purview::scene::frames::{Entering, FrameBatch, InputRefused, Refusal, SessionFrame};
 use purview::scene::movement::{
     ClientMs, Course, Flags, Go, GrantId, Granted, Move, MoveOrder, Mover, Own, Reason, ServerMs,
     Vector,
 };
-use purview::scene::region::{Change, MapNews};
 use purview::scene::terrain::{DoorChange, DoorId, DoorOrder, SavedDoor, SavedDoors};
 use purview::scene::views::{Fight, PeerState, Say, Ties, ViewMsg};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
 };
-use purview::wire::enquiry::{Answer, Fullness, Question, Resident, Stamp, SubjectClaim};
+use purview::wire::peer::query::{Answer, Fullness, Question, Resident, Stamp, SubjectClaim};
 use purview::wire::peer::{Baggage, Mark, MoveMsg, PeerMsg};
 
 const ID: EntityId = EntityId(1_000_017);

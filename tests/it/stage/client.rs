@@ -6,7 +6,7 @@ use actix::Addr;
 use actix_rt::time::timeout;
 use futures::{FutureExt, StreamExt};
 use purview::actor::player::PlayerActor;
-use purview::actor::sink::{ClientOut, ClientQueue};
+use purview::actor::player::sink::{ClientOut, ClientQueue};
 use purview::scene::{EntityId, Pos, SessionId};
 use purview::wire::client::{Joined, Refused, Ticket};
 use purview::wire::{CloseCode, Frame, ServerMsg};

@@ -18,10 +18,10 @@ use actix_rt::{Arbiter, System};
 use futures::channel::oneshot;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{Inspect, RunTick, ToRegion};
-use purview::actor::metrics::RegionMetrics;
 use purview::actor::player::{FromSocket, Login, Pass, Passes, Planes, PlayerActor, PlayerSetup};
+use purview::actor::region::metrics::RegionMetrics;
 use purview::actor::region::{Clock, RegionRef, start_regions};
-use purview::scene::effects::Input;
+use purview::scene::messages::Input;
 use purview::scene::player::PlayerConfig;
 use purview::scene::spec::{LayerSpec, Rates};
 use purview::scene::{

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use purview::scene::effects::Bond;
+use purview::scene::messages::Bond;
 use purview::scene::{EntityId, Kind, Plane, Pos, RangeSet, Scene, SceneId, Visibility};
 
 /// The true state of an entity.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use purview::scene::effects::Input;
+use purview::scene::messages::Input;
 use purview::scene::{EntityId, Epoch, Region, RegionId, Tick};
 
 use super::brute::pair;

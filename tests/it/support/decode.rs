@@ -1,7 +1,7 @@
 //! Decodes the bytes of frames as clients do.
 
 use purview::scene::Kind;
-use purview::scene::frames::FrameBatch;
+use purview::scene::messages::FrameBatch;
 use purview::wire::{EncodedBatch, ServerMsg};
 
 use super::world::World;

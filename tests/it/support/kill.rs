@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use purview::scene::effects::{Effect, Input};
+use purview::scene::messages::{Effect, Input};
 use purview::scene::region::{Recovery, RegionSnapshot};
 use purview::scene::{Epoch, Region, RegionId, SceneId, Tick};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use purview::scene::effects::Input;
-use purview::scene::map::Layout;
+use purview::scene::layout::Layout;
+use purview::scene::messages::Input;
 use purview::scene::views::{Say, ViewMsg};
 use purview::scene::{Region, RegionId, Scene, Tick};
 

@@ -1,6 +1,6 @@
 //! Clients whose connections break and that resume with other sessions.
 
-use purview::scene::effects::Input;
+use purview::scene::messages::Input;
 use purview::scene::player::{Comeback, Player, PlayerInput, Problem, Said};
 use purview::scene::{EntityId, Region, RegionId, Seq, SessionId};
 

@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use purview::scene::effects::Input;
+use purview::scene::messages::Input;
 use purview::scene::views::{PeerState, Say, ViewMsg};
 use purview::scene::{EntityId, RegionId, Tick};
 

@@ -2,8 +2,7 @@
 //! go to the regions.
 
 use bytes::Bytes;
-use purview::scene::effects::{Destination, Order};
-use purview::scene::frames::FrameBatch;
+use purview::scene::messages::{Destination, FrameBatch, Order};
 use purview::scene::player::{
     Answer, Arrival, End, Leap, Player, PlayerConfig, PlayerEffect, PlayerInput, Said, State,
 };

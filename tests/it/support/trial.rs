@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use purview::scene::effects::{Bond, Deed, Input, Order, Spawn};
+use purview::scene::messages::{Bond, Deed, Input, Order, Spawn};
 use purview::scene::player::Player;
 use purview::scene::region::PATIENCE;
 use purview::scene::spec::{KindSpec, LayerSpec, Rates};

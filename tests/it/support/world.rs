@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use purview::scene::effects::{Destination, Effect, Input, Notice, Order, Spawn};
-use purview::scene::frames::{FrameBatch, InputRefused};
 use purview::scene::inspect::PlayerSnapshot;
+use purview::scene::messages::{
+    Destination, Effect, FrameBatch, Input, InputRefused, Notice, Order, Spawn,
+};
 use purview::scene::movement::{Course, Own, ServerMs};
 use purview::scene::player::{Player, PlayerInput, Said};
 use purview::scene::views::{Say, ViewMsg};

@@ -5,12 +5,12 @@ use purview::scene::movement::{ClientMs, Flags, GrantId, Step, Steps, Vector};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
 };
+use purview::wire::client::frame::{Acted, InputRefused};
+use purview::wire::client::movement::{Coursed, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::client::{
     Act, Closing, Hello, Join, Joined, Jump, Leave, Left, Move, Ping, Pong, Refused, Resume,
     Ticket, Walk, Welcome,
 };
-use purview::wire::frame::{Acted, InputRefused};
-use purview::wire::moves::{Coursed, Form, Going, Grant, MoveRules, OwnMove};
 use purview::wire::{
     ClientMsg, CloseCode, Entered, ErrorCode, Frame, JoinRules, Moved, PROTOCOL_VERSION, ServerMsg,
 };

@@ -9,8 +9,8 @@ use futures::{SinkExt, StreamExt};
 use purview::scene::{
     EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility,
 };
+use purview::wire::client::frame::Acted;
 use purview::wire::client::{Closing, Joined, Left, ServerMsg, Welcome};
-use purview::wire::frame::Acted;
 use purview::wire::{ClientMsg, CloseCode, Entered, Frame, JoinRules, Moved};
 use purview_lab::load::bots::{BotsOptions, Pattern, bots};
 use purview_lab::load::clients::Progress;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use purview::actor::places::{Found, LastPlace, Places, Stamp};
+use purview::actor::last_positions::{Found, LastPlace, Places, Stamp};
 use purview::scene::{Plane, Pos};
 
 use purview_lab::sim::store::{Memory, ShelfFaults};

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use actix::{Actor, Context, Handler, System};
 use purview::actor::directory::{Directory, Process};
 use purview::actor::messages::ToRegion;
-use purview::scene::border::BorderBatch;
-use purview::scene::effects::{Deed, Input, Notice, Order, Resumed};
+use purview::scene::messages::{BorderBatch, Deed, Input, Notice, Order, Resumed};
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId,
     Tick,

@@ -8,7 +8,7 @@ use actix::fut::wrap_future;
 use actix::prelude::*;
 use purview::actor::address::RegionAddress;
 use purview::actor::messages::ToRegion;
-use purview::scene::effects::{Deed, Input, Order};
+use purview::scene::messages::{Deed, Input, Order};
 use purview::scene::{EntityId, Epoch, RegionId};
 use purview::wire::peer::MoveMsg;
 use purview_server::peer::Kind;

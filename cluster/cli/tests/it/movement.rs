@@ -5,8 +5,8 @@ use std::path::Path as File;
 use std::time::Duration;
 
 use purview::actor::messages::{InspectEntity, ToRegion};
-use purview::scene::effects::{Destination, Input, Order};
 use purview::scene::inspect::Resident;
+use purview::scene::messages::{Destination, Input, Order};
 use purview::scene::movement::{ClientMs, Course, Go, Move, MoveOrder, Path, Vector};
 use purview::scene::terrain::{Ground, Tile};
 use purview::scene::{EntityId, Plane, Pos, SceneId, Seq};

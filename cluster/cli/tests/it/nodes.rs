@@ -10,7 +10,7 @@ use actix::System;
 use purview::actor::address::RegionAddress;
 use purview::actor::directory::Lookup;
 use purview::actor::messages::ToRegion;
-use purview::scene::effects::{Deed, Input, Order};
+use purview::scene::messages::{Deed, Input, Order};
 use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId, SceneId};
 use purview::wire::ErrorCode;
 use purview_client::{Client, ClientError, join_at};

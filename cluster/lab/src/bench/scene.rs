@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use clap::Args;
-use purview::scene::effects::{Effect, Input, Order, Spawn};
+use purview::scene::messages::{Effect, Input, Order, Spawn};
 use purview::scene::spec::{MoveSpec, Moves, Rates};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,

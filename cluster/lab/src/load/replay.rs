@@ -95,6 +95,6 @@ async fn walk(crowd: &Crowd, trace: &Trace, i: usize, options: &ReplayOptions) {
 /// What others are shown of an agent: its kind, as far as a look may be long.
 fn look(agent: &Agent) -> Vec<u8> {
     let mut look = agent.kind.clone().unwrap_or_default().into_bytes();
-    look.truncate(purview::wire::codec::MAX_LOOK);
+    look.truncate(purview::wire::MAX_LOOK);
     look
 }

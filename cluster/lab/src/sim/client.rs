@@ -7,7 +7,7 @@ mod line;
 use std::sync::Arc;
 use std::time::Duration;
 
-use purview::actor::seldom::Seldom;
+use purview::actor::idle_gate::Seldom;
 use purview::clock;
 use purview::scene::movement::{ClientMs, ServerMs};
 use purview::scene::{Kind, Plane, Pos, SceneId, Seq};

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use purview::actor::directory::Directory;
 use purview::actor::messages::ToRegion;
-use purview::scene::effects::{Input, Motion, Order, Spawn};
+use purview::scene::messages::{Input, Motion, Order, Spawn};
 use purview::scene::movement::Vector;
 use purview::scene::{EntityId, Kind, Plane, Pos, Scene, SceneId};
 

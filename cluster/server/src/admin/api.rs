@@ -16,7 +16,7 @@ use futures::future::{join, join_all};
 use purview::scene::inspect::Resident;
 use purview::scene::terrain::Terrain;
 use purview::scene::{EntityId, Plane, Scene};
-use purview::wire::enquiry::Question;
+use purview::wire::peer::query::Question;
 
 use super::access::Access;
 use super::audit::Audit;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use purview::actor::metrics::{RegionMetrics, TICK_BUCKETS_US};
+use purview::actor::region::metrics::{RegionMetrics, TICK_BUCKETS_US};
 use purview::scene::movement::Reason;
 use purview::scene::{RegionId, SceneId};
 use serde::Serialize;

@@ -41,7 +41,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use purview::actor::directory::Directory;
-use purview::actor::metrics::RegionMetrics;
+use purview::actor::region::metrics::RegionMetrics;
 use purview::scene::RegionId;
 use tokio::sync::oneshot;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use futures::future::BoxFuture;
 use purview::scene::{EntityId, Epoch, Plane, Pos, RegionId};
-use purview::wire::enquiry::{Answer, Question, Resident};
+use purview::wire::peer::query::{Answer, Question, Resident};
 use serde::{Deserialize, Serialize};
 
 use super::{ConsoleState, shapes};

@@ -1,6 +1,6 @@
 //! Quantiles of tick times, from the histogram buckets of the regions.
 
-use purview::actor::metrics::{RegionMetrics, TICK_BUCKETS_US};
+use purview::actor::region::metrics::{RegionMetrics, TICK_BUCKETS_US};
 use serde::Serialize;
 
 /// Ticks per bucket of [`TICK_BUCKETS_US`]; the last entry is for longer ticks.

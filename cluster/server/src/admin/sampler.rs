@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use purview::actor::metrics::RegionMetrics;
+use purview::actor::region::metrics::RegionMetrics;
 use purview::scene::RegionId;
 use serde::Serialize;
 

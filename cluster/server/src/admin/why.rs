@@ -1,7 +1,7 @@
 //! `GET /api/why`: why two players see each other, or why they do not, as JSON and in words.
 
+use purview::scene::inspect::why::{Limit, PairRank, Place, Stand, Why, why};
 use purview::scene::inspect::{Resident, ViewEntry};
-use purview::scene::views::why::{Limit, PairRank, Place, Stand, Why, why};
 use purview::scene::{EntityId, Plane, RangeSet, Scene};
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
-//! The TCP carrier: each message after its length (`purview::wire::framing`).
+//! The TCP carrier: each message after its length (`purview::wire::client::framing`).
 
 use bytes::{Bytes, BytesMut};
-use purview::wire::framing::{self, Framer, FramingError};
+use purview::wire::client::framing::{self, Framer, FramingError};
 use purview::wire::{CloseCode, MAX_CLIENT_FRAME, MAX_SERVER_FRAME};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 

@@ -9,7 +9,7 @@ use futures::FutureExt;
 use purview::actor::directory::Directory;
 use purview::scene::inspect::Resident as Found;
 use purview::scene::{Epoch, Kind};
-use purview::wire::enquiry::{Answer, Question, Resident};
+use purview::wire::peer::query::{Answer, Question, Resident};
 
 use super::hosted::Hosted;
 use super::{clock_sync, inspect, lines};

@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use purview::actor::cluster_clock::{ClusterClock, RATE_MAX_PPM};
 use purview::actor::directory::Directory;
-use purview::wire::enquiry::{Answer, Question};
+use purview::wire::peer::query::{Answer, Question};
 use tokio::sync::watch;
 
 use super::Status;

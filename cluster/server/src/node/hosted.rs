@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use actix::Recipient;
 use purview::actor::messages::{Inspect, InspectEntity};
-use purview::actor::metrics::RegionMetrics;
+use purview::actor::region::metrics::RegionMetrics;
 use purview::scene::{RegionId, SceneId};
 
 /// What the console may ask of one region.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use purview::actor::directory::Directory;
-use purview::wire::enquiry::{Answer, Fullness, Question};
+use purview::wire::peer::query::{Answer, Fullness, Question};
 
 use crate::peer::Links;
 use crate::storage::View;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use actix::{Actor, Addr, ArbiterHandle};
 use purview::actor::address::AwayRegion;
-use purview::actor::departing::{Depart, Departing};
 use purview::actor::directory::Directory;
 use purview::actor::messages::Halt;
-use purview::actor::metrics::RegionMetrics;
+use purview::actor::region::metrics::RegionMetrics;
+use purview::actor::region::migration::depart::{Depart, Departing};
 use purview::actor::region::{Clock, RegionActor};
-use purview::scene::effects::Effect;
+use purview::scene::messages::Effect;
 use purview::scene::{Epoch, Region, RegionId, Scene, SceneId};
 use purview::wire::peer::Baggage;
 

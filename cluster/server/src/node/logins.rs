@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use purview::actor::logins::Logins;
-use purview::wire::enquiry::{Answer, Question};
+use purview::wire::peer::query::{Answer, Question};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until};
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use purview::scene::map::{Layout, PlaneGroup};
+use purview::scene::layout::{Layout, PlaneGroup};
 use purview::scene::{RegionId, Scene};
 
 use crate::storage::RegionKey;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use purview::scene::RegionId;
-use purview::scene::map::{RegionEntry, RegionMap};
+use purview::scene::layout::{RegionEntry, RegionMap};
 
 /// A node that takes regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

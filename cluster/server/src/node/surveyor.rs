@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use purview::wire::enquiry::{Answer, Question};
+use purview::wire::peer::query::{Answer, Question};
 use tokio::sync::watch;
 
 use super::maps::Maps;

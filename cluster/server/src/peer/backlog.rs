@@ -29,7 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use purview::actor::messages::ToRegion;
 use purview::scene::RegionId;
-use purview::scene::effects::Input;
+use purview::scene::messages::Input;
 use purview::wire::peer::Mark;
 use tokio::sync::Notify;
 
@@ -255,7 +255,7 @@ impl Busy {
 
 #[cfg(test)]
 mod tests {
-    use purview::scene::border::BorderBatch;
+    use purview::scene::messages::BorderBatch;
     use purview::scene::{EntityId, Epoch, Tick};
 
     use super::*;

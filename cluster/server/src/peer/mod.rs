@@ -41,7 +41,7 @@ use std::time::Duration;
 use futures::{SinkExt, StreamExt};
 use purview::actor::address::{AwayGateway, AwayRegion, RegionAddress};
 use purview::actor::directory::Directory;
-use purview::scene::effects::Input;
+use purview::scene::messages::Input;
 use purview::scene::{Epoch, RegionId, SessionId};
 use purview::wire::peer::{MoveMsg, PeerMsg};
 use tokio::net::TcpListener;

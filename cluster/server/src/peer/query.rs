@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use purview::wire::enquiry::{Answer, Question};
 use purview::wire::peer::PeerMsg;
+use purview::wire::peer::query::{Answer, Question};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::remote::encoded;

@@ -8,8 +8,7 @@ use actix::dev::SendError;
 use bytes::Bytes;
 use purview::actor::address::{AwayError, AwayGateway, AwayRegion, Passing};
 use purview::actor::messages::ToRegion;
-use purview::scene::effects::{Input, Notice};
-use purview::scene::frames::{FrameBatch, Subset};
+use purview::scene::messages::{FrameBatch, Input, Notice, Subset};
 use purview::scene::{Epoch, RegionId, SessionId};
 use purview::wire::peer::{self, MoveMsg, PeerMsg, speaker};
 

@@ -7,7 +7,7 @@ use actix::{Actor, Context, Handler, System};
 use bytes::Bytes;
 use purview::actor::directory::Process;
 use purview::actor::messages::ToRegion;
-use purview::scene::effects::Order;
+use purview::scene::messages::Order;
 use purview::scene::{EntityId, Pos, Scene, SceneId, SceneSpec};
 use serde::Serialize;
 

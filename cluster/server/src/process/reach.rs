@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use purview::actor::directory::Directory;
-use purview::actor::metrics::RegionMetrics;
+use purview::actor::region::metrics::RegionMetrics;
 use purview::actor::region::RegionRef;
 
 use super::figures::{ServerFigures, TickMs};

@@ -11,11 +11,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use purview::actor::departing::Depart;
 use purview::actor::directory::{Archive, Directory, Process};
+use purview::actor::region::migration::depart::Depart;
 use purview::actor::region::{Clock, RegionRef, start_regions_as};
-use purview::scene::effects::Effect;
-use purview::scene::map::RegionEntry;
+use purview::scene::layout::RegionEntry;
+use purview::scene::messages::Effect;
 use purview::scene::region::{Recovery, RegionSnapshot, RestoreError};
 use purview::scene::{Epoch, Region, RegionId, Scene};
 use purview::wire::SnapshotError;

@@ -62,7 +62,7 @@ fn a_region_that_knows_of_less_than_was_acknowledged_is_told() {
 }
 
 #[test]
-fn who_was_handed_to_a_region_that_died_before_its_session_heard_is_presented_there() {
+fn a_player_that_was_handed_to_a_region_which_died_before_its_session_heard_is_presented_there() {
     let mut b = Bench::in_world();
     let (region, owner) = (NEXT, Epoch(3));
     assert_eq!(b.notice(Notice::Present { region, owner, epoch: Epoch(1) }), NOTHING);
@@ -71,7 +71,7 @@ fn who_was_handed_to_a_region_that_died_before_its_session_heard_is_presented_th
 }
 
 #[test]
-fn who_was_presented_where_it_has_gone_on_from_is_taken_back_from_there() {
+fn a_player_that_was_presented_to_a_region_it_had_left_is_taken_back_from_there() {
     let mut b = Bench::in_world();
     let asked = |region, owner, epoch| Notice::Present { region, owner, epoch };
     assert_eq!(b.notice(asked(HOME, Epoch(3), Epoch(1))), ["3: present epoch 1 acked 0 at 1"]);

@@ -1,7 +1,7 @@
 //! Connections that break, and clients that come back.
 
 use super::*;
-use crate::scene::effects::Resumed;
+use crate::scene::messages::Resumed;
 
 const FAR: RegionId = RegionId(9);
 
@@ -20,7 +20,7 @@ fn asked(region: RegionId) -> String {
 
 fn asked_since(since_ms: u64, asked: RegionId) -> String {
     let (id, session, acked, region) = (EntityId(40), SessionId(7), Seq(4), asked);
-    let resume = crate::scene::effects::Resume { id, session, acked, asked, since_ms };
+    let resume = crate::scene::messages::Resume { id, session, acked, asked, since_ms };
     format!("{region}: {:?}", Input::Resume(resume))
 }
 
@@ -60,7 +60,7 @@ fn a_client_that_comes_back_goes_on_with_the_numbers_of_its_player() {
 }
 
 #[test]
-fn whoever_knows_nothing_is_asked_no_more_and_then_all_others_are() {
+fn a_region_that_does_not_know_the_player_is_asked_once_and_then_all_others_are() {
     let mut b = greeted();
     b.say(back());
     assert_eq!(b.notice(Notice::Nowhere { asked: HOME }), [""; 0]);
@@ -76,7 +76,7 @@ fn whoever_knows_nothing_is_asked_no_more_and_then_all_others_are() {
 }
 
 #[test]
-fn a_player_that_nobody_finds_in_time_may_be_asked_for_again() {
+fn a_player_that_is_not_found_in_time_may_be_asked_for_again() {
     let mut b = greeted();
     b.say(back());
     let late = "refused: the player was not found in time: try again, or join anew";
@@ -149,7 +149,7 @@ fn a_session_without_its_client_is_over_when_its_player_leaves_or_is_anothers_or
 }
 
 #[test]
-fn what_an_earlier_session_had_under_way_counts() {
+fn inputs_that_an_earlier_session_had_under_way_count() {
     let mut b = greeted();
     b.say(back());
     b.notice(found(8, 6));
@@ -159,7 +159,7 @@ fn what_an_earlier_session_had_under_way_counts() {
 }
 
 #[test]
-fn what_a_client_says_again_that_was_applied_meanwhile_is_passed_over() {
+fn repeated_inputs_that_were_applied_meanwhile_are_passed_over() {
     let mut b = greeted();
     b.say(back());
     b.notice(found(8, 6));
@@ -176,7 +176,7 @@ fn what_a_client_says_again_that_was_applied_meanwhile_is_passed_over() {
 }
 
 #[test]
-fn that_nobody_knows_the_player_says_nothing_where_not_all_regions_are_known() {
+fn a_search_in_vain_proves_nothing_where_not_all_regions_are_known() {
     let mut b = greeted();
     let Said::Resume(Ok(known)) = back() else { unreachable!() };
     b.say(Said::Resume(Ok(Comeback { ask_then: Vec::new(), all: false, ..known })));

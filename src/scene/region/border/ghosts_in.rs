@@ -6,7 +6,7 @@
 use rustc_hash::FxHashSet;
 
 use super::inbound::Neighbour;
-use crate::scene::border::{BorderBatch, Claim, GhostChange, GhostLeave, GhostState};
+use crate::scene::messages::{BorderBatch, Claim, GhostChange, GhostLeave, GhostState};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::Region;
 use crate::scene::region::custody::Moved;

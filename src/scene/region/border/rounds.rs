@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::BorderLinks;
-use crate::scene::border::SettleBatch;
+use crate::scene::messages::SettleBatch;
 use crate::scene::{RegionId, Tick};
 
 /// How far a neighbour has come with settling.

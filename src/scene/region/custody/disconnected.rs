@@ -21,8 +21,8 @@
 //! | was handed on | the question follows it |
 //! | is not known | `Nowhere`; where the region goes on from a checkpoint, nothing until every region has said what it knows, and after that for itself alone, not for the region that passed the question on |
 
-use crate::scene::border::Handoff;
-use crate::scene::effects::{Effect, Input, Motion, Notice, Presented, Resume, Resumed};
+use crate::scene::messages::Handoff;
+use crate::scene::messages::{Effect, Input, Motion, Notice, Presented, Resume, Resumed};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::{PATIENCE, Region};
 use crate::scene::{EntityId, RegionId, SessionId, Tick};

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use crate::scene::border::Handoff;
+use crate::scene::messages::Handoff;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::Region;
 use crate::scene::{EntityId, Epoch, RegionId, Tick};

@@ -6,15 +6,15 @@
 //! | yes, and the session knows of none | it stands where it was |
 //! | no | it stands where the session says; bonds are to be set again |
 //! | lives here already | its session is told so again |
-//! | has a later session ([`Resume::since_ms`](crate::scene::effects::Resume::since_ms)) | the earlier one is told that it was replaced |
+//! | has a later session ([`Resume::since_ms`](crate::scene::messages::Resume::since_ms)) | the earlier one is told that it was replaced |
 //! | lives elsewhere under a higher epoch | its session's word goes there |
 //! | came here under a higher epoch and has left | its session is told that it has |
 //!
 //! It counts every input as applied that either of the two knows to have been, and its epoch is above
 //! both. Whom it sees is found anew: its client is told everything once.
 
-use crate::scene::border::{Claim, Handoff};
-use crate::scene::effects::{Effect, Input, Notice, Presented, Spawn};
+use crate::scene::messages::{Claim, Handoff};
+use crate::scene::messages::{Effect, Input, Notice, Presented, Spawn};
 use crate::scene::movement::{Mover, Own, ServerMs};
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::{PATIENCE, Region};

@@ -6,9 +6,9 @@
 //! changes what is in range of whom, a *course* is what viewers and neighbours are told.
 
 use super::{EntityStore, Floor, MovingEntity, Role};
-use crate::scene::border::Handoff;
-use crate::scene::effects::{Motion, Spawn};
-use crate::scene::frames::Refusal;
+use crate::scene::messages::Handoff;
+use crate::scene::messages::{Motion, Spawn};
+use crate::scene::messages::Refusal;
 use crate::scene::movement::{
     Accepted, Course, Footing, Move, MoveOrder, Mover, Own, Reason, ServerMs,
 };

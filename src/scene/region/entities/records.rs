@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 
-use crate::scene::border::GhostState;
-use crate::scene::effects::Spawn;
+use crate::scene::messages::GhostState;
+use crate::scene::messages::Spawn;
 use crate::scene::geo::dist2;
 use crate::scene::index::Patch;
 use crate::scene::movement::Mover;

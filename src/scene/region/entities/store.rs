@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::planes::{PlaneIndex, with_band};
 use super::records::{Body, Ghost, NOWHERE, NewEntity, Place, Real, Record, Role};
 use super::{MovingEntity, Renumbering, Trajectories};
-use crate::scene::effects::Bond;
+use crate::scene::messages::Bond;
 use crate::scene::index::Spot;
 use crate::scene::movement::Course;
 use crate::scene::region::prefetch;

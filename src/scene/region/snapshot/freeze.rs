@@ -1,7 +1,7 @@
 //! Takes a region's whole state: to go on elsewhere (a frozen region), or to be kept (a checkpoint).
 
 use super::{RegionSnapshot, SavedGhost, SavedReal};
-use crate::scene::effects::Input;
+use crate::scene::messages::Input;
 use crate::scene::region::Region;
 use crate::scene::region::border::state_of;
 use crate::scene::region::custody::Past;

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use super::{RegionSnapshot, SavedGhost, SavedReal};
-use crate::scene::border::Handoff;
-use crate::scene::effects::{Effect, MAX_BONDS};
+use crate::scene::messages::Handoff;
+use crate::scene::messages::{Effect, MAX_BONDS};
 use crate::scene::region::Region;
 use crate::scene::region::custody::Escrow;
 use crate::scene::region::doors::Doors;

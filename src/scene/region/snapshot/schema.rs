@@ -7,8 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::scene::border::{BorderBatch, GhostLeave, GhostState, Handoff};
-use crate::scene::effects::{Input, Spawn};
+use crate::scene::messages::{BorderBatch, GhostLeave, GhostState, Handoff};
+use crate::scene::messages::{Input, Spawn};
 use crate::scene::region::border::Progress;
 use crate::scene::region::custody::Moved;
 use crate::scene::terrain::SavedDoors;

@@ -11,8 +11,8 @@
 //! positions, save for chains longer than [`MAX_ROUNDS`] or that reach beyond the neighbours.
 
 use super::ViewEngine;
-use crate::scene::border::SettleBatch;
-use crate::scene::effects::Effect;
+use crate::scene::messages::SettleBatch;
+use crate::scene::messages::Effect;
 use crate::scene::region::Region;
 use crate::scene::region::clock::Phase;
 use crate::scene::region::entities::EntityStore;
@@ -143,7 +143,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::scene::effects::{Input, Spawn};
+    use crate::scene::messages::{Input, Spawn};
     use crate::scene::{
         EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, SessionId, Tick,
     };

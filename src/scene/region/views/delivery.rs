@@ -3,7 +3,7 @@
 //! These rules need the view engine and what custody knows of entities that have moved.
 
 use super::{ViewEngine, Viewer};
-use crate::scene::effects::Effect;
+use crate::scene::messages::Effect;
 use crate::scene::region::Region;
 use crate::scene::region::border::EXPIRY;
 use crate::scene::region::snapshot::SavedMail;

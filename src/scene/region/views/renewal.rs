@@ -62,7 +62,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::scene::effects::{Effect, Input, Spawn};
+    use crate::scene::messages::{Effect, Input, Spawn};
     use crate::scene::{
         Kind, Plane, Pos, RangeSet, Region, RegionId, SceneId, SceneSpec, SessionId,
     };

@@ -1,9 +1,9 @@
 //! What a region keeps of each player that lives in it: its registers, what its client was told, and
 //! its session's numbering.
 
-use crate::scene::border::Handoff;
-use crate::scene::effects::{FIRST_SESSION, Resume};
-use crate::scene::frames::InputRefused;
+use crate::scene::messages::Handoff;
+use crate::scene::messages::{FIRST_SESSION, Resume};
+use crate::scene::messages::InputRefused;
 use crate::scene::mutants::{self, Mutant};
 use crate::scene::region::entities::NO_SLOT;
 use crate::scene::views::{Key, Registers};

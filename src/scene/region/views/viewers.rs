@@ -4,7 +4,7 @@
 //! its player: both are written here together.
 
 use super::{ViewEngine, Viewer, range_query};
-use crate::scene::border::Handoff;
+use crate::scene::messages::Handoff;
 use crate::scene::region::entities::{EntityStore, NO_SLOT, Renumbering};
 use crate::scene::views::Registers;
 use crate::scene::{EntityId, Scene, SessionId, Tick};

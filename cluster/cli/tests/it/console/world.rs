@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use actix::{Actor, AsyncContext, Context, Handler, ResponseFuture, System};
 use purview::actor::directory::Directory;
 use purview::actor::messages::{Inspect, InspectEntity};
-use purview::actor::metrics::RegionMetrics;
+use purview::actor::region::metrics::RegionMetrics;
 use purview::scene::inspect::{
     EntitySnapshot, PlayerSnapshot, RegionSnapshot, Resident, ViewEntry,
 };
-use purview::scene::map::RegionEntry;
+use purview::scene::layout::RegionEntry;
 use purview::scene::terrain::{DoorId, DoorState, Draft, Tile};
 use purview::scene::views::{NO_BOND, Ties, ViewRules};
 use purview::scene::{

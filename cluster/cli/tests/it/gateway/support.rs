@@ -10,8 +10,9 @@ use futures::{SinkExt, StreamExt};
 use purview::actor::address::SessionAddress;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{Delivery, ToRegion};
-use purview::scene::effects::{Input, Notice, Order};
-use purview::scene::frames::{FrameBatch, InputRefused, Refusal, SessionFrame};
+use purview::scene::messages::{
+    FrameBatch, Input, InputRefused, Notice, Order, Refusal, SessionFrame,
+};
 use purview::scene::{
     EntityId, Epoch, Plane, Pos, RegionId, Scene, SceneId, SceneSpec, Seq, SessionId, Tick,
 };

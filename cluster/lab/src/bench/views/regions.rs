@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use bytes::Bytes;
-use purview::scene::effects::{Effect, Input, Notice, Order, Spawn};
+use purview::scene::messages::{Effect, Input, Notice, Order, Spawn};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, Region, RegionId, Scene, SceneId, SceneSpec, Seq,
     SessionId, Tick, Visibility,

@@ -1,7 +1,7 @@
 //! Each kind of violation, one at a time, and the clean run beside it.
 
 use purview::scene::{EntityId, Epoch, Pos, Seq, Tick, Visibility};
-use purview::wire::frame::InputRefused;
+use purview::wire::client::frame::InputRefused;
 use purview::wire::{ErrorCode, Frame};
 
 use super::server::{Server, acted, empty_frame, entered, rules};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use purview::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, Seq, Tick, Visibility};
 use purview::wire::client::Joined;
-use purview::wire::frame::Acted;
+use purview::wire::client::frame::Acted;
 use purview::wire::{Entered, Frame, JoinRules, Moved};
 
 use crate::oracle::{ClientId, Event, Sent, digest};

@@ -2,7 +2,7 @@
 
 use purview::scene::{Plane, Pos, SessionId};
 use purview::wire::Frame;
-use purview::wire::frame::Acted;
+use purview::wire::client::frame::Acted;
 
 use crate::sim::judge::*;
 

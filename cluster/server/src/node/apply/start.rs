@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use purview::actor::directory::Directory;
-use purview::scene::effects::Effect;
+use purview::scene::messages::Effect;
 use purview::scene::region::{ESCROW_TICKS, Recovery, RegionSnapshot, RestoreError};
 use purview::scene::{Epoch, Region, RegionId, Scene, Tick};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use purview::actor::directory::Directory;
 use purview::actor::messages::{DecideMap, ProposeMap};
-use purview::scene::map::LayoutError;
+use purview::scene::layout::LayoutError;
 use purview::scene::{RegionId, Scene, SceneId, Tick};
 
 use super::record::{Proposal, Record, change_map, key, record_of};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use purview::scene::map::{Layout, LayoutError};
+use purview::scene::layout::{Layout, LayoutError};
 use purview::scene::{RegionId, Scene};
 use serde::{Deserialize, Serialize};
 

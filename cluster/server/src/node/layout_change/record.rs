@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use purview::scene::map::{Layout, PlaneGroup};
+use purview::scene::layout::{Layout, PlaneGroup};
 use purview::scene::{RegionId, Scene};
 use serde::{Deserialize, Serialize};
 

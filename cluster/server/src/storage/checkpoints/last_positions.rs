@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use purview::actor::places::{Found, LastPlace, NotFoundNow, Places, Stamp};
+use purview::actor::last_positions::{Found, LastPlace, NotFoundNow, Places, Stamp};
 use purview::scene::Epoch;
 use tokio::sync::Notify;
 

@@ -1,0 +1,201 @@
+//! What every actor of a process may look up: scenes, addresses of regions, sessions, lines with room,
+//! names that are not used yet, and the time.
+//!
+//! | file | part |
+//! |---|---|
+//! | `scenes` | scenes with their present layouts, places in lines |
+//! | `routes`, `migration` | where each region is, and what waits for one that is on its way |
+//! | `sessions` | sessions of this process, and the way to others |
+//! | `names` | ids of entities and sessions, versions of door orders |
+//! | `doors` | orders that open and close doors |
+//! | `process` | what a cluster gives a process: fence, checkpoints, the way to sessions |
+//!
+//! Shared by all threads of a process. A lookup never waits for an actor, and no lock is held while
+//! another one is taken.
+
+pub mod doors;
+mod migration;
+mod names;
+mod process;
+mod routes;
+mod scenes;
+mod sessions;
+
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use actix_rt::time::Instant;
+
+pub(super) use self::migration::Leaver;
+#[cfg(any(test, doc))]
+pub(super) use self::migration::PASSING;
+use self::names::{COUNT_BITS, Names};
+pub use self::process::{Archive, Fence, FindSession, Process, Witness};
+use self::routes::Routes;
+pub use self::routes::{Lookup, NotSent};
+use self::scenes::Scenes;
+use self::sessions::Sessions;
+use super::cluster_clock::ClusterClock;
+use super::idle_gate::next_together;
+use super::last_positions::Places;
+use super::logins::Logins;
+use crate::clock;
+use crate::scene::{Scene, SessionId, Tick};
+
+/// The directory of one process. Shared; lookups never wait for an actor.
+#[derive(Debug)]
+pub struct Directory {
+    scenes: Scenes,
+    routes: RwLock<Routes>,
+    sessions: Sessions,
+    names: Names,
+    started: Instant,
+    clock: Arc<ClusterClock>,
+    process: u64,
+    fence: Option<Arc<dyn Fence>>,
+    archive: Option<Arc<dyn Archive>>,
+    witness: Option<Arc<dyn Witness>>,
+    /// For how long players stay whose sessions end without a word.
+    linger: Duration,
+    /// Where players' last places are kept.
+    places: Option<Arc<dyn Places>>,
+    /// Knows sessions by their subjects.
+    logins: Option<Arc<dyn Logins>>,
+}
+
+impl Directory {
+    /// A directory of these scenes, whose ids are their places in the list.
+    pub fn new(scenes: Vec<Arc<Scene>>) -> Directory {
+        Directory {
+            scenes: Scenes::new(scenes),
+            routes: RwLock::default(),
+            sessions: Sessions::default(),
+            names: Names::alone(),
+            started: clock::now(),
+            clock: Arc::new(ClusterClock::new(Duration::ZERO)),
+            process: 0,
+            fence: None,
+            archive: None,
+            witness: None,
+            linger: Duration::ZERO,
+            places: None,
+            logins: None,
+        }
+    }
+
+    /// The directory of one process of many: names are unique among all of them, and the clock is the
+    /// cluster's.
+    pub fn of_process(scenes: Vec<Arc<Scene>>, process: Process) -> Directory {
+        Directory {
+            clock: Arc::new(ClusterClock::new(process.clock)),
+            process: process.number,
+            fence: process.fence,
+            archive: process.archive,
+            sessions: Sessions::of_cluster(),
+            names: Names::of_process(process.number, process.clock),
+            ..Directory::new(scenes)
+        }
+    }
+
+    /// The same, in which players stay for so long whose sessions end without a word; zero: they leave at
+    /// once.
+    pub fn with_linger(self, linger: Duration) -> Directory {
+        Directory { linger, ..self }
+    }
+
+    /// The same, whose layouts may have changed since they were configured: no session is told that its
+    /// player is not found before [`Directory::maps_are_known`].
+    pub fn with_maps_to_come(self) -> Directory {
+        Directory { scenes: self.scenes.with_layouts_to_come(), ..self }
+    }
+
+    /// The same, in which players' last places are kept.
+    pub fn with_places(self, places: Arc<dyn Places>) -> Directory {
+        Directory { places: Some(places), ..self }
+    }
+
+    /// The same with a registry of sessions by subject.
+    pub fn with_logins(self, logins: Arc<dyn Logins>) -> Directory {
+        Directory { logins: Some(logins), ..self }
+    }
+
+    /// The registry of sessions by subject, if there is one.
+    pub fn logins(&self) -> Option<&Arc<dyn Logins>> {
+        self.logins.as_ref()
+    }
+
+    /// The same with an observer of regions.
+    pub fn with_witness(self, witness: Arc<dyn Witness>) -> Directory {
+        Directory { witness: Some(witness), ..self }
+    }
+
+    /// The observer of regions, if there is one.
+    pub(in crate::actor) fn witness(&self) -> Option<&Arc<dyn Witness>> {
+        self.witness.as_ref()
+    }
+
+    /// Where players' last places are kept, if they are.
+    pub(in crate::actor) fn places(&self) -> Option<&Arc<dyn Places>> {
+        self.places.as_ref()
+    }
+
+    /// For how long players stay whose sessions end without a word, milliseconds.
+    pub fn linger_ms(&self) -> u32 {
+        u32::try_from(self.linger.as_millis()).unwrap_or(u32::MAX)
+    }
+
+    /// The process's number; 0 where it is alone.
+    pub fn process(&self) -> u64 {
+        self.process
+    }
+
+    /// The number of the process that gave a session its name.
+    pub fn process_of(session: SessionId) -> u64 {
+        session.0 >> COUNT_BITS
+    }
+
+    /// Whether regions of this process may act now.
+    pub fn may_act(&self) -> bool {
+        self.fence.as_ref().is_none_or(|fence| fence.may_act())
+    }
+
+    fn routes(&self) -> RwLockReadGuard<'_, Routes> {
+        self.routes.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn routes_mut(&self) -> RwLockWriteGuard<'_, Routes> {
+        self.routes.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where checkpoints go, if there are any.
+    pub(in crate::actor) fn archive(&self) -> Option<&Arc<dyn Archive>> {
+        self.archive.as_ref()
+    }
+
+    /// The server's clock: time since this process's start, or since the cluster's.
+    pub fn uptime(&self) -> Duration {
+        self.clock.now()
+    }
+
+    /// The clock itself, for the task that corrects it.
+    pub fn clock(&self) -> &Arc<ClusterClock> {
+        &self.clock
+    }
+
+    /// The tick that is due now, where ticks are `tick_ms` long.
+    pub fn tick_now(&self, tick_ms: u32) -> Tick {
+        Tick((self.uptime().as_millis() / u128::from(tick_ms.max(1))) as u64)
+    }
+
+    /// When `tick` begins.
+    pub fn begin_of(&self, tick: Tick, tick_ms: u32) -> Instant {
+        let at = Duration::from_millis(tick.0.saturating_mul(tick_ms.into()));
+        self.clock.when(at)
+    }
+
+    /// When a session that looks at its deadlines every so often, and does now, is to look again: no
+    /// later than that, and together with others of this process.
+    pub fn next_look(&self, every: Duration) -> Instant {
+        self.started + next_together(clock::since(self.started), every)
+    }
+}

@@ -1,0 +1,57 @@
+//! Names and versions that a process gives out. Two processes of a cluster never give out the same.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::Directory;
+use crate::scene::{EntityId, SessionId};
+
+/// A name is the number of its process, then a count of so many bits.
+pub(super) const COUNT_BITS: u32 = 32;
+
+/// Names that are not used yet.
+#[derive(Debug)]
+pub(super) struct Names {
+    entities: AtomicU64,
+    sessions: AtomicU64,
+    door_versions: AtomicU64,
+}
+
+impl Names {
+    /// Those of a process that is alone.
+    pub(super) fn alone() -> Names {
+        let first = || AtomicU64::new(1);
+        Names { entities: first(), sessions: first(), door_versions: first() }
+    }
+
+    /// Those of one process of many, which starts at this time of the cluster's clock.
+    pub(super) fn of_process(process: u64, clock: Duration) -> Names {
+        let first = || AtomicU64::new((process << COUNT_BITS) + 1);
+        // A later order has a higher version, whichever process gives it.
+        let door_versions = AtomicU64::new(clock.as_micros() as u64);
+        Names { entities: first(), sessions: first(), door_versions }
+    }
+}
+
+impl Directory {
+    /// A name for a new entity.
+    pub fn new_entity(&self) -> EntityId {
+        EntityId(self.names.entities.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A name for a new session.
+    pub fn new_session(&self) -> SessionId {
+        SessionId(self.names.sessions.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The version of a new order about a door: greater than that of every earlier one of this
+    /// process, and than those that others gave before it.
+    pub(super) fn new_door_version(&self) -> u64 {
+        let versions = &self.names.door_versions;
+        if self.process() > 0 {
+            let now = self.uptime().as_micros() as u64;
+            versions.fetch_max(now, Ordering::Relaxed);
+        }
+        versions.fetch_add(1, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,83 @@
+//! The sessions of a process, where regions of other processes look for them, and the way to sessions of
+//! other processes.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use super::Directory;
+use super::process::FindSession;
+use crate::actor::address::{Delivery, SessionAddress, SessionEntry};
+use crate::scene::{Epoch, RegionId, SessionId};
+
+/// The sessions that a process knows.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    /// `None` where the process is alone: no other process looks for sessions.
+    here: Option<Mutex<FxHashMap<SessionId, SessionEntry>>>,
+    finder: OnceLock<Arc<dyn FindSession>>,
+}
+
+impl Sessions {
+    /// Those of a process that is one of many.
+    pub(super) fn of_cluster() -> Sessions {
+        Sessions { here: Some(Mutex::default()), finder: OnceLock::new() }
+    }
+
+    fn here(&self) -> Option<MutexGuard<'_, FxHashMap<SessionId, SessionEntry>>> {
+        self.here.as_ref().map(|here| here.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Directory {
+    /// Makes a session known to regions of other processes.
+    pub(in crate::actor) fn register(&self, session: SessionId, entry: SessionEntry) {
+        if let Some(mut sessions) = self.sessions.here() {
+            sessions.insert(session, entry);
+        }
+    }
+
+    /// A session of this process has ended.
+    pub(in crate::actor) fn unregister(&self, session: SessionId) {
+        if let Some(mut sessions) = self.sessions.here() {
+            sessions.remove(&session);
+        }
+    }
+
+    /// Tells every session of this process that a region continues from a checkpoint under a new owner, of
+    /// this epoch: a session whose player lives there presents it.
+    pub fn tell_owner(&self, region: RegionId, epoch: Epoch) {
+        let Some(sessions) = self.sessions.here() else { return };
+        for entry in sessions.values() {
+            entry.to.do_send(Delivery::Owner(region, epoch));
+        }
+    }
+
+    /// Sets the finder of sessions; only the first call counts.
+    pub fn find_sessions_by(&self, finder: Arc<dyn FindSession>) {
+        self.sessions.finder.get_or_init(|| finder);
+    }
+
+    /// Where a session of any process is; `None`: there is no finder. `Some(None)`: the session has ended.
+    pub(in crate::actor) fn find_session(
+        &self,
+        session: SessionId,
+    ) -> Option<Option<SessionAddress>> {
+        self.sessions.finder.get().map(|finder| finder.find(session))
+    }
+
+    /// A session of this process, where the process is one of many.
+    pub fn session(&self, session: SessionId) -> Option<SessionEntry> {
+        self.with_session(session, SessionEntry::clone)
+    }
+
+    /// Does something with a session of this process, where the process is one of many. The sessions are
+    /// locked meanwhile.
+    pub fn with_session<R>(
+        &self,
+        session: SessionId,
+        act: impl FnOnce(&SessionEntry) -> R,
+    ) -> Option<R> {
+        self.sessions.here()?.get(&session).map(act)
+    }
+}

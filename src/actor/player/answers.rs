@@ -1,0 +1,128 @@
+//! What a client is told, as bytes: answers of the session's machine, and frames of regions.
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+
+use super::PlayerActor;
+use crate::scene::player::{Answer, End, Problem};
+use crate::scene::{RangeSet, Scene};
+use crate::wire::client::{Joined, Left, Pong, Refused, Welcome};
+use crate::wire::{
+    CloseCode, EncodedBatch, ErrorCode, JoinRules, MAX_CLIENT_FRAME, MoveRules, OwnMove,
+    PROTOCOL_VERSION, ServerMsg,
+};
+
+impl PlayerActor {
+    /// The bytes of an answer; `None` if it names a scene that does not exist.
+    pub(super) fn encode(&mut self, answer: Answer) -> Option<Bytes> {
+        let server_ms = self.directory.uptime().as_millis() as u64;
+        let msg: ServerMsg = match answer {
+            Answer::Welcome => Welcome {
+                version: PROTOCOL_VERSION,
+                session: self.player.session(),
+                tick_ms: self.directory.scenes().next().map_or(100, |s| s.tick_ms),
+                server_ms,
+                rate_limit: self.config.rate_limit,
+                max_frame: MAX_CLIENT_FRAME as u32,
+                heartbeat_ms: u32::try_from(self.config.heartbeat_ms).unwrap_or(u32::MAX),
+            }
+            .into(),
+            Answer::Joined { scene, plane, pos, tick, range, own, ack } => {
+                let Some(scene) = self.directory.scene(scene) else {
+                    crate::log_limited!(error, %scene, "a region named a scene that does not exist");
+                    return None;
+                };
+                let (rules, name) = (join_rules(&scene, range), scene.spec.name.clone());
+                let own = own.as_deref().map(OwnMove::from);
+                let id = self.player.id();
+                let ticket = self.credentials.ticket(id, &name);
+                Joined { id, scene: name, plane, pos, tick, rules, own, ack, ticket }.into()
+            }
+            Answer::Pong { nonce, tick } => Pong { nonce, server_ms, tick }.into(),
+            Answer::Refused { problem, seq } => {
+                Refused { code: error_code(&problem), seq, detail: problem.to_string() }.into()
+            }
+            Answer::Left { tick } => Left { tick }.into(),
+        };
+        Some(Bytes::from(msg.encode()))
+    }
+}
+
+/// What a client is told of a scene's rules.
+fn join_rules(scene: &Scene, range: RangeSet) -> JoinRules {
+    let spec = &scene.spec;
+    let movement = scene.judged.map(|rules| MoveRules {
+        tick_ms: scene.tick_ms,
+        tile_cm: scene.tile_cm(),
+        top_speed: spec.top_speed_cm_s.unsigned_abs(),
+        word_ms: rules.word_ms,
+        grace_ms: rules.grace_ms,
+        leash_ms: rules.leash_ms,
+        climb: rules.climb.map(|c| [c.up_cm, c.down_cm]),
+    });
+    JoinRules {
+        visibility: spec.visibility,
+        range,
+        patch_cm: spec.layers.first().map_or(0, |layer| layer.patch_cm),
+        view_cap: spec.view_cap as u32,
+        view_margin_cm: spec.view_margin_cm,
+        rates: [spec.rates.near, spec.rates.middle, spec.rates.far],
+        size_cm: [spec.width_cm, spec.depth_cm],
+        movement,
+    }
+}
+
+/// The frame's bytes in one allocation of the right size.
+pub(super) fn frame_bytes(batch: &EncodedBatch, index: usize) -> Bytes {
+    thread_local! {
+        static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    SCRATCH.with_borrow_mut(|scratch| {
+        scratch.clear();
+        batch.write_frame(index, scratch);
+        Bytes::copy_from_slice(scratch)
+    })
+}
+
+fn error_code(problem: &Problem) -> ErrorCode {
+    match problem {
+        Problem::Malformed(_) => ErrorCode::Malformed,
+        Problem::UnknownType(_) => ErrorCode::UnknownType,
+        Problem::BadField(_) => ErrorCode::BadField,
+        Problem::ActTooLong(_) => ErrorCode::ActTooLong,
+        Problem::Premature { .. } => ErrorCode::Premature,
+        Problem::OutOfOrder { .. } => ErrorCode::OutOfOrder,
+        Problem::OutOfBounds { .. } => ErrorCode::OutOfBounds,
+        Problem::UnknownScene(_) => ErrorCode::UnknownScene,
+        Problem::NoRoom => ErrorCode::NoRoom,
+        Problem::MayNotJump(_) => ErrorCode::MayNotJump,
+        Problem::Jumping => ErrorCode::Busy,
+        Problem::Region(why) => ErrorCode::from(*why),
+        Problem::Gone => ErrorCode::Gone,
+        Problem::NotFound | Problem::LastPlace => ErrorCode::Busy,
+        Problem::Ticket(_) => ErrorCode::BadTicket,
+        Problem::PrivatePlane { .. } => ErrorCode::PrivatePlane,
+        Problem::Taken => ErrorCode::Taken,
+    }
+}
+
+pub(super) fn close_code(end: End) -> CloseCode {
+    match end {
+        End::Normal => CloseCode::Normal,
+        End::GoingAway => CloseCode::GoingAway,
+        End::Elsewhere => CloseCode::Elsewhere,
+        End::Replaced => CloseCode::Replaced,
+        End::Kicked => CloseCode::Kicked,
+        End::Unsupported => CloseCode::Unsupported,
+        End::TooBig => CloseCode::TooBig,
+        End::Protocol => CloseCode::Protocol,
+        End::Version => CloseCode::Version,
+        End::Token => CloseCode::Token,
+        End::Handshake => CloseCode::Handshake,
+        End::Heartbeat => CloseCode::Heartbeat,
+        End::Rate => CloseCode::Rate,
+        End::Slow => CloseCode::Slow,
+        End::Overload => CloseCode::Overload,
+    }
+}

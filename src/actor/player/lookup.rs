@@ -1,0 +1,149 @@
+//! Where a join, a jump or a resume leads to: names become ids, places become regions, and a place in a
+//! line is taken.
+//!
+//! A place that was taken goes to the machine with the message: the machine gives it back.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::PlayerActor;
+use crate::actor::last_positions::LastPlace;
+use crate::scene::messages::Destination;
+use crate::scene::player::{Arrival, Comeback, Leap, Place, Problem};
+use crate::scene::terrain::{Ground, Terrain};
+use crate::scene::{Plane, Pos, RegionId, Scene};
+use crate::wire::client::{Join, Jump, Resume};
+
+impl PlayerActor {
+    /// Where the player of a client that comes back may be.
+    pub(super) fn comeback(&self, resume: &Resume) -> Result<Comeback, Problem> {
+        let pass = self.credentials.read_pass(&resume.token)?;
+        let regions =
+            |scene: Arc<Scene>| scene.map.regions.iter().map(|r| r.id).collect::<Vec<_>>();
+        let (near, far): (Vec<_>, Vec<_>) =
+            self.directory.scenes().partition(|scene| scene.spec.name == pass.scene);
+        let ask: Vec<_> = near.into_iter().flat_map(regions).collect();
+        let mut ask_then: Vec<_> = far.into_iter().flat_map(regions).collect();
+        // Unclaimed players may wait in a region that a layout change has given up, even if it has no
+        // owner now.
+        let mut others = self.directory.known_regions();
+        others.retain(|region| !ask.contains(region) && !ask_then.contains(region));
+        ask_then.append(&mut others);
+        let all = self.directory.knows_maps();
+        Ok(Comeback { id: pass.entity, acked: resume.ack, ask, ask_then, all })
+    }
+
+    /// Where a client that joins appears; a place in a line is taken for it.
+    pub(super) fn arrival(&self, join: Join) -> Result<Arrival, Problem> {
+        let Some(scene) = self.directory.scene_named(&join.scene) else {
+            return Err(Problem::UnknownScene(join.scene));
+        };
+        if join.pos.is_some() {
+            may_jump(&scene)?;
+        }
+        let spawn = Pos::ground(scene.spec.spawn_x_cm, scene.spec.spawn_z_cm);
+        if self.directory.places().is_some() && !self.last_position.is_known() {
+            return Err(Problem::LastPlace);
+        }
+        let last = self.last_position.found();
+        let last = last.filter(|last| join.pos.is_none() && allows(&scene, last));
+        let pos = last.map_or(join.pos.unwrap_or(spawn), |last| last.pos);
+        is_on_map(&scene, pos)?;
+        if let Some(plane) = join.plane {
+            self.may_enter(&scene, plane)?;
+        }
+        let room = |plane: &Plane| {
+            is_line(&scene, *plane)
+                && self.directory.players(scene.id, *plane) < scene.spec.line_capacity
+        };
+        let plane = join.plane.or_else(|| last.map(|last| last.plane).filter(room));
+        let plane = self.directory.take_line(scene.id, plane).ok_or(Problem::NoRoom)?;
+        let region = region_at(&scene, plane, pos)?;
+        Ok(Arrival {
+            to: Destination { scene: scene.id, region, plane, pos },
+            range: join.range.unwrap_or(scene.spec.default_range),
+            look: Bytes::from(join.look.into_vec()),
+        })
+    }
+
+    /// Where a jump leads to; a place in a line is taken for it if it changes the plane.
+    pub(super) fn leap(&self, jump: &Jump) -> Result<Leap, Problem> {
+        let here = self.player.place();
+        let scene = match (&jump.scene, here) {
+            (Some(name), _) => self.directory.scene_named(name),
+            (None, Some((scene, _))) => self.directory.scene(scene),
+            (None, None) => None,
+        };
+        let Some(scene) = scene else {
+            return Err(Problem::UnknownScene(jump.scene.clone().unwrap_or_default()));
+        };
+        let from = here.and_then(|(scene, _)| self.directory.scene(scene));
+        from.iter().chain([&scene]).try_for_each(|scene| may_jump(scene))?;
+        is_on_map(&scene, jump.pos)?;
+        let stays = |(there, plane): &Place| {
+            *there == scene.id && jump.plane.is_none_or(|wanted| wanted == *plane)
+        };
+        let (plane, takes_place) = match here.filter(stays) {
+            Some((_, plane)) => (plane, false),
+            None => {
+                if let Some(plane) = jump.plane {
+                    self.may_enter(&scene, plane)?;
+                }
+                let taken = self.directory.take_line(scene.id, jump.plane);
+                (taken.ok_or(Problem::NoRoom)?, true)
+            }
+        };
+        let region = region_at(&scene, plane, jump.pos)?;
+        let to = Destination { scene: scene.id, region, plane, pos: jump.pos };
+        Ok(Leap { to, takes_place })
+    }
+
+    /// Whether the client may choose a plane.
+    fn may_enter(&self, scene: &Scene, plane: Plane) -> Result<(), Problem> {
+        let name = &scene.spec.name;
+        match is_line(scene, plane) || self.credentials.may_enter(name, plane) {
+            true => Ok(()),
+            false => {
+                let (scene, lines) = (name.clone(), scene.spec.lines);
+                Err(Problem::PrivatePlane { scene, plane, lines })
+            }
+        }
+    }
+}
+
+fn may_jump(scene: &Scene) -> Result<(), Problem> {
+    match scene.spec.client_jumps {
+        true => Ok(()),
+        false => Err(Problem::MayNotJump(scene.spec.name.clone())),
+    }
+}
+
+/// Whether a player may come back to where it was: the scene may have changed meanwhile.
+fn allows(scene: &Scene, last: &LastPlace) -> bool {
+    let free = |terrain: &Arc<Terrain>| {
+        let ground = Ground::new(terrain.clone());
+        ground.is_free(last.plane, ground.tile_of(last.pos))
+    };
+    scene.spec.name == last.scene
+        && scene.map.at(last.plane, last.pos).is_some()
+        && scene.terrain.as_ref().is_none_or(free)
+}
+
+fn is_on_map(scene: &Scene, pos: Pos) -> Result<(), Problem> {
+    let (width_cm, depth_cm) = (scene.spec.width_cm, scene.spec.depth_cm);
+    match scene.map.bounds.contains(pos) {
+        true => Ok(()),
+        false => Err(Problem::OutOfBounds { pos, width_cm, depth_cm }),
+    }
+}
+
+fn region_at(scene: &Scene, plane: Plane, pos: Pos) -> Result<RegionId, Problem> {
+    let (width_cm, depth_cm) = (scene.spec.width_cm, scene.spec.depth_cm);
+    let outside = Problem::OutOfBounds { pos, width_cm, depth_cm };
+    scene.map.at(plane, pos).map(|region| region.id).ok_or(outside)
+}
+
+fn is_line(scene: &Scene, plane: Plane) -> bool {
+    (0..scene.spec.lines).contains(&plane.0)
+}

@@ -1,0 +1,194 @@
+//! The shell of a session: an actor that carries bytes and messages between a client, the session's
+//! state machine ([`Player`]) and regions. The machine decides; the shell reads, looks names up and
+//! delivers.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `receive` | what the client's connection says: bytes become typed messages, names are looked up |
+//! | `lookup` | where a join, a jump or a resume leads to |
+//! | `deliver` | what regions say, in order |
+//! | `perform` | what the machine wants done |
+//! | `answers` | messages for the client, as bytes |
+//! | `login` | tokens, tickets and other sessions of the same subject |
+//! | `last_position` | the player's last place, kept for its next join |
+//! | `reorder`, `sink` | the order of regions' messages; the queue to the client |
+//!
+//! The gateway starts one actor for each connection. A session holds no lock and waits for nothing while
+//! it handles a message.
+
+mod answers;
+mod deliver;
+mod last_position;
+mod login;
+mod lookup;
+mod perform;
+mod receive;
+mod reorder;
+pub mod sink;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Actor, ActorStreamExt, AsyncContext, Context, Message};
+use actix_rt::time::sleep_until;
+use bytes::Bytes;
+
+pub use self::login::{Login, Pass, Passes, Planes, TokenCheck};
+
+use self::last_position::LastPosition;
+use self::login::Credentials;
+use self::reorder::ReorderBuffer;
+use self::sink::{ClientQueue, ClientSink};
+use super::address::{Delivery, LostFrames, SessionEntry};
+use super::directory::Directory;
+use super::idle_gate::Seldom;
+use crate::scene::EntityId;
+use crate::scene::player::{Player, PlayerConfig, PlayerEffect, PlayerInput, State};
+#[cfg(doc)]
+use crate::wire::MAX_CLIENT_FRAME;
+
+/// Messages that may wait in a session's mailbox. When it is full a frame is lost (and a resync
+/// asked for), a notice waits with the region, and the connection reads no further.
+pub const MAILBOX: usize = 32;
+
+/// What a client's connection tells its session. A connection that awaits each one's delivery
+/// reads no faster than the session works.
+#[derive(Message, Debug, Clone, PartialEq, Eq)]
+#[rtype(result = "()")]
+pub enum FromSocket {
+    /// A binary message.
+    Binary(Bytes),
+    /// Data that is no binary message.
+    Unsupported,
+    /// A message that is longer than [`MAX_CLIENT_FRAME`].
+    TooBig,
+    /// A stream that cannot be cut into messages any more.
+    Unframed,
+    /// A sign of life below the protocol.
+    Alive,
+    /// The connection ended.
+    Gone,
+    /// The server stops.
+    Stop,
+    /// This gateway stops, and others go on.
+    Drain,
+}
+
+/// What a session is made of.
+pub struct PlayerSetup {
+    /// The process's directory.
+    pub directory: Arc<Directory>,
+    /// Where the client's messages go.
+    pub sink: ClientSink,
+    /// Judges tokens.
+    pub tokens: TokenCheck,
+    /// Makes and judges resume tickets; `None`: clients cannot come back.
+    pub passes: Option<Arc<dyn Passes>>,
+    /// The limits.
+    pub config: PlayerConfig,
+    /// How often deadlines and the client's queue are looked at.
+    pub check_every: Duration,
+}
+
+impl PlayerSetup {
+    /// A client's queue for a session with these limits. Frames fill at most `send_queue` of it;
+    /// the other half is for answers, which a client that does not read cannot ask for without end.
+    pub fn queue(config: &PlayerConfig) -> (ClientSink, ClientQueue) {
+        ClientSink::channel(config.send_queue.max(1) * 2)
+    }
+}
+
+/// A session.
+pub struct PlayerActor {
+    player: Player,
+    directory: Arc<Directory>,
+    sink: ClientSink,
+    credentials: Credentials,
+    last_position: LastPosition,
+    /// In what order regions of several processes are heard; of no use where there is one process.
+    reorder: Option<ReorderBuffer>,
+    /// Whether a frame from another process found no room here.
+    lost: Arc<LostFrames>,
+    config: PlayerConfig,
+    check_every: Duration,
+    /// Whether the registry of subjects was told that the client is disconnected.
+    is_absent: bool,
+    /// The entity under which other processes find the session.
+    registered: EntityId,
+    /// Kept for its memory.
+    effects: Vec<PlayerEffect>,
+    /// Kept for its memory.
+    due: Vec<Delivery>,
+}
+
+impl PlayerActor {
+    /// A session whose client has just connected.
+    pub fn new(setup: PlayerSetup) -> PlayerActor {
+        let PlayerSetup { directory, sink, tokens, passes, config, check_every } = setup;
+        let now_ms = directory.uptime().as_millis() as u64;
+        let player =
+            Player::new(now_ms, directory.new_session(), directory.new_entity(), config.clone());
+        PlayerActor {
+            registered: player.id(),
+            player,
+            sink,
+            credentials: Credentials::new(tokens, passes, &config),
+            last_position: LastPosition::default(),
+            reorder: (directory.process() > 0).then(ReorderBuffer::default),
+            lost: Arc::default(),
+            directory,
+            config,
+            check_every,
+            is_absent: false,
+            effects: Vec::new(),
+            due: Vec::new(),
+        }
+    }
+
+    /// Makes the session known to regions of other processes.
+    fn register(&mut self, ctx: &Context<Self>) {
+        self.registered = self.player.id();
+        let (entity, lost) = (self.registered, self.lost.clone());
+        let entry = SessionEntry { entity, to: Arc::new(ctx.address().recipient()), lost };
+        self.directory.register(self.player.session(), entry);
+    }
+
+    /// Looks at deadlines and at the client's queue, now and then.
+    fn look(&mut self, ctx: &mut Context<Self>) {
+        let queued = self.sink.queued();
+        if self.player.state() == State::InWorld
+            && let Some(look) = self.look_up()
+        {
+            // The client came back while the store could not be read.
+            ctx.spawn(look);
+        }
+        self.keep_place(false);
+        self.renew_ticket();
+        self.handle(PlayerInput::Timer { queued }, None, ctx);
+        self.deliver_overdue(ctx);
+    }
+}
+
+impl Actor for PlayerActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        ctx.set_mailbox_capacity(MAILBOX);
+        self.register(ctx);
+        let (directory, every) = (self.directory.clone(), self.check_every);
+        let looks = futures::stream::unfold(directory, move |directory| async move {
+            sleep_until(directory.next_look(every)).await;
+            Some(((), directory))
+        });
+        let looks = actix::fut::wrap_stream::<_, Self>(Seldom::new(looks));
+        ctx.spawn(looks.map(|(), actor, ctx| actor.look(ctx)).finish());
+    }
+
+    fn stopped(&mut self, _: &mut Context<Self>) {
+        self.directory.unregister(self.player.session());
+        if let Some(logins) = self.directory.logins() {
+            logins.end(self.player.session());
+        }
+        self.keep_place(true);
+    }
+}

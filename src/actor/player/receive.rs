@@ -1,0 +1,98 @@
+//! What the client's connection says: bytes become one typed message for the session's machine.
+//!
+//! A message that needs an answer from elsewhere (the player's last place, other sessions of the
+//! subject) holds up the client's later messages, and nothing else.
+
+use actix::{ActorFutureExt, AsyncContext, Context, Handler};
+use bytes::Bytes;
+
+use super::{FromSocket, PlayerActor};
+use crate::scene::messages::{Deed, Order};
+use crate::scene::movement::{Go, MoveOrder};
+use crate::scene::player::{PlayerInput, Problem, Said, State};
+use crate::wire::client::Walk;
+use crate::wire::{ClientMsg, DecodeError, MAX_CLIENT_FRAME};
+
+impl Handler<FromSocket> for PlayerActor {
+    type Result = ();
+
+    fn handle(&mut self, msg: FromSocket, ctx: &mut Context<Self>) {
+        let input = match msg {
+            FromSocket::Binary(bytes) => return self.receive(&bytes, ctx),
+            FromSocket::Unsupported => PlayerInput::Said(Said::Unsupported),
+            FromSocket::TooBig => PlayerInput::Said(Said::TooBig(MAX_CLIENT_FRAME)),
+            FromSocket::Unframed => PlayerInput::Said(Said::Unframed),
+            FromSocket::Alive => PlayerInput::Said(Said::Alive),
+            FromSocket::Gone => PlayerInput::Gone,
+            FromSocket::Stop => PlayerInput::Stop,
+            FromSocket::Drain => PlayerInput::Drain,
+        };
+        self.handle(input, None, ctx);
+    }
+}
+
+impl PlayerActor {
+    /// Takes a message of the client.
+    fn receive(&mut self, bytes: &[u8], ctx: &mut Context<Self>) {
+        let msg = ClientMsg::decode(bytes);
+        if matches!(msg, Ok(ClientMsg::Join(_)))
+            && self.player.state() == State::Greeted
+            && let Some(look) = self.look_up()
+        {
+            // The join goes on when the last place is known, or is refused when the store cannot be read.
+            return ctx.wait(look.map(move |(), actor: &mut Self, ctx: &mut Context<Self>| {
+                actor.take(msg, ctx);
+            }));
+        }
+        self.take(msg, ctx);
+    }
+
+    fn take(&mut self, msg: Result<ClientMsg, DecodeError>, ctx: &mut Context<Self>) {
+        match self.read(msg) {
+            said @ (Said::Hello(_) | Said::Join(_) | Said::Resume(_)) => self.admit(said, ctx),
+            said => self.handle(PlayerInput::Said(said), None, ctx),
+        }
+    }
+
+    fn read(&mut self, msg: Result<ClientMsg, DecodeError>) -> Said {
+        match msg {
+            // A second hello changes nothing.
+            Ok(ClientMsg::Hello(_)) if self.player.state() != State::Connected => {
+                Said::Hello(Ok(()))
+            }
+            Ok(ClientMsg::Hello(hello)) => {
+                Said::Hello(self.credentials.judge(self.player.session(), &hello))
+            }
+            Ok(ClientMsg::Resume(resume)) => Said::Resume(self.comeback(&resume)),
+            Ok(ClientMsg::Join(join)) => Said::Join(self.arrival(join)),
+            Ok(ClientMsg::Move(m)) => Said::Input(m.seq, Order::Move(m.pos)),
+            Ok(ClientMsg::Walk(walk)) => Said::Input(walk.seq, Order::Walk(self.command(&walk))),
+            Ok(ClientMsg::Jump(jump)) => Said::Jump(jump.seq, self.leap(&jump)),
+            Ok(ClientMsg::Act(act)) => {
+                let payload = Bytes::from(act.payload.into_vec());
+                Said::Input(act.seq, Order::Act(Deed { payload, aim: act.aim }))
+            }
+            Ok(ClientMsg::Ping(ping)) => Said::Ping(ping.nonce),
+            Ok(ClientMsg::Leave(_)) => Said::Leave,
+            Err(e @ DecodeError::Malformed(_)) => Said::Garbage(Problem::Malformed(e.to_string())),
+            Err(e @ DecodeError::UnknownType(_)) => {
+                Said::Garbage(Problem::UnknownType(e.to_string()))
+            }
+            Err(e @ DecodeError::BadField { .. }) => {
+                Said::Garbage(Problem::BadField(e.to_string()))
+            }
+            Err(e @ DecodeError::ActTooLong { .. }) => {
+                Said::Garbage(Problem::ActTooLong(e.to_string()))
+            }
+            Err(DecodeError::TooBig { max, .. }) => Said::TooBig(max),
+        }
+    }
+
+    /// A move command as regions take it. Over which tiles a path leads says the region's own map.
+    fn command(&self, walk: &Walk) -> MoveOrder {
+        let scene = self.player.place().and_then(|(scene, _)| self.directory.scene(scene));
+        let tile_cm = scene.map_or(1, |s| s.tile_cm());
+        let go = walk.form.map_or(Go::On, |form| Go::Walk(form.on_tiles(tile_cm)));
+        MoveOrder { ruling: walk.ruling, at: walk.at_ms, go }
+    }
+}

@@ -1,0 +1,218 @@
+//! The bounded queue between a session and its client's connection.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::Bytes;
+use futures::channel::oneshot;
+use futures::future::{FutureExt, Shared};
+use futures::stream::Stream;
+
+use crate::wire::CloseCode;
+
+/// What a connection is to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientOut {
+    /// Write a message.
+    Message(Bytes),
+    /// Write the last message and end the connection. Nothing comes after it.
+    Close(CloseCode, String),
+}
+
+/// The client's queue is full; the message was not queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the client's queue is full or its connection is gone")]
+pub struct QueueFull;
+
+/// Between the two ends.
+#[derive(Debug)]
+struct Waiting {
+    messages: VecDeque<Bytes>,
+    capacity: usize,
+    /// Nothing more is queued.
+    ended: bool,
+    /// The connection's end is gone.
+    unread: bool,
+    reader: Option<Waker>,
+}
+
+impl Waiting {
+    fn wake(&self) {
+        if let Some(reader) = &self.reader {
+            reader.wake_by_ref();
+        }
+    }
+}
+
+/// The two ends share it.
+#[derive(Debug, Clone)]
+struct Line(Arc<Mutex<Waiting>>);
+
+impl Line {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The session's end of the queue.
+#[derive(Debug)]
+pub struct ClientSink {
+    line: Line,
+    close: Option<oneshot::Sender<(CloseCode, String)>>,
+}
+
+/// The connection's end of the queue: a stream that ends after [`ClientOut::Close`], or without one
+/// when the session is no more.
+#[derive(Debug)]
+pub struct ClientQueue {
+    line: Line,
+    close: Shared<oneshot::Receiver<(CloseCode, String)>>,
+    closed: bool,
+}
+
+impl ClientSink {
+    /// A queue in which `capacity` messages may wait, at least one, and one more word: that it closes.
+    pub fn channel(capacity: usize) -> (ClientSink, ClientQueue) {
+        let line = Line(Arc::new(Mutex::new(Waiting {
+            messages: VecDeque::new(),
+            capacity: capacity.max(1),
+            ended: false,
+            unread: false,
+            reader: None,
+        })));
+        let (close, closing) = oneshot::channel();
+        let sink = ClientSink { line: line.clone(), close: Some(close) };
+        (sink, ClientQueue { line, close: closing.shared(), closed: false })
+    }
+
+    /// Messages that wait.
+    pub fn queued(&self) -> usize {
+        self.line.lock().messages.len()
+    }
+
+    /// Queues a message.
+    ///
+    /// # Errors
+    /// When the queue is full, closed or its connection gone; nothing was queued.
+    pub fn send(&mut self, message: Bytes) -> Result<(), QueueFull> {
+        let mut line = self.line.lock();
+        if line.ended || line.unread || line.messages.len() >= line.capacity {
+            return Err(QueueFull);
+        }
+        line.messages.push_back(message);
+        line.wake();
+        Ok(())
+    }
+
+    /// Closes the queue; the connection writes what waits and then this. Only the first call counts.
+    pub fn close(&mut self, code: CloseCode, why: String) {
+        self.end();
+        if let Some(close) = self.close.take()
+            && close.send((code, why)).is_err()
+        {
+            tracing::debug!(%code, "closed a session whose connection was gone");
+        }
+    }
+
+    fn end(&self) {
+        let mut line = self.line.lock();
+        line.ended = true;
+        line.wake();
+    }
+}
+
+impl Drop for ClientSink {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl ClientQueue {
+    /// Resolves as soon as the session closes the queue, whatever still waits in it: with the code,
+    /// or with `None` when the session is no more.
+    pub fn closing(&self) -> impl Future<Output = Option<CloseCode>> + use<> {
+        self.close.clone().map(|close| close.ok().map(|(code, _)| code))
+    }
+
+    /// A message that is there without waiting.
+    pub fn take_ready(&mut self) -> Option<Bytes> {
+        self.line.lock().messages.pop_front()
+    }
+}
+
+impl Drop for ClientQueue {
+    fn drop(&mut self) {
+        let mut line = self.line.lock();
+        line.unread = true;
+        line.messages.clear();
+    }
+}
+
+impl Stream for ClientQueue {
+    type Item = ClientOut;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ClientOut>> {
+        if self.closed {
+            return Poll::Ready(None);
+        }
+        let mut line = self.line.lock();
+        if let Some(message) = line.messages.pop_front() {
+            return Poll::Ready(Some(ClientOut::Message(message)));
+        }
+        if !line.ended {
+            match &mut line.reader {
+                Some(reader) => reader.clone_from(cx.waker()),
+                none => *none = Some(cx.waker().clone()),
+            }
+            return Poll::Pending;
+        }
+        drop(line);
+        let close = ready!(self.close.poll_unpin(cx));
+        self.closed = true;
+        Poll::Ready(close.ok().map(|(code, why)| ClientOut::Close(code, why)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt;
+    use futures::executor::block_on;
+
+    use super::*;
+
+    #[test]
+    fn a_full_queue_takes_no_more_but_can_still_close() {
+        let (mut sink, queue) = ClientSink::channel(2);
+        assert_eq!(sink.send(Bytes::from_static(b"a")), Ok(()));
+        assert_eq!(sink.send(Bytes::from_static(b"b")), Ok(()));
+        assert_eq!(sink.send(Bytes::from_static(b"c")), Err(QueueFull));
+        assert_eq!(sink.queued(), 2);
+        let closing = queue.closing();
+        assert!(closing.now_or_never().is_none());
+        let closing = queue.closing();
+        sink.close(CloseCode::Slow, "slow".into());
+        assert_eq!(block_on(closing), Some(CloseCode::Slow));
+        let all: Vec<ClientOut> = block_on(queue.collect());
+        assert_eq!(
+            all,
+            [
+                ClientOut::Message(Bytes::from_static(b"a")),
+                ClientOut::Message(Bytes::from_static(b"b")),
+                ClientOut::Close(CloseCode::Slow, "slow".into()),
+            ]
+        );
+        assert_eq!(sink.queued(), 0);
+    }
+
+    #[test]
+    fn a_session_that_has_ended_ends_the_queue_without_a_close() {
+        let (mut sink, mut queue) = ClientSink::channel(4);
+        assert_eq!(sink.send(Bytes::from_static(b"a")), Ok(()));
+        assert_eq!(queue.take_ready(), Some(Bytes::from_static(b"a")));
+        assert_eq!(queue.take_ready(), None);
+        drop(sink);
+        assert_eq!(block_on(queue.next()), None);
+    }
+}

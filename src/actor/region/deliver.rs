@@ -1,0 +1,229 @@
+//! The region's effects become deliveries: the one exhaustive `match` over [`Effect`].
+//!
+//! Frames are lost when a session takes none; everything else waits in the outbox. What a failed delivery
+//! makes the region say is delivered in the same call.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use actix::dev::SendError;
+
+use super::RegionActor;
+use super::outbox::outlives_owner;
+use super::sessions::Client;
+use crate::actor::address::{AwayError, AwayGateway, Delivery, SessionAddress, ToRegion};
+use crate::actor::directory::NotSent;
+use crate::scene::messages::{Effect, FrameBatch, Input, Notice};
+use crate::scene::mutants::{self, Mutant};
+use crate::scene::{RegionId, SessionId};
+
+/// Batches whose memory is kept for another tick.
+const SPARE_BATCHES: usize = 4;
+
+impl RegionActor {
+    /// Delivers every effect, and those that come of deliveries that failed.
+    pub(super) fn deliver(&mut self) {
+        while !self.fx.is_empty() {
+            let mut effects = std::mem::replace(&mut self.fx, std::mem::take(&mut self.spare));
+            for effect in effects.drain(..) {
+                match effect {
+                    Effect::Frames(batch) => self.deliver_frames(batch),
+                    Effect::Notice(session, notice) => self.deliver_notice(session, notice),
+                    Effect::Border(to, batch) => self.deliver_border(to, Input::Border(batch)),
+                    Effect::Settle(to, batch) => {
+                        self.must_arrive(to, Input::Settle(batch), None);
+                    }
+                    Effect::View(to, msg) => self.must_arrive(to, Input::View(msg), None),
+                    Effect::Forward(to, input) => {
+                        let client = match &*input {
+                            Input::Present(p) => self.sessions.remove(p.session),
+                            Input::Resume(r) => self.sessions.remove(r.session),
+                            _ => None,
+                        };
+                        self.must_arrive(to, *input, client);
+                    }
+                    Effect::Handoff(to, mut handoff) => {
+                        let session = handoff.state.session;
+                        handoff.resync |= session.is_some_and(|s| self.sessions.has_lost_frame(s));
+                        handoff.jumped |= session.is_some_and(|s| self.notices.take_arrival(s));
+                        let client = session.and_then(|s| self.sessions.remove(s));
+                        self.must_arrive(to, Input::Handoff(handoff), client);
+                    }
+                }
+            }
+            self.spare = effects;
+        }
+        self.sessions.end_delivery();
+    }
+
+    fn deliver_frames(&mut self, batch: FrameBatch) {
+        self.deliver_frames_away(&batch);
+        let here = |c: &Client| matches!(c.to, SessionAddress::Here(_));
+        if !batch.sessions.iter().any(|s| self.sessions.get(s.session).is_some_and(here)) {
+            return self.region.recycle(batch);
+        }
+        let mut encoded = match self.batches.front_mut().and_then(Arc::get_mut) {
+            Some(_) => self.batches.pop_front().unwrap_or_default(),
+            None => Arc::default(),
+        };
+        let Some(inner) = Arc::get_mut(&mut encoded) else { return };
+        let old = inner.replace(batch);
+        self.region.recycle(old);
+        for (i, frame) in encoded.batch().sessions.iter().enumerate() {
+            let Some(Client { entity, to: SessionAddress::Here(to) }) =
+                self.sessions.get(frame.session)
+            else {
+                continue;
+            };
+            let entity = *entity;
+            match to.try_send(Delivery::Frame(encoded.clone(), i as u32)) {
+                Ok(()) => {}
+                Err(SendError::Full(_)) => {
+                    self.metrics.frames_lost.fetch_add(1, Relaxed);
+                    self.sessions.frame_lost(frame.session);
+                    self.region.handle(Input::Resync(entity), &mut self.fx);
+                }
+                Err(SendError::Closed(_)) => {
+                    let (id, session, ms) = (entity, frame.session, self.directory.linger_ms());
+                    self.region.handle(Input::Absent { id, session, ms }, &mut self.fx);
+                }
+            }
+        }
+        if self.batches.len() < SPARE_BATCHES {
+            self.batches.push_back(encoded);
+        }
+    }
+
+    /// Gives each gateway of another process the frames of its sessions, in one piece.
+    fn deliver_frames_away(&mut self, batch: &FrameBatch) {
+        let mut gateways: Vec<(Arc<dyn AwayGateway>, Vec<u32>)> = Vec::new();
+        for (i, frame) in batch.sessions.iter().enumerate() {
+            let Some(Client { to: SessionAddress::Away(gateway), .. }) =
+                self.sessions.get(frame.session)
+            else {
+                continue;
+            };
+            let process = gateway.process();
+            match gateways.iter_mut().find(|(g, _)| g.process() == process) {
+                Some((_, which)) => which.push(i as u32),
+                None => gateways.push((gateway.clone(), vec![i as u32])),
+            }
+        }
+        for (gateway, which) in gateways {
+            match gateway.frames(self.region.id(), batch, &which) {
+                Ok(()) => {}
+                Err(AwayError::Full) => {
+                    self.metrics.frames_lost.fetch_add(which.len() as u64, Relaxed);
+                    for i in which {
+                        let session = batch.sessions[i as usize].session;
+                        self.sessions.frame_lost(session);
+                        if let Some(client) = self.sessions.get(session) {
+                            self.region.handle(Input::Resync(client.entity), &mut self.fx);
+                        }
+                    }
+                }
+                // What becomes of its sessions is found out by the sweep.
+                Err(AwayError::Closed) => {}
+            }
+        }
+    }
+
+    fn deliver_notice(&mut self, session: SessionId, notice: Notice) {
+        let Some(client) = self.sessions.get(session) else {
+            // A player that was handed back after a region's death has a session that this region does
+            // not know.
+            if matches!(notice, Notice::Present { .. })
+                && let Some(Some(to)) = self.directory.find_session(session)
+                && let Err(SendError::Full(notice)) = to.notice(session, notice)
+            {
+                self.tell_later(session, notice);
+            }
+            return;
+        };
+        let last = matches!(notice, Notice::Left { .. } | Notice::Refused(_) | Notice::Replaced);
+        let nowhere = matches!(notice, Notice::Nowhere { .. });
+        let told = client.to.notice(session, notice);
+        if nowhere {
+            self.sessions.was_told_nowhere(session);
+        }
+        match told {
+            Err(SendError::Full(notice)) => self.tell_later(session, notice),
+            // Sent; or the session is gone and its entity was told to leave.
+            _ if last => drop(self.sessions.remove(session)),
+            _ => {}
+        }
+    }
+
+    /// Ghosts that a full mailbox does not take wait with what else is for that region; newer ones
+    /// replace them there.
+    fn deliver_border(&mut self, to: RegionId, input: Input) {
+        if self.outbox.entry(to).or_default().drop_ghosts() {
+            self.metrics.borders_lost.fetch_add(1, Relaxed);
+            self.region.handle(Input::BorderLost(to), &mut self.fx);
+        }
+        self.must_arrive(to, input, None);
+    }
+
+    fn must_arrive(&mut self, to: RegionId, input: Input, client: Option<SessionAddress>) {
+        let lost = self.outbox.entry(to).or_default().push(ToRegion { input, client });
+        self.metrics.outbox_lost.fetch_add(lost, Relaxed);
+        self.empty_outbox(to);
+    }
+
+    /// Keeps a notice for a session that takes none now. Where too many wait the session counts as gone: its
+    /// client comes back and is told everything.
+    pub(super) fn tell_later(&mut self, session: SessionId, notice: Notice) {
+        if self.notices.push(session, notice).is_err() {
+            self.metrics.notices_lost.fetch_add(1, Relaxed);
+            if let Some(entity) = self.sessions.get(session).map(|client| client.entity) {
+                self.is_gone(session, entity);
+            }
+        }
+    }
+
+    fn empty_outbox(&mut self, to: RegionId) {
+        let Some(waiting) = self.outbox.get_mut(&to) else { return };
+        while let Some(msg) = waiting.pop() {
+            match self.directory.send(to, msg) {
+                Ok(()) => {}
+                Err(NotSent::Full(msg)) => {
+                    waiting.give_back(msg);
+                    break;
+                }
+                Err(NotSent::Closed(msg) | NotSent::Gone(msg)) => lose(to, msg),
+                Err(NotSent::Nowhere(msg)) => {
+                    waiting.give_back(msg);
+                    // Messages that belong to one tick are sent anew to the next owner.
+                    let lost = mutants::has(Mutant::NowhereLost);
+                    waiting.retain(|input| outlives_owner(input) && !lost);
+                    break;
+                }
+            }
+        }
+        let held = self.region.holds_back(to);
+        if waiting.is_crowded(held) != held {
+            self.region.hold_back(to, !held);
+        }
+    }
+
+    pub(super) fn empty_outboxes(&mut self) {
+        let full: Vec<_> =
+            self.outbox.iter().filter(|(_, q)| !q.is_empty()).map(|(to, _)| *to).collect();
+        full.into_iter().for_each(|to| self.empty_outbox(to));
+        for (session, notice) in self.notices.take() {
+            self.deliver_notice(session, notice);
+        }
+    }
+}
+
+/// A message for a region that no longer exists is lost; the session of a player on its way there is told.
+fn lose(to: RegionId, msg: ToRegion) {
+    crate::log_limited!(error, %to, "a region is gone; messages for it are lost");
+    if let (Input::Handoff(handoff), Some(client)) = (&msg.input, msg.client)
+        && let Some(session) = handoff.state.session
+        && let left = (Notice::Left { tick: handoff.tick, epoch: handoff.epoch })
+        && client.notice(session, left).is_err()
+    {
+        crate::log_limited!(warn, %to, entity = %handoff.state.id, "the session of a lost player could not be told");
+    }
+}

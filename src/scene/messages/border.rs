@@ -1,0 +1,278 @@
+//! What regions tell each other: ghosts as levels, entities that move over, and steps of a layout
+//! change.
+//!
+//! A batch of ghosts may be lost or repeated: the next full one heals the receiver. A [`Handoff`] must
+//! arrive, once.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::frame::InputRefused;
+use super::order::{Deed, Spawn};
+use crate::scene::movement::{Course, Mover};
+use crate::scene::terrain::SavedDoors;
+use crate::scene::views::{PeerState, Ties, ViewMsg};
+use crate::scene::{EntityId, Epoch, Kind, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
+
+/// Everything that a region knows of an entity which lives in another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GhostState {
+    /// The entity.
+    pub id: EntityId,
+    /// The entity's epoch: a message with a lower epoch than the known one is late.
+    pub epoch: Epoch,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its plane.
+    pub plane: Plane,
+    /// Where it is.
+    pub pos: Pos,
+    /// Its trajectory, from which the receiver computes its place in every tick. `None`: it stands at `pos`.
+    pub course: Option<Course>,
+    /// Its range.
+    pub range: RangeSet,
+    /// Its opaque appearance.
+    pub look: Bytes,
+    /// Its bonds and fights.
+    pub ties: Ties,
+    /// Rank of the worst entry of its full view list; `u64::MAX` while it has room.
+    pub thr: u64,
+}
+
+/// A ghost's changing part, as levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GhostChange {
+    /// The entity.
+    pub id: EntityId,
+    /// The entity's epoch.
+    pub epoch: Epoch,
+    /// Where it is.
+    pub pos: Pos,
+    /// As [`GhostState::course`].
+    pub course: Option<Course>,
+    /// As [`GhostState::thr`].
+    pub thr: u64,
+}
+
+/// The sender no longer mirrors an entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GhostLeave {
+    /// The entity.
+    pub id: EntityId,
+    /// The entity's epoch under the sender.
+    pub epoch: Epoch,
+    /// The region that owns it from now on and mirrors it if it is still near; `None` when it is
+    /// gone or too far away.
+    pub next: Option<RegionId>,
+}
+
+/// What a region mirrors to one neighbour in a tick. One per neighbour and tick, even when empty.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BorderBatch {
+    /// The sender.
+    pub from: RegionId,
+    /// The sender's region epoch; a batch with a lower epoch than the known one is late.
+    pub epoch: Epoch,
+    /// The sender's lineage: since this region epoch nothing of the region was lost. A lineage above the
+    /// known one says that the region has died since, and was recovered.
+    pub lineage: Epoch,
+    /// The tick whose state this is.
+    pub tick: Tick,
+    /// The tick of the batch before this one. If the receiver's last batch is of another tick, a batch was
+    /// lost, and only a full batch helps.
+    pub prev: Tick,
+    /// Whether `enters` is everything that the sender mirrors.
+    pub full: bool,
+    /// New ghosts.
+    pub enters: Vec<GhostState>,
+    /// Ghosts that changed.
+    pub changes: Vec<GhostChange>,
+    /// Ghosts that are no longer mirrored.
+    pub leaves: Vec<GhostLeave>,
+    /// Actions of mirrored entities in this tick.
+    pub acts: Vec<(EntityId, Deed)>,
+}
+
+impl BorderBatch {
+    /// Takes the actions out, as a batch of the same tick that has nothing else.
+    pub(in crate::scene) fn take_acts(&mut self) -> BorderBatch {
+        let (enters, changes, leaves) = Default::default();
+        let acts = std::mem::take(&mut self.acts);
+        let BorderBatch { from, epoch, lineage, tick, prev, .. } = *self;
+        BorderBatch { from, epoch, lineage, tick, prev, full: false, enters, changes, leaves, acts }
+    }
+}
+
+/// What the players of a region say to the players of one neighbour in a border round of a tick.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettleBatch {
+    /// The sender.
+    pub from: RegionId,
+    /// The sender's region epoch.
+    pub epoch: Epoch,
+    /// The tick to which the round belongs.
+    pub tick: Tick,
+    /// The round, from 0.
+    pub round: u32,
+    /// The sender makes its frames of the tick now: it takes no part in later rounds.
+    pub done: bool,
+    /// What they say.
+    pub letters: Vec<ViewMsg>,
+    /// Ranks that a pair must beat to interest them, where these have changed; as
+    /// [`GhostState::thr`].
+    pub thrs: Vec<(EntityId, u64)>,
+    /// Whether any of these is higher than before: a player has room for others.
+    pub rises: bool,
+}
+
+/// An entity that a player sees and that is no player.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenState {
+    /// The entity.
+    pub id: EntityId,
+    /// The tick of the last update that the client was sent.
+    pub sent: Tick,
+}
+
+/// An entity on its way to another region: its whole state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handoff {
+    /// The region that it leaves.
+    pub from: RegionId,
+    /// That region's epoch.
+    pub from_epoch: Epoch,
+    /// What it is and where, without its bonds.
+    pub state: Spawn,
+    /// Its bonds and fights.
+    pub ties: Ties,
+    /// Its epoch under the new owner.
+    pub epoch: Epoch,
+    /// The last input that was applied.
+    pub last_applied: Seq,
+    /// The last tick in which it lived at the sender.
+    pub tick: Tick,
+    /// Its registers of the view negotiation.
+    pub peers: Vec<PeerState>,
+    /// The counter that numbers its requests.
+    pub view_counter: u32,
+    /// What else it sees.
+    pub seen: Vec<SeenState>,
+    /// Entities that its client was shown and must still be told have left.
+    pub gone: Vec<EntityId>,
+    /// Refused inputs that its client must still be told of.
+    pub refused: Vec<InputRefused>,
+    /// The account of its movement, where moves are judged.
+    pub mover: Option<Box<Mover>>,
+    /// Whether its client is held.
+    pub held: bool,
+    /// Whether its client must be told everything anew.
+    pub resync: bool,
+    /// Whether it comes by a jump and not by walking, or its session has not been told of a jump before.
+    pub jumped: bool,
+    /// Its client is disconnected; the tick in which the entity leaves unless the client is back.
+    #[serde(default)]
+    pub absent_until: Option<Tick>,
+    /// The sender's scene; `None`: an older release did not say.
+    #[serde(default)]
+    pub scene: Option<SceneId>,
+    /// The layout has changed, and the entity stands on another region's ground: it continues there in the
+    /// first tick of the new layout.
+    #[serde(default)]
+    pub by_map: bool,
+    /// Since when its session has it: see [`Resume::since_ms`](super::session::Resume::since_ms).
+    #[serde(default)]
+    pub since_ms: u64,
+}
+
+impl Handoff {
+    /// The same without the entity's relations to others, and without what its client was told.
+    pub fn alone(&self) -> Handoff {
+        let (peers, seen, gone, refused) = Default::default();
+        let Handoff { from, from_epoch, epoch, last_applied, tick, view_counter, .. } = *self;
+        let Handoff { held, resync, absent_until, jumped, scene, by_map, since_ms, .. } = *self;
+        Handoff {
+            from,
+            from_epoch,
+            state: self.state.clone(),
+            ties: self.ties.clone(),
+            epoch,
+            last_applied,
+            tick,
+            peers,
+            view_counter,
+            seen,
+            gone,
+            refused,
+            mover: self.mover.clone(),
+            held,
+            resync,
+            jumped,
+            absent_until,
+            scene,
+            by_map,
+            since_ms,
+        }
+    }
+}
+
+/// A region has died and continues from a checkpoint: what the checkpoint holds, so that other regions
+/// report what they know better.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovered {
+    /// The region.
+    pub region: RegionId,
+    /// Its epoch from now on; messages of an older epoch are late.
+    pub epoch: Epoch,
+    /// The entities that live there by the checkpoint, and their epochs.
+    pub holds: Vec<(EntityId, Epoch)>,
+}
+
+/// Where an entity lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The entity.
+    pub id: EntityId,
+    /// Its epoch; the highest one counts.
+    pub epoch: Epoch,
+    /// The region; the entity is gone if that region does not have it.
+    pub region: RegionId,
+}
+
+/// What a region knows of entities that another region may believe to have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claims {
+    /// The sender.
+    pub from: RegionId,
+    /// The epoch of the recovered region that asked; `None`: no region has asked.
+    pub answer: Option<Epoch>,
+    /// The sender's last closed tick.
+    pub tick: Tick,
+    /// Entities that live elsewhere.
+    pub lives: Vec<Claim>,
+    /// Entities that were recently handed to the recovered region, as they were then, without their
+    /// relations to others.
+    pub handed: Vec<Handoff>,
+}
+
+/// A step of a layout change that regions tell each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// The sender has sent everything that belongs to the old layout.
+    Ended,
+    /// The sender has handed over all entities on ground that is the receiver's by the new layout.
+    Ceded {
+        /// The doors as the sender knows them, for a region that is new.
+        doors: Option<SavedDoors>,
+    },
+}
+
+/// A region's step in a layout change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapNews {
+    /// The sender.
+    pub from: RegionId,
+    /// The version of the new layout.
+    pub version: u64,
+    /// The step.
+    pub change: Change,
+}

@@ -1,0 +1,29 @@
+//! What a region wants done. The region's actor delivers each effect in one exhaustive `match`.
+//!
+//! An effect names a region or a session, never an address: the scene knows neither actors nor sockets.
+
+use super::border::{BorderBatch, Handoff, SettleBatch};
+use super::frame::FrameBatch;
+use super::input::Input;
+use super::session::Notice;
+use crate::scene::views::ViewMsg;
+use crate::scene::{RegionId, SessionId};
+
+/// What a region wants done.
+#[derive(Debug)]
+pub enum Effect {
+    /// Frames for clients.
+    Frames(FrameBatch),
+    /// Ghosts for a neighbour: replaceable, the next batch after a lost one is a full one.
+    Border(RegionId, Box<BorderBatch>),
+    /// This region's part of a border round; must arrive.
+    Settle(RegionId, Box<SettleBatch>),
+    /// For a player of another region; must arrive.
+    View(RegionId, ViewMsg),
+    /// An entity moves to another region; must arrive.
+    Handoff(RegionId, Box<Handoff>),
+    /// An input for an entity that has moved to another region; must arrive.
+    Forward(RegionId, Box<Input>),
+    /// A notice for a session.
+    Notice(SessionId, Notice),
+}

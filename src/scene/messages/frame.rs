@@ -1,0 +1,220 @@
+//! What a region tells its clients in a tick: every changed entity once, and for each session which
+//! of them it gets (DESIGN, "The scene": Frame). Typed; `wire` makes bytes of it.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::scene::movement::{Course, Own, Reason};
+use crate::scene::{EntityId, Epoch, Kind, Pos, Seq, SessionId, Tick};
+
+/// Why an input was refused. The input changed nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// The position lies outside the scene.
+    OutOfBounds,
+    /// The action's payload is longer than 1,024 bytes.
+    TooLong,
+    /// The region cannot do it now.
+    Busy,
+    /// A place in a scene that judges moves, or a move command in a scene that trusts places.
+    WrongForm,
+    /// The move was judged.
+    Move(Reason),
+}
+
+/// An input of a player's own that was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputRefused {
+    /// The input's number.
+    pub seq: Seq,
+    /// Why.
+    pub why: Refusal,
+}
+
+/// An entity as a client is told that begins to see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entering {
+    /// The entity.
+    pub id: EntityId,
+    /// Its kind.
+    pub kind: Kind,
+    /// Where it is.
+    pub pos: Pos,
+    /// Its trajectory; `None`: it stands until another place is told.
+    pub course: Option<Course>,
+    /// Its opaque appearance.
+    pub look: Bytes,
+}
+
+/// Where one session's part of a [`FrameBatch`] lies. Counts and starts, in entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SessionFrame {
+    /// Whose frame this is.
+    pub session: SessionId,
+    /// Last input applied.
+    pub ack: Seq,
+    /// The entity's epoch.
+    pub epoch: Epoch,
+    /// Whether the client must forget what it saw.
+    pub resync: bool,
+    /// First entry in [`FrameBatch::refs`]: indices of enters, then of moves, of courses and of acts.
+    pub refs_at: u32,
+    /// How many enters.
+    pub enters: u32,
+    /// How many moves.
+    pub moves: u32,
+    /// How many courses.
+    pub courses: u32,
+    /// How many acts.
+    pub acts: u32,
+    /// First entry in [`FrameBatch::leaves`].
+    pub leaves_at: u32,
+    /// How many leaves.
+    pub leaves: u32,
+    /// First entry in [`FrameBatch::refused`].
+    pub refused_at: u32,
+    /// How many refused inputs.
+    pub refused: u32,
+    /// Its entry in [`FrameBatch::owns`].
+    pub own_at: u32,
+    /// How many of these, at most 1: the client is told of its own movement.
+    pub own: u32,
+}
+
+/// Frames of some sessions of a batch, and the memory for those of the next one.
+#[derive(Debug, Default)]
+pub struct Subset {
+    batch: FrameBatch,
+    /// Where each piece of the four lists is in it; `u32::MAX`: it is not.
+    places: [Vec<u32>; 4],
+}
+
+impl Subset {
+    /// See [`FrameBatch::subset`].
+    pub fn of(&mut self, all: &FrameBatch, which: &[u32]) -> &FrameBatch {
+        self.batch.clear(all.tick);
+        all.copy_sessions(which, self);
+        &self.batch
+    }
+}
+
+/// All frames of a region and tick.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameBatch {
+    /// The tick whose state this is.
+    pub tick: Tick,
+    /// Entities that a client begins to see, each once.
+    pub entering: Vec<Entering>,
+    /// Entities whose position a client is told, each once.
+    pub moving: Vec<(EntityId, Pos)>,
+    /// Entities whose trajectory a client is told, each once.
+    pub coursing: Vec<(EntityId, Course)>,
+    /// Actions, each once.
+    pub acting: Vec<(EntityId, Bytes)>,
+    /// For each session in turn: indices into `entering`, then `moving`, `coursing` and `acting`.
+    pub refs: Vec<u32>,
+    /// For each session in turn: the entities that left.
+    pub leaves: Vec<EntityId>,
+    /// For each session in turn: refused inputs.
+    pub refused: Vec<InputRefused>,
+    /// Of those sessions that are told of it: their own movement.
+    pub owns: Vec<Own>,
+    /// One entry per session.
+    pub sessions: Vec<SessionFrame>,
+}
+
+impl FrameBatch {
+    /// Empties the batch for another tick, keeping its memory.
+    pub fn clear(&mut self, tick: Tick) {
+        self.tick = tick;
+        self.entering.clear();
+        self.moving.clear();
+        self.coursing.clear();
+        self.owns.clear();
+        self.acting.clear();
+        self.refs.clear();
+        self.leaves.clear();
+        self.refused.clear();
+        self.sessions.clear();
+    }
+
+    /// The frames of the sessions at these places alone, with only what they tell.
+    pub fn subset(&self, which: &[u32]) -> FrameBatch {
+        let mut subset = Subset::default();
+        subset.of(self, which);
+        subset.batch
+    }
+
+    fn copy_sessions(&self, which: &[u32], Subset { batch: out, places }: &mut Subset) {
+        let lens = [self.entering.len(), self.moving.len(), self.coursing.len(), self.acting.len()];
+        for (places, len) in places.iter_mut().zip(lens) {
+            places.clear();
+            places.resize(len, u32::MAX);
+        }
+        for s in which.iter().filter_map(|i| self.sessions.get(*i as usize)) {
+            let refs_at = out.refs.len() as u32;
+            let lists = self.refs_of(s).into_iter().zip(&mut *places);
+            for (list, (refs, places)) in lists.enumerate() {
+                for &r in refs {
+                    let place = &mut places[r as usize];
+                    if *place == u32::MAX {
+                        *place = self.copy_piece(list, r as usize, out);
+                    }
+                    out.refs.push(*place);
+                }
+            }
+            let (leaves_at, refused_at) = (out.leaves.len() as u32, out.refused.len() as u32);
+            let own_at = out.owns.len() as u32;
+            out.leaves.extend(self.leaves_of(s));
+            out.refused.extend(self.refused_of(s));
+            out.owns.extend(self.own_of(s));
+            out.sessions.push(SessionFrame { refs_at, leaves_at, refused_at, own_at, ..*s });
+        }
+    }
+
+    /// Copies a piece of one of the four lists to the end of the other batch's, and says where it is.
+    fn copy_piece(&self, list: usize, at: usize, out: &mut FrameBatch) -> u32 {
+        let len = match list {
+            0 => {
+                out.entering.push(self.entering[at].clone());
+                out.entering.len()
+            }
+            1 => {
+                out.moving.push(self.moving[at]);
+                out.moving.len()
+            }
+            2 => {
+                out.coursing.push(self.coursing[at]);
+                out.coursing.len()
+            }
+            _ => {
+                out.acting.push(self.acting[at].clone());
+                out.acting.len()
+            }
+        };
+        len as u32 - 1
+    }
+
+    /// The lists of a session: indices of its enters, moves, courses and acts.
+    pub fn refs_of(&self, s: &SessionFrame) -> [&[u32]; 4] {
+        let (enters, rest) = self.refs[s.refs_at as usize..].split_at(s.enters as usize);
+        let (moves, rest) = rest.split_at(s.moves as usize);
+        let (courses, rest) = rest.split_at(s.courses as usize);
+        [enters, moves, courses, &rest[..s.acts as usize]]
+    }
+
+    /// A session's own movement, if it is told of that.
+    pub fn own_of(&self, s: &SessionFrame) -> Option<&Own> {
+        self.owns[s.own_at as usize..][..s.own as usize].first()
+    }
+
+    /// The entities that left, for a session.
+    pub fn leaves_of(&self, s: &SessionFrame) -> &[EntityId] {
+        &self.leaves[s.leaves_at as usize..][..s.leaves as usize]
+    }
+
+    /// Refused inputs of a session.
+    pub fn refused_of(&self, s: &SessionFrame) -> &[InputRefused] {
+        &self.refused[s.refused_at as usize..][..s.refused as usize]
+    }
+}

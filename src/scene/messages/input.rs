@@ -1,0 +1,133 @@
+//! What a region is told, by clients, by the game's logic, by other regions and by sessions.
+//!
+//! The region's actor hands every input to `Region::handle`. The set is closed: a new kind of input is a
+//! new variant, and the compiler names every place that must know it.
+
+use serde::{Deserialize, Serialize};
+
+use super::border::{BorderBatch, Claim, Claims, Handoff, MapNews, Recovered, SettleBatch};
+use super::order::{Motion, Order, Spawn};
+use super::session::{Presented, Resume};
+use crate::scene::terrain::DoorOrder;
+use crate::scene::views::{Bond, ViewMsg};
+use crate::scene::{EntityId, RegionId, Seq, SessionId};
+
+/// What a region is told.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Input {
+    /// Add an entity. Takes effect at the end of the tick's moves.
+    Enter(Box<Spawn>),
+    /// Remove an entity.
+    Leave(EntityId),
+    /// A numbered input of a player's client. The region applies it only if its number is the last one
+    /// plus one. An older input is dropped, and a newer one waits to be sent again.
+    Client {
+        /// The player's entity.
+        id: EntityId,
+        /// The input's number.
+        seq: Seq,
+        /// What to do.
+        order: Order,
+    },
+    /// An order of the game logic.
+    Logic {
+        /// The entity.
+        id: EntityId,
+        /// What to do.
+        order: Order,
+    },
+    /// An order of the game logic about an entity's movement.
+    Motion {
+        /// The entity.
+        id: EntityId,
+        /// The order.
+        motion: Motion,
+    },
+    /// Set a player's bonds (at most [`MAX_BONDS`](crate::scene::views::MAX_BONDS); the rest is ignored).
+    Bonds {
+        /// The player.
+        id: EntityId,
+        /// All its bonds.
+        bonds: Vec<Bond>,
+    },
+    /// The client reads too slowly: send it no frames until [`Input::Release`]. What changes
+    /// meanwhile is merged to the latest state.
+    Hold(EntityId),
+    /// The client has caught up.
+    Release(EntityId),
+    /// Frames were lost: the next one tells the client everything anew.
+    Resync(EntityId),
+    /// A neighbour's ghosts of a tick.
+    Border(Box<BorderBatch>),
+    /// A neighbour has missed a batch of this region, or may have: send it a full batch.
+    BorderLost(RegionId),
+    /// A neighbour's part of a border round.
+    Settle(Box<SettleBatch>),
+    /// A view message from a player of another region, outside of border rounds.
+    View(ViewMsg),
+    /// An entity comes to live here.
+    Handoff(Box<Handoff>),
+    /// A session presents its player, because the player's region continues from a checkpoint. The shell
+    /// adds the session's address.
+    Present(Box<Presented>),
+    /// A player's client is disconnected. The player stays for a grace period, and other players notice
+    /// nothing; then it leaves.
+    Absent {
+        /// The player.
+        id: EntityId,
+        /// The session; if the player has another session by now, nothing happens.
+        session: SessionId,
+        /// Milliseconds; 0: it leaves now.
+        ms: u32,
+    },
+    /// A player's client has come back. The shell adds the session's address.
+    Resume(Resume),
+    /// A session has presented its player here, and has heard since that the player lives elsewhere under
+    /// a higher epoch: two regions between which the player walked have died, and cannot tell each other.
+    Elsewhere(Claim),
+    /// A region continues from a checkpoint. Every region is told.
+    Recovered(Box<Recovered>),
+    /// Where entities live that this region may believe to have.
+    Claims(Box<Claims>),
+    /// Another region's step in a layout change.
+    Map(Box<MapNews>),
+    /// Open or close a door of the scene's map in one plane. Every region of the scene is told.
+    Door(DoorOrder),
+}
+
+impl Input {
+    /// The player that a session presents.
+    pub fn presented(&self) -> Option<EntityId> {
+        match self {
+            Input::Present(presented) => Some(presented.id),
+            _ => None,
+        }
+    }
+
+    /// The entity that the input is for, if the input may follow the entity to another region.
+    pub fn entity(&self) -> Option<EntityId> {
+        match self {
+            Input::Leave(id) | Input::Hold(id) | Input::Release(id) | Input::Resync(id) => {
+                Some(*id)
+            }
+            Input::Client { id, .. }
+            | Input::Logic { id, .. }
+            | Input::Motion { id, .. }
+            | Input::Bonds { id, .. }
+            | Input::Absent { id, .. }
+            | Input::Resume(Resume { id, .. }) => Some(*id),
+            Input::Enter(_)
+            | Input::Border(_)
+            | Input::BorderLost(_)
+            | Input::Settle(_)
+            | Input::View(_)
+            | Input::Handoff(_)
+            | Input::Present(_)
+            | Input::Elsewhere(_)
+            | Input::Recovered(_)
+            | Input::Claims(_)
+            | Input::Map(_)
+            | Input::Door(_) => None,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The messages of the scene, as closed sets: what goes into a region and what comes out of it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`order`] | what an entity is ordered to do, and what it begins as |
+//! | [`frame`] | what clients are told in a tick |
+//! | [`session`] | what a region and a player's session tell each other about the player |
+//! | [`border`] | what regions tell each other |
+//! | [`input`] | all that a region is told |
+//! | [`effect`] | all that a region wants done |
+//!
+//! These modules hold data and no rule. Regions, sessions, `wire` and the actors use them; they use
+//! none of these.
+
+pub mod border;
+pub mod effect;
+pub mod frame;
+pub mod input;
+pub mod order;
+pub mod session;
+
+pub use border::{
+    BorderBatch, Change, Claim, Claims, GhostChange, GhostLeave, GhostState, Handoff, MapNews,
+    Recovered, SeenState, SettleBatch,
+};
+pub use effect::Effect;
+pub use frame::{Entering, FrameBatch, InputRefused, Refusal, SessionFrame, Subset};
+pub use input::Input;
+pub use order::{Deed, Destination, Motion, Order, Spawn};
+pub use session::{FIRST_SESSION, Notice, Presented, Resume, Resumed};
+
+pub use super::views::{Bond, MAX_BONDS};

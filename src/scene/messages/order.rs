@@ -1,0 +1,101 @@
+//! What an entity is ordered to do, and what it begins as.
+//!
+//! Clients and the game's logic give orders; a region applies them. The types hold no rule: whether an
+//! order is legal, the region decides.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::scene::movement::{Flags, GrantId, Move, MoveOrder};
+use crate::scene::views::Bond;
+use crate::scene::{EntityId, Kind, Plane, Pos, RangeSet, RegionId, SceneId, SessionId};
+
+/// Where a jump goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Destination {
+    /// The scene.
+    pub scene: SceneId,
+    /// The region of that scene that owns the place.
+    pub region: RegionId,
+    /// The plane.
+    pub plane: Plane,
+    /// The place.
+    pub pos: Pos,
+}
+
+/// What a player orders, or the game logic on behalf of any entity.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// Be elsewhere: for a client where places are trusted, for game logic anywhere.
+    Move(Pos),
+    /// A move command, where moves are judged.
+    Walk(MoveOrder),
+    /// Teleport.
+    Jump(Destination),
+    /// Do something that all viewers are told once.
+    Act(Deed),
+}
+
+/// An order of the game logic about an entity's movement, where moves are judged. The entity's client is
+/// told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Motion {
+    /// The entity walks from where it is, as far as its way is clear and for at most a minute, whatever its
+    /// client wishes: a monster's walk, a knock-back.
+    Walk(Move),
+    /// The entity stands where it is.
+    Stop,
+    /// What keeps the entity from moving; a new reason stops it.
+    Flags(Flags),
+    /// Another speed of the entity's own, centimetres per second.
+    Speed(u32),
+    /// A speed beyond the entity's own: a mount, a dash.
+    Grant {
+        /// The grant's name, above 0, by which it is taken back; a grant of the same name is replaced.
+        id: GrantId,
+        /// Centimetres per second.
+        speed_cm_s: u32,
+        /// For how many milliseconds of walking; `None`: until it is taken back.
+        lasts_ms: Option<u32>,
+    },
+    /// A grant without an end is taken back.
+    Revoke(GrantId),
+}
+
+/// An action.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deed {
+    /// What it is; opaque, at most 1,024 bytes.
+    pub payload: Bytes,
+    /// The player at which the action is aimed: if that player is in range, the two fight for a while,
+    /// which is a bond (see [`crate::scene::spec::BondSpec`]).
+    pub aim: Option<EntityId>,
+}
+
+impl Deed {
+    /// An action that is aimed at no player.
+    pub fn new(payload: impl Into<Bytes>) -> Deed {
+        Deed { payload: payload.into(), aim: None }
+    }
+}
+
+/// A new entity.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spawn {
+    /// Its id; not in use.
+    pub id: EntityId,
+    /// Its kind, one of the scene's.
+    pub kind: Kind,
+    /// Its plane.
+    pub plane: Plane,
+    /// Its place, on the region's ground.
+    pub pos: Pos,
+    /// Its range (Patches).
+    pub range: RangeSet,
+    /// Its opaque appearance.
+    pub look: Bytes,
+    /// The session of the player's client; `None` for an entity without a client.
+    pub session: Option<SessionId>,
+    /// Its bonds, at most [`MAX_BONDS`](crate::scene::views::MAX_BONDS).
+    pub bonds: Vec<Bond>,
+}

@@ -1,0 +1,164 @@
+//! What a region and a player's session tell each other about the player, beside numbered inputs and
+//! frames.
+//!
+//! The session machine (`scene::player`) and the region use these types. Each message says under which
+//! epoch it holds, so that an old one never changes anything.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::frame::Refusal;
+use super::order::Destination;
+use crate::scene::movement::Own;
+use crate::scene::{
+    EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneId, Seq, SessionId, Tick,
+};
+
+/// What a session knows of its player, for a region that may know less because it continues from a
+/// checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Presented {
+    /// The player.
+    pub id: EntityId,
+    /// Its session.
+    pub session: SessionId,
+    /// The region to which it is presented.
+    pub to: RegionId,
+    /// The highest epoch of the player that the session knows.
+    pub epoch: Epoch,
+    /// Its last input that is known to have been applied.
+    pub acked: Seq,
+    /// Its plane.
+    pub plane: Plane,
+    /// Its place as of `placed_by`; where moves are judged `own` counts.
+    pub pos: Pos,
+    /// The last input that is known to have changed its place, or to have been applied before the place was
+    /// told.
+    pub placed_by: Seq,
+    /// Its movement as it was told last, and in which tick.
+    pub own: Option<(Tick, Box<Own>)>,
+    /// The last tick that the session has heard of.
+    pub tick: Tick,
+    /// Its range.
+    pub range: RangeSet,
+    /// Its opaque appearance.
+    pub look: Bytes,
+    /// A jump to another scene that was applied and from which it has not arrived.
+    pub leap: Option<Destination>,
+    /// Since when the session has the player; of two sessions that present it the later one counts. See
+    /// [`Resume::since_ms`].
+    #[serde(default)]
+    pub since_ms: u64,
+}
+
+/// [`Resume::since_ms`] of the session by which a player has joined.
+pub const FIRST_SESSION: u64 = 1;
+
+/// A player's client has come back with another session after its connection broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resume {
+    /// The player.
+    pub id: EntityId,
+    /// The player's session from now on.
+    pub session: SessionId,
+    /// The last input that its client knows to have been applied.
+    pub acked: Seq,
+    /// The region that the session has asked, which may forward the question.
+    pub asked: RegionId,
+    /// When the client came back, milliseconds by the server's clock. The region counts from there, or from
+    /// one above the session before: so a player's sessions have an order, which no checkpoint undoes. The
+    /// session by which the player joined has [`FIRST_SESSION`]; 0: an older release does not say.
+    #[serde(default)]
+    pub since_ms: u64,
+}
+
+/// A player whose client has come back, for its new session: a [`Notice::Route`], and what the session
+/// would know from the join.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resumed {
+    /// The scene.
+    pub scene: SceneId,
+    /// The owner.
+    pub region: RegionId,
+    /// The entity's epoch.
+    pub epoch: Epoch,
+    /// The last input that was applied.
+    pub last_applied: Seq,
+    /// The tick from which this holds.
+    pub tick: Tick,
+    /// Its plane.
+    pub plane: Plane,
+    /// Its place.
+    pub pos: Pos,
+    /// Its movement; `None` where places are trusted.
+    pub own: Option<Box<Own>>,
+    /// Its range.
+    pub range: RangeSet,
+    /// Its opaque appearance.
+    pub look: Bytes,
+    /// Since when the session has it, as the region counts: see [`Resume::since_ms`].
+    #[serde(default)]
+    pub since_ms: u64,
+}
+
+impl Resumed {
+    /// The same as a route, for a session that knows the rest.
+    pub fn as_route(self) -> Notice {
+        let Resumed { scene, region, epoch, last_applied, tick, plane, pos, own, .. } = self;
+        let arrived = false;
+        Notice::Route { scene, region, epoch, last_applied, tick, plane, pos, own, arrived }
+    }
+}
+
+/// What a session is told of its entity, beside frames.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Notice {
+    /// The entity lives in `region` from now on; inputs that were not applied yet go there.
+    Route {
+        /// The scene.
+        scene: SceneId,
+        /// The owner.
+        region: RegionId,
+        /// The entity's epoch; a route with a lower epoch is late.
+        epoch: Epoch,
+        /// The last input that was applied.
+        last_applied: Seq,
+        /// The tick from which this holds.
+        tick: Tick,
+        /// Its plane.
+        plane: Plane,
+        /// Its place.
+        pos: Pos,
+        /// Its movement; `None` where places are trusted.
+        own: Option<Box<Own>>,
+        /// Whether it came here by entering or by a jump (and not by walking over a border).
+        arrived: bool,
+    },
+    /// The entity is gone; from `tick` on no client is shown it.
+    Left {
+        /// The first tick without it.
+        tick: Tick,
+        /// The entity's epoch; a notice with a lower epoch than the route's is late.
+        epoch: Epoch,
+    },
+    /// The region continues from a checkpoint, in which the entity lives under this epoch: present it.
+    Present {
+        /// The region.
+        region: RegionId,
+        /// The region's epoch.
+        owner: Epoch,
+        /// The entity's epoch there.
+        epoch: Epoch,
+    },
+    /// The player of a client that came back lives here, and has this session from now on.
+    Resumed(Box<Resumed>),
+    /// The player is not known here, nor where the question was forwarded to.
+    Nowhere {
+        /// The region that was asked.
+        asked: RegionId,
+    },
+    /// The player has another session from now on: its client has come back by another connection.
+    Replaced,
+    /// The entity could not be added.
+    Refused(Refusal),
+}

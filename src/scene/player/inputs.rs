@@ -1,0 +1,197 @@
+//! The numbered inputs of a client, from the client's message until a region has acknowledged them.
+//!
+//! Numbers count up from 1 without gaps. An input is kept until the region that owns the player
+//! acknowledges it, so that it can be sent again to the next owner. Nothing is ever sent out of order.
+
+use std::collections::VecDeque;
+
+use crate::scene::Seq;
+use crate::scene::messages::Order;
+use crate::scene::mutants::{self, Mutant};
+
+/// What became of an input that the client sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It waits to be sent.
+    Yes,
+    /// An earlier session of the client sent it, and it was applied: nothing is to be done.
+    Known,
+    /// The client skipped or repeated a number.
+    OutOfOrder {
+        /// The number that would be right.
+        expected: Seq,
+    },
+    /// So many inputs wait for an acknowledgement: the session cannot keep more.
+    Full(usize),
+}
+
+/// Inputs that wait to be sent or acknowledged.
+#[derive(Debug)]
+pub(super) struct Inputs {
+    /// The last number that counts as received from the client.
+    last: Seq,
+    /// Inputs from the first number to before the second were applied for an earlier session of the
+    /// client, of which the client was not told when it came back: it sends them again.
+    earlier: (Seq, Seq),
+    unacknowledged: VecDeque<(Seq, Order)>,
+    /// The first input that the present owner was not sent yet.
+    next_send: Seq,
+    /// When an acknowledgement came last, or the first waiting input.
+    progress_ms: u64,
+}
+
+impl Inputs {
+    /// No input was received yet.
+    pub(super) fn new(now_ms: u64) -> Inputs {
+        Inputs {
+            last: Seq(0),
+            earlier: (Seq(0), Seq(0)),
+            unacknowledged: VecDeque::new(),
+            next_send: Seq(1),
+            progress_ms: now_ms,
+        }
+    }
+
+    /// Takes an input in; at most `max` wait at once.
+    pub(super) fn take(&mut self, now_ms: u64, seq: Seq, order: Order, max: usize) -> Taken {
+        let expected = Seq(self.last.0.saturating_add(1));
+        if seq == self.earlier.0 && seq < self.earlier.1 {
+            self.earlier.0 = seq.next();
+            return Taken::Known;
+        }
+        if seq != expected {
+            return Taken::OutOfOrder { expected };
+        }
+        if self.unacknowledged.len() >= max {
+            return Taken::Full(self.unacknowledged.len());
+        }
+        if self.unacknowledged.is_empty() {
+            self.progress_ms = now_ms;
+        }
+        self.last = seq;
+        self.unacknowledged.push_back((seq, order));
+        Taken::Yes
+    }
+
+    /// Hands out every input that the present owner was not sent yet, in order.
+    pub(super) fn send(&mut self, mut tell: impl FnMut(Seq, Order)) {
+        let sent = self.unacknowledged.partition_point(|(seq, _)| *seq < self.next_send);
+        for (seq, order) in self.unacknowledged.range(sent..) {
+            self.next_send = Seq(seq.0.saturating_add(1));
+            tell(*seq, order.clone());
+        }
+    }
+
+    /// All inputs up to this one are acknowledged; `applied` hears of each that waited.
+    pub(super) fn acknowledge(
+        &mut self,
+        now_ms: u64,
+        upto: Seq,
+        mut applied: impl FnMut(Seq, &Order),
+    ) {
+        let waiting = self.unacknowledged.len();
+        while self.unacknowledged.front().is_some_and(|(seq, _)| *seq <= upto) {
+            if let Some((seq, order)) = self.unacknowledged.pop_front() {
+                applied(seq, &order);
+            }
+        }
+        if self.unacknowledged.len() < waiting {
+            self.progress_ms = now_ms;
+        }
+        if self.unacknowledged.is_empty() {
+            // A burst's memory is not kept through a long session.
+            self.unacknowledged.shrink_to(8);
+        }
+        self.next_send = self.next_send.max(Seq(upto.0.saturating_add(1)));
+        // What a client's earlier session had under way counts, too.
+        if upto > self.last {
+            self.earlier = (self.last.next(), upto.next());
+            self.last = upto;
+        }
+    }
+
+    /// Another region owns the player, and has applied inputs up to this one: all later ones go there.
+    pub(super) fn reroute(&mut self, now_ms: u64, last_applied: Seq) {
+        if !mutants::has(Mutant::SaysOnce) {
+            self.next_send = Seq(last_applied.0.saturating_add(1));
+        }
+        self.progress_ms = now_ms;
+    }
+
+    /// The client has come back for a player whose last applied input is this one.
+    pub(super) fn resume(&mut self, now_ms: u64, last_applied: Seq) {
+        (self.last, self.next_send) = (last_applied, last_applied.next());
+        self.progress_ms = now_ms;
+    }
+
+    /// A region's mailbox took no input from this one on.
+    pub(super) fn undelivered(&mut self, seq: Seq) {
+        self.next_send = self.next_send.min(seq);
+    }
+
+    /// Sends everything again when nothing was acknowledged for so long.
+    pub(super) fn resend_if_stalled(&mut self, now_ms: u64, after_ms: u64) {
+        let waits = now_ms.saturating_sub(self.progress_ms) < after_ms;
+        if waits || mutants::has(Mutant::SaysOnce) {
+            return;
+        }
+        if let Some((oldest, _)) = self.unacknowledged.front() {
+            self.next_send = *oldest;
+            self.progress_ms = now_ms;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::Pos;
+
+    fn sent(inputs: &mut Inputs) -> Vec<u32> {
+        let mut sent = Vec::new();
+        inputs.send(|seq, _| sent.push(seq.0));
+        sent
+    }
+
+    fn take(inputs: &mut Inputs, seq: u32) -> Taken {
+        inputs.take(0, Seq(seq), Order::Move(Pos::ground(0, 0)), 3)
+    }
+
+    #[test]
+    fn inputs_are_taken_in_order_and_no_more_than_may_wait() {
+        let mut inputs = Inputs::new(0);
+        assert_eq!(take(&mut inputs, 2), Taken::OutOfOrder { expected: Seq(1) });
+        assert_eq!([1, 2, 3].map(|seq| take(&mut inputs, seq)), [Taken::Yes; 3]);
+        assert_eq!(take(&mut inputs, 4), Taken::Full(3));
+        assert_eq!(sent(&mut inputs), [1, 2, 3]);
+        assert_eq!(sent(&mut inputs), [0_u32; 0], "each goes to an owner once");
+    }
+
+    #[test]
+    fn a_new_owner_is_sent_what_it_has_not_applied() {
+        let mut inputs = Inputs::new(0);
+        (1..=3).for_each(|seq| assert_eq!(take(&mut inputs, seq), Taken::Yes));
+        sent(&mut inputs);
+        let mut applied = Vec::new();
+        inputs.acknowledge(5, Seq(1), |seq, _| applied.push(seq.0));
+        inputs.reroute(5, Seq(1));
+        assert_eq!((applied, sent(&mut inputs)), (vec![1], vec![2, 3]));
+        inputs.undelivered(Seq(3));
+        assert_eq!(sent(&mut inputs), [3]);
+        inputs.resend_if_stalled(1_004, 1_000);
+        assert_eq!(sent(&mut inputs), [0_u32; 0]);
+        inputs.resend_if_stalled(1_005, 1_000);
+        assert_eq!(sent(&mut inputs), [2, 3]);
+    }
+
+    #[test]
+    fn what_an_earlier_session_had_under_way_is_passed_over_once() {
+        let mut inputs = Inputs::new(0);
+        inputs.resume(0, Seq(4));
+        inputs.acknowledge(0, Seq(6), |_, _| {});
+        assert_eq!(
+            [5, 6, 7].map(|seq| take(&mut inputs, seq)),
+            [Taken::Known, Taken::Known, Taken::Yes]
+        );
+    }
+}

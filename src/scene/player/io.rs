@@ -1,0 +1,362 @@
+//! What a session is told and what it wants done, as closed sets; its limits and its states.
+
+use bytes::Bytes;
+
+use crate::scene::messages::{Destination, FrameBatch, Input, Notice, Order, Refusal};
+use crate::scene::movement::Own;
+use crate::scene::{EntityId, Epoch, Plane, Pos, RangeSet, RegionId, SceneId, Seq, Tick};
+
+/// Where a session stands; see the chart in [`super`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Nothing was said yet.
+    Connected,
+    /// The client may join.
+    Greeted,
+    /// The region was asked to add the entity.
+    Joining,
+    /// Regions are asked for the entity of a client that comes back.
+    Resuming,
+    /// The entity lives in a region.
+    InWorld,
+    /// The client asked to leave and waits for the region's answer.
+    Leaving,
+    /// The client is disconnected and may come back with another session; the entity stays for a while.
+    Absent,
+    /// The client is gone for good; the region has still to remove the entity.
+    Parting,
+    /// Over.
+    Closed,
+}
+
+/// The limits of a session. Times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlayerConfig {
+    /// Messages that the client may send per second.
+    pub rate_limit: u32,
+    /// Messages that it may send at once after a silence.
+    pub rate_burst: u32,
+    /// The client must be heard from at least this often.
+    pub heartbeat_ms: u64,
+    /// Time for the hello and the join; also for the region's answer to a join.
+    pub handshake_ms: u64,
+    /// Messages that may wait for the client. Beyond half of them the region is asked to hold.
+    pub send_queue: usize,
+    /// How long the client may be held before it is closed.
+    pub slow_close_ms: u64,
+    /// Malformed messages that are forgiven in a session.
+    pub malformed_allowed: u32,
+    /// Inputs that may wait for the region's acknowledgement.
+    pub unacknowledged_max: usize,
+    /// After how long without an acknowledgement everything is sent again.
+    pub resend_ms: u64,
+    /// How long a client that leaves waits for the region's answer.
+    pub leave_ms: u64,
+    /// How long a session without a client waits for the region's answer.
+    pub part_ms: u64,
+    /// For how long a player stays in its scene when its client's connection breaks; 0: it leaves at once.
+    pub linger_ms: u32,
+    /// How long regions are asked for the player of a client that comes back.
+    pub resume_ms: u64,
+    /// Time between two resume tickets of a session. Each holds for `linger_ms` and twice this time.
+    pub ticket_ms: u32,
+}
+
+impl Default for PlayerConfig {
+    fn default() -> Self {
+        PlayerConfig {
+            rate_limit: 60,
+            rate_burst: 120,
+            heartbeat_ms: 30_000,
+            handshake_ms: 5_000,
+            send_queue: 32,
+            slow_close_ms: 10_000,
+            malformed_allowed: 8,
+            unacknowledged_max: 256,
+            resend_ms: 1_000,
+            leave_ms: 5_000,
+            part_ms: 60_000,
+            linger_ms: 0,
+            resume_ms: 10_000,
+            ticket_ms: 30_000,
+        }
+    }
+}
+
+/// Why a message was refused; the session goes on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Problem {
+    #[error("{0}")]
+    Malformed(String),
+    #[error("{0}")]
+    UnknownType(String),
+    #[error("{0}")]
+    BadField(String),
+    #[error("{0}")]
+    ActTooLong(String),
+    #[error("{what} is not legal {}", during(.state))]
+    Premature { what: &'static str, state: State },
+    #[error("the next input must be number {expected}")]
+    OutOfOrder { expected: Seq },
+    #[error("{pos:?} lies outside the scene of {width_cm} x {depth_cm} cm")]
+    OutOfBounds { pos: Pos, width_cm: i32, depth_cm: i32 },
+    #[error("no scene is named {0:?}")]
+    UnknownScene(String),
+    #[error("no line of the scene has room")]
+    NoRoom,
+    #[error("only the server's logic says where players of scene {0:?} appear and jump to")]
+    MayNotJump(String),
+    #[error(
+        "plane {plane} of scene {scene:?} is none of its {lines} lines: the token must name it in `planes`, or the \
+         server's logic brings players there"
+    )]
+    PrivatePlane { scene: String, plane: Plane, lines: i32 },
+    #[error("another session of the same subject is there; it goes first")]
+    Taken,
+    #[error("a jump is under way: wait for its joined message")]
+    Jumping,
+    #[error("the region refused: {0:?}")]
+    Region(Refusal),
+    #[error("there is no such player any more: join anew")]
+    Gone,
+    #[error("the player was not found in time: try again, or join anew")]
+    NotFound,
+    #[error("where the player was last cannot be read now: join again")]
+    LastPlace,
+    #[error("the resume token does not hold: {0}")]
+    Ticket(String),
+}
+
+fn during(state: &State) -> &'static str {
+    match state {
+        State::Connected => "before the hello",
+        State::Greeted => "between hello and join",
+        State::Joining | State::Resuming => "before the joined message",
+        State::InWorld => "in a scene",
+        State::Leaving | State::Absent | State::Parting | State::Closed => "after leave",
+    }
+}
+
+/// Why a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The client left, or game logic removed its player.
+    Normal,
+    /// The server stops.
+    GoingAway,
+    /// This gateway stops; others go on.
+    Elsewhere,
+    /// The client has come back by another connection, or another session of its subject counts.
+    Replaced,
+    /// An operator ended the session, or bars its subject for a while.
+    Kicked,
+    /// Data that is no binary message.
+    Unsupported,
+    /// A message beyond the size limit.
+    TooBig,
+    /// Too many malformed messages.
+    Protocol,
+    /// Another protocol version.
+    Version,
+    /// A token that does not hold.
+    Token,
+    /// No hello or join in time.
+    Handshake,
+    /// A silent client.
+    Heartbeat,
+    /// Too many messages.
+    Rate,
+    /// A client that does not read.
+    Slow,
+    /// The server is too busy.
+    Overload,
+}
+
+impl End {
+    /// Whether the end is not the client's fault, so that the client may come back.
+    pub fn is_excused(self) -> bool {
+        match self {
+            End::GoingAway | End::Elsewhere | End::Heartbeat | End::Slow | End::Overload => true,
+            End::Normal
+            | End::Replaced
+            | End::Kicked
+            | End::Unsupported
+            | End::TooBig
+            | End::Protocol
+            | End::Version
+            | End::Token
+            | End::Handshake
+            | End::Rate => false,
+        }
+    }
+}
+
+/// A join whose names were looked up and whose place in a line was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// Where to.
+    pub to: Destination,
+    /// The range in force.
+    pub range: RangeSet,
+    /// The opaque appearance.
+    pub look: Bytes,
+}
+
+/// A client that comes back for its player.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comeback {
+    /// The player.
+    pub id: EntityId,
+    /// The last input that the client knows to have been applied.
+    pub acked: Seq,
+    /// The regions in which the player is, most likely.
+    pub ask: Vec<RegionId>,
+    /// All others.
+    pub ask_then: Vec<RegionId>,
+    /// Whether these are all regions: if not, the player may exist although none of them knows it.
+    pub all: bool,
+}
+
+/// A jump whose names were looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leap {
+    /// Where to.
+    pub to: Destination,
+    /// Whether a place in a line was taken for it: it goes to another scene or plane.
+    pub takes_place: bool,
+}
+
+/// What a client said, decoded; names were looked up and the token was judged by the shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// Hello; the error is the end of the session and says why.
+    Hello(Result<(), (End, String)>),
+    /// Join.
+    Join(Result<Arrival, Problem>),
+    /// Resume.
+    Resume(Result<Comeback, Problem>),
+    /// Move, walk or act.
+    Input(Seq, Order),
+    /// Jump.
+    Jump(Seq, Result<Leap, Problem>),
+    /// Ping with its nonce.
+    Ping(u64),
+    /// Leave.
+    Leave,
+    /// What could not be decoded, and why.
+    Garbage(Problem),
+    /// Data that is no binary message.
+    Unsupported,
+    /// A message beyond the size limit, in bytes.
+    TooBig(usize),
+    /// The stream cannot be cut into messages any more.
+    Unframed,
+    /// A sign of life below the protocol (a WebSocket ping or pong).
+    Alive,
+}
+
+/// What happens to a session.
+#[derive(Debug)]
+pub enum PlayerInput<'a> {
+    /// The client said something.
+    Said(Said),
+    /// The client's connection ended.
+    Gone,
+    /// The server stops.
+    Stop,
+    /// This gateway stops, and others go on.
+    Drain,
+    /// The session ends, for this reason, and its player leaves at once.
+    Dismiss(End, &'static str),
+    /// A region's frame for this session.
+    Frame {
+        /// The region's frames.
+        batch: &'a FrameBatch,
+        /// Which of them is this session's.
+        index: usize,
+        /// Messages that now wait for the client.
+        queued: usize,
+    },
+    /// The last messages of a former owner did not come in time.
+    Lost,
+    /// A region's notice.
+    Notice(Notice),
+    /// A region's mailbox was full (or closed): this was not delivered.
+    Undelivered(Input),
+    /// The region continues from a checkpoint, under this epoch: its owner may know less of its players than
+    /// their sessions do. (A region that was only migrated knows all.)
+    Owner(RegionId, Epoch),
+    /// An answer found no room in the client's queue.
+    Choked,
+    /// Time passes: a few times a second.
+    Timer {
+        /// Messages that now wait for the client.
+        queued: usize,
+    },
+}
+
+/// A message for the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// To a hello.
+    Welcome,
+    /// To a join or a jump.
+    Joined {
+        /// The scene.
+        scene: SceneId,
+        /// The plane.
+        plane: Plane,
+        /// Where the player stands.
+        pos: Pos,
+        /// The tick from which this holds.
+        tick: Tick,
+        /// The range in force.
+        range: RangeSet,
+        /// Its movement; `None` where places are trusted.
+        own: Option<Box<Own>>,
+        /// The last input that was applied.
+        ack: Seq,
+    },
+    /// To a ping.
+    Pong {
+        /// The ping's nonce.
+        nonce: u64,
+        /// The newest tick that the session knows of.
+        tick: Tick,
+    },
+    /// A message was refused.
+    Refused {
+        /// Why.
+        problem: Problem,
+        /// The input's number, where it had one; it is not consumed.
+        seq: Option<Seq>,
+    },
+    /// To a leave.
+    Left {
+        /// The first tick in which no client is shown the player.
+        tick: Tick,
+    },
+}
+
+/// What a session wants done.
+#[derive(Debug, Clone)]
+pub enum PlayerEffect {
+    /// Tell a region. To [`Input::Enter`] the shell adds the session's address.
+    ToRegion(RegionId, Input),
+    /// Tell the client.
+    Answer(Answer),
+    /// Pass the frame that is being handled on to the client.
+    Forward,
+    /// Take a place in a plane to which game logic brought the player.
+    Take(SceneId, Plane),
+    /// Give a place in a plane back.
+    GiveBack(SceneId, Plane),
+    /// Tell the client why, and close its connection.
+    Close(End, String),
+    /// Nothing is left to do.
+    Done,
+}
+
+/// Scene and plane of a player: what it occupies a place in.
+pub type Place = (SceneId, Plane);

@@ -1,0 +1,221 @@
+//! What regions tell the session beside frames: where the player lives, and whether it still does.
+//!
+//! Every notice carries an epoch. A notice of a lower epoch than the known one is late, and changes
+//! nothing.
+
+use super::client::refuse;
+use super::io::{Answer, End, PlayerEffect, Problem, State};
+use super::link::Route;
+use super::{Place, Player};
+use crate::scene::messages::{Claim, Input, Notice};
+use crate::scene::movement::Own;
+use crate::scene::mutants::{self, Mutant};
+use crate::scene::{Epoch, Pos, RegionId, Seq, Tick};
+
+/// Where the player lives, as a route says.
+struct Lives {
+    place: Place,
+    pos: Pos,
+    last_applied: Seq,
+    tick: Tick,
+    own: Option<Box<Own>>,
+    arrived: bool,
+}
+
+impl Player {
+    pub(super) fn notice(&mut self, now_ms: u64, notice: Notice, out: &mut Vec<PlayerEffect>) {
+        self.link.unblock();
+        match notice {
+            Notice::Route { epoch, .. } if self.state == State::Resuming => {
+                // The player was found and handed off at once, and the new owner's route came first.
+                self.search.keep_early(epoch, notice);
+            }
+            Notice::Route {
+                scene,
+                region,
+                epoch,
+                last_applied,
+                tick,
+                plane,
+                pos,
+                own,
+                arrived,
+            } => {
+                let lives = Lives { place: (scene, plane), pos, last_applied, tick, own, arrived };
+                self.lives_in(now_ms, (region, epoch), lives, out);
+            }
+            Notice::Left { tick, epoch } => self.left(now_ms, tick, epoch, out),
+            Notice::Present { region, owner, epoch } => {
+                self.asked_to_present((region, owner), epoch, out);
+            }
+            Notice::Resumed(found) => self.resumed(now_ms, *found, out),
+            Notice::Nowhere { asked } => self.nowhere(asked),
+            Notice::Replaced => self.replaced(out),
+            Notice::Refused(why) => self.join_refused(now_ms, Problem::Region(why), out),
+        }
+    }
+
+    /// The player lives in a region, under this epoch.
+    fn lives_in(
+        &mut self,
+        now_ms: u64,
+        (region, epoch): (RegionId, Epoch),
+        lives: Lives,
+        out: &mut Vec<PlayerEffect>,
+    ) {
+        let before = self.link.epoch();
+        if !self.reroute(now_ms, (region, epoch), lives.last_applied) {
+            return;
+        }
+        let Lives { place: (scene, plane), pos, last_applied, tick, own, arrived } = lives;
+        self.tick = self.tick.max(tick);
+        let anew = before.is_some_and(|before| before.is_of_a_life_before(epoch));
+        if anew {
+            // What the client was told no longer counts. A region that has just added the player does not
+            // resync the client by itself.
+            if arrived { self.slow_client.lost() } else { self.slow_client.expect(now_ms) }
+        }
+        self.memory.route((scene, plane, pos), last_applied, (tick, own.as_deref()));
+        // If both regions of the jump have died, only this session can tell the client that it has arrived.
+        let arrived = arrived || (anew && self.memory.has_landed(scene, last_applied));
+        let joining = self.state == State::Joining;
+        if joining {
+            self.state = State::InWorld;
+        }
+        if !joining && !arrived {
+            return;
+        }
+        self.memory.landed();
+        let jumped = self.places.take_jump(last_applied);
+        if self.state != State::Absent {
+            self.places.occupy((scene, plane), jumped, out);
+        }
+        if matches!(self.state, State::InWorld | State::Leaving) {
+            let (range, ack) = (self.range, last_applied);
+            let joined = Answer::Joined { scene, plane, pos, tick, range, own, ack };
+            out.push(PlayerEffect::Answer(joined));
+        }
+    }
+
+    /// Adopts a route; false when the route is late.
+    fn reroute(
+        &mut self,
+        now_ms: u64,
+        (region, epoch): (RegionId, Epoch),
+        last_applied: Seq,
+    ) -> bool {
+        let is_over = matches!(
+            self.state,
+            State::Connected | State::Greeted | State::Resuming | State::Closed
+        );
+        let Some(Route { epoch: known, .. }) = self.link.route().filter(|_| !is_over) else {
+            return false;
+        };
+        let waits = self.memory.is_presented();
+        let is_old = known.is_some_and(|known| epoch < known || (epoch == known && waits));
+        if is_old || self.memory.has_outlived(region, epoch) {
+            return false;
+        }
+        self.acknowledge(now_ms, last_applied);
+        if known.is_none_or(|known| epoch > known) {
+            self.link.reroute(Route { region, epoch: Some(epoch) });
+            self.inputs.reroute(now_ms, last_applied);
+            self.slow_client.rerouted();
+            self.memory.heard();
+            if last_applied < self.memory.acked() {
+                // The region knows less than was acknowledged, and waits for inputs that are not kept any
+                // more.
+                self.memory.present();
+            }
+        }
+        true
+    }
+
+    fn left(&mut self, now_ms: u64, tick: Tick, epoch: Epoch, out: &mut Vec<PlayerEffect>) {
+        let old = |r: Route| {
+            r.epoch.is_some_and(|known| epoch < known) || self.memory.has_outlived(r.region, epoch)
+        };
+        if self.link.route().is_some_and(old) {
+            // A former owner says so.
+            return;
+        }
+        match self.state {
+            State::Connected | State::Greeted | State::Resuming | State::Closed => {}
+            State::Joining | State::InWorld | State::Leaving => {
+                out.push(PlayerEffect::Answer(Answer::Left { tick }));
+                self.close(now_ms, End::Normal, "left", out);
+                self.finish(out);
+            }
+            State::Absent | State::Parting => self.finish(out),
+        }
+    }
+
+    fn join_refused(&mut self, now_ms: u64, problem: Problem, out: &mut Vec<PlayerEffect>) {
+        // Once the entity lives in a region, a refusal has no meaning.
+        if !self.link.is_entering() {
+            return;
+        }
+        match self.state {
+            State::Joining => {
+                self.state = State::Greeted;
+                self.deadline_ms = now_ms.saturating_add(self.config.handshake_ms);
+                self.link.enter_refused();
+                self.places.leave(out);
+                refuse(problem, None, out);
+            }
+            State::Leaving => {
+                self.close(now_ms, End::Normal, "left", out);
+                self.finish(out);
+            }
+            State::Parting => self.finish(out),
+            State::Connected
+            | State::Greeted
+            | State::Resuming
+            | State::InWorld
+            | State::Absent
+            | State::Closed => {}
+        }
+    }
+
+    /// The region has a new owner, which continues from a checkpoint under this epoch.
+    pub(super) fn owner_is_new(&mut self, region: RegionId, owner: Epoch) {
+        if self.state == State::Resuming && !mutants::has(Mutant::OwnerPassedOver) {
+            return self.search.note_owner(region, owner);
+        }
+        let here = self.link.route().is_some_and(|route| route.region == region);
+        if here && self.memory.outlives(region, owner) {
+            self.link.owner_changed();
+            self.memory.present();
+        }
+    }
+
+    /// A region continues from a checkpoint in which the entity lives.
+    fn asked_to_present(
+        &mut self,
+        (region, owner): (RegionId, Epoch),
+        epoch: Epoch,
+        out: &mut Vec<PlayerEffect>,
+    ) {
+        if let Some(Route { region: before, epoch: Some(known) }) = self.link.route()
+            && epoch > known
+        {
+            // The entity was handed off there, and the session has not heard of that.
+            self.link.found(Route { region, epoch: Some(epoch) });
+            if before != region && self.memory.is_presented() {
+                tracing::info!(player = %self.id, %before, %region, %epoch, %known, "a player was presented to a region that it had left");
+                let claim = Claim { id: self.id, epoch, region };
+                out.push(PlayerEffect::ToRegion(before, Input::Elsewhere(claim)));
+            }
+        }
+        self.owner_is_new(region, owner);
+    }
+
+    /// The player's client has another session.
+    fn replaced(&mut self, out: &mut Vec<PlayerEffect>) {
+        if self.client_is_here() {
+            let why = "the client has come back by another connection";
+            out.push(PlayerEffect::Close(End::Replaced, why.into()));
+        }
+        self.finish(out);
+    }
+}

@@ -1,0 +1,284 @@
+//! The frame: one message per player and tick, assembled from pieces that are encoded once.
+//!
+//! Gateways encode each region's batch here, on the hot path: no piece may be encoded per session.
+
+use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
+
+use super::codes::ErrorCode;
+use super::movement::{Coursed, Going, OwnMove};
+use crate::scene::messages::FrameBatch;
+use crate::scene::movement::{Course, Move, Own, Path, Vector};
+use crate::scene::{EntityId, Epoch, Kind, Pos, Seq, Tick};
+use crate::wire::msgpack::fast::{NIL, array, bin, sint, uint};
+
+/// An entity comes into view.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entered {
+    /// The entity.
+    pub id: EntityId,
+    /// Its kind.
+    pub kind: Kind,
+    /// East, centimetres.
+    pub x: i32,
+    /// Height, centimetres.
+    pub y: i32,
+    /// South, centimetres.
+    pub z: i32,
+    /// Its opaque appearance.
+    pub look: ByteBuf,
+    /// Its trajectory; nil: it stands until the next position.
+    pub course: Option<Going>,
+}
+
+/// An entity in view has a new position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// The entity.
+    pub id: EntityId,
+    /// East, centimetres.
+    pub x: i32,
+    /// Height, centimetres.
+    pub y: i32,
+    /// South, centimetres.
+    pub z: i32,
+}
+
+/// An entity in view performed an action.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acted {
+    /// The entity.
+    pub id: EntityId,
+    /// The opaque payload.
+    pub payload: ByteBuf,
+}
+
+/// An input of the player that was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputRefused {
+    /// The input's number.
+    pub seq: Seq,
+    /// The reason.
+    pub code: ErrorCode,
+}
+
+/// What a player is told in a tick.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// The tick whose state the frame carries.
+    pub tick: Tick,
+    /// The player's last input that was applied.
+    pub ack: Seq,
+    /// Grows with each handoff of the player to another region.
+    pub epoch: Epoch,
+    /// If true, forget all entities in view: `enters` is the whole view (a resync).
+    pub resync: bool,
+    /// Entities that come into view; never one that is in view already.
+    pub enters: Vec<Entered>,
+    /// Entities that leave the view; always ones that were in view.
+    pub leaves: Vec<EntityId>,
+    /// New positions.
+    pub moves: Vec<Moved>,
+    /// New trajectories.
+    pub courses: Vec<Coursed>,
+    /// Actions, in order.
+    pub acts: Vec<Acted>,
+    /// Inputs of the player that were refused since the last frame.
+    pub refused: Vec<InputRefused>,
+    /// The player's own movement, if it has changed.
+    pub own: Option<OwnMove>,
+}
+
+/// Upper bound of the bytes of most entries of [`Frame::moves`].
+const MOVED: usize = 24;
+
+/// Type number of a frame; see [`super::ServerMsg`].
+pub const FRAME_TYPE: u8 = 66;
+
+/// The encoded frames of a region and tick: every piece encoded once, and the indices from which
+/// each session's message is assembled. Reused from tick to tick.
+#[derive(Debug, Clone, Default)]
+pub struct EncodedBatch {
+    batch: FrameBatch,
+    bytes: Vec<u8>,
+    // Offset of each piece; the last entry is the end of the last piece.
+    entering: Vec<u32>,
+    moving: Vec<u32>,
+    coursing: Vec<u32>,
+    acting: Vec<u32>,
+}
+
+impl EncodedBatch {
+    /// Encodes every piece of `batch`.
+    pub fn new(batch: FrameBatch) -> EncodedBatch {
+        let mut out = EncodedBatch::default();
+        out.replace(batch);
+        out
+    }
+
+    /// Replaces the batch and returns the old one for reuse.
+    pub fn replace(&mut self, batch: FrameBatch) -> FrameBatch {
+        let old = std::mem::replace(&mut self.batch, batch);
+        let EncodedBatch { batch, bytes, entering, moving, coursing, acting } = self;
+        bytes.clear();
+        bytes.reserve(batch.moving.len() * MOVED);
+        pieces(bytes, entering, &batch.entering, |out, e| {
+            array(out, 7);
+            uint(out, e.id.0);
+            uint(out, e.kind.0.into());
+            sint(out, e.pos.x.into());
+            sint(out, e.pos.y.into());
+            sint(out, e.pos.z.into());
+            bin(out, &e.look);
+            match &e.course {
+                Some(c) => course(out, c),
+                None => out.push(NIL),
+            }
+        });
+        pieces(bytes, moving, &batch.moving, |out, (id, pos)| {
+            array(out, 4);
+            uint(out, id.0);
+            sint(out, pos.x.into());
+            sint(out, pos.y.into());
+            sint(out, pos.z.into());
+        });
+        pieces(bytes, coursing, &batch.coursing, |out, (id, c)| {
+            array(out, 2);
+            uint(out, id.0);
+            course(out, c);
+        });
+        pieces(bytes, acting, &batch.acting, |out, (id, payload)| {
+            array(out, 2);
+            uint(out, id.0);
+            bin(out, payload);
+        });
+        old
+    }
+
+    /// The batch that is encoded.
+    pub fn batch(&self) -> &FrameBatch {
+        &self.batch
+    }
+
+    /// Appends the complete message for the session at `index` of [`FrameBatch::sessions`] to
+    /// `out`.
+    ///
+    /// # Panics
+    /// If `index` is not one of the batch's sessions.
+    pub fn write_frame(&self, index: usize, out: &mut Vec<u8>) {
+        let s = &self.batch.sessions[index];
+        let [enters, moves, courses, acts] = self.batch.refs_of(s);
+        out.extend_from_slice(&[0x92, FRAME_TYPE]);
+        array(out, 11);
+        uint(out, self.batch.tick.0);
+        uint(out, s.ack.0.into());
+        uint(out, s.epoch.0);
+        out.push(if s.resync { 0xc3 } else { 0xc2 });
+        self.list(out, &self.entering, enters);
+        let leaves = self.batch.leaves_of(s);
+        array(out, leaves.len());
+        for id in leaves {
+            uint(out, id.0);
+        }
+        self.list(out, &self.moving, moves);
+        self.list(out, &self.coursing, courses);
+        self.list(out, &self.acting, acts);
+        let refused = self.batch.refused_of(s);
+        array(out, refused.len());
+        for r in refused {
+            array(out, 2);
+            uint(out, r.seq.0.into());
+            uint(out, u64::from(u16::from(ErrorCode::from(r.why))));
+        }
+        match self.batch.own_of(s) {
+            Some(o) => own(out, o),
+            None => out.push(NIL),
+        }
+    }
+
+    #[inline]
+    fn list(&self, out: &mut Vec<u8>, starts: &[u32], refs: &[u32]) {
+        array(out, refs.len());
+        for &r in refs {
+            let (from, to) = (starts[r as usize], starts[r as usize + 1]);
+            out.extend_from_slice(&self.bytes[from as usize..to as usize]);
+        }
+    }
+}
+
+fn pieces<T>(
+    bytes: &mut Vec<u8>,
+    starts: &mut Vec<u32>,
+    items: &[T],
+    write: impl Fn(&mut Vec<u8>, &T),
+) {
+    starts.clear();
+    starts.reserve(items.len() + 1);
+    starts.push(bytes.len() as u32);
+    for item in items {
+        write(bytes, item);
+        starts.push(bytes.len() as u32);
+    }
+}
+
+/// Writes a trajectory in the form of [`Going`].
+fn course(out: &mut Vec<u8>, c: &Course) {
+    array(out, 3);
+    uint(out, c.start.0);
+    maybe(out, (c.lasts_ms != u32::MAX).then_some(c.lasts_ms));
+    match &c.course {
+        Move::Path(p) => path(out, p),
+        Move::Vector(v) => vector(out, v),
+    }
+}
+
+fn path(out: &mut Vec<u8>, p: &Path) {
+    array(out, 4);
+    out.push(0);
+    place(out, p.start());
+    match p.steps().len() {
+        len @ 0..=31 => out.push(0xa0 | len as u8),
+        len => out.extend_from_slice(&[0xd9, len as u8]),
+    }
+    out.extend(p.steps().iter().map(|step| b'0' + step.number()));
+    uint(out, p.speed_cm_s().into());
+}
+
+fn vector(out: &mut Vec<u8>, v: &Vector) {
+    array(out, 5);
+    out.push(1);
+    place(out, v.start);
+    sint(out, v.vx_mm_s.into());
+    sint(out, v.vz_mm_s.into());
+    maybe(out, v.lasts_ms);
+}
+
+/// Writes the player's own movement in the form of [`OwnMove`].
+fn own(out: &mut Vec<u8>, o: &Own) {
+    array(out, 5);
+    uint(out, o.ruling.into());
+    course(out, &o.course);
+    uint(out, o.speed_cm_s.into());
+    uint(out, o.flags.0.into());
+    array(out, o.grants.iter().flatten().count());
+    for grant in o.grants.iter().flatten() {
+        array(out, 3);
+        uint(out, grant.id.0.into());
+        uint(out, grant.speed_cm_s.into());
+        maybe(out, grant.left_ms);
+    }
+}
+
+fn place(out: &mut Vec<u8>, at: Pos) {
+    array(out, 3);
+    sint(out, at.x.into());
+    sint(out, at.y.into());
+    sint(out, at.z.into());
+}
+
+fn maybe(out: &mut Vec<u8>, n: Option<u32>) {
+    match n {
+        Some(n) => uint(out, n.into()),
+        None => out.push(NIL),
+    }
+}

@@ -1,0 +1,357 @@
+//! The messages between a client and the server (`docs/protocol.md`).
+//!
+//! Gateways and client libraries encode and decode them here. A decode error must never quote a
+//! token.
+
+use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
+
+use super::codes::{CloseCode, ErrorCode};
+use super::frame::Frame;
+use super::movement::{Form, MoveRules, OwnMove};
+use crate::scene::movement::ClientMs;
+use crate::scene::{EntityId, Plane, Pos, RangeSet, Seq, SessionId, Tick, Visibility};
+use crate::wire::msgpack::envelope::{
+    self, DecodeError, MAX_ACT, MAX_CLIENT_FRAME, MAX_LOOK, MAX_SERVER_FRAME,
+};
+
+/// A client's first message: its identity.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Protocol version, [`crate::wire::PROTOCOL_VERSION`].
+    pub version: u16,
+    /// The login token (a JWT); never part of a URL.
+    pub token: String,
+}
+
+/// Enter a scene.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Join {
+    /// The scene's name.
+    pub scene: String,
+    /// The plane, or nil to let the server choose a line with room.
+    pub plane: Option<Plane>,
+    /// Where to appear, `[x, y, z]` in centimetres; nil: the player's last position, or the scene's
+    /// spawn point.
+    pub pos: Option<Pos>,
+    /// The rings in which the player sees others (bits 1 NEAR, 2 MIDDLE, 4 FAR); nil: the scene's
+    /// default.
+    pub range: Option<RangeSet>,
+    /// Opaque appearance that other clients are shown, at most 256 bytes.
+    pub look: ByteBuf,
+}
+
+/// Reclaim the player of an earlier session whose connection broke.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resume {
+    /// The token of the newest ticket, of [`Joined`] or [`Renewed`]; never part of a URL.
+    pub token: String,
+    /// The last input that the client knows is applied; 0: none.
+    pub ack: Seq,
+}
+
+/// A new position, in a scene that trusts positions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Move {
+    /// Number of this input, the last one plus one; the first is 1.
+    pub seq: Seq,
+    /// The player's position now, `[x, y, z]` in centimetres.
+    pub pos: Pos,
+}
+
+/// A move command, in a scene that judges moves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Walk {
+    /// Number of this input.
+    pub seq: Seq,
+    /// Number of the last correction that the client has followed; 0 before the first.
+    pub ruling: u32,
+    /// Time of the command: milliseconds of the client's own clock, which never goes back.
+    pub at_ms: ClientMs,
+    /// What the player does from then on; nil: goes on as before.
+    pub form: Option<Form>,
+}
+
+/// Teleport inside a scene, or to another scene or plane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Jump {
+    /// Number of this input.
+    pub seq: Seq,
+    /// The scene to jump to, or nil for the present one.
+    pub scene: Option<String>,
+    /// The plane to jump to, or nil for the present one (in another scene: a line with room).
+    pub plane: Option<Plane>,
+    /// The position to teleport to, `[x, y, z]` in centimetres.
+    pub pos: Pos,
+}
+
+/// An action that every client that sees the player is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Act {
+    /// Number of this input.
+    pub seq: Seq,
+    /// Opaque to the server, at most 1,024 bytes.
+    pub payload: ByteBuf,
+    /// The player that the action is against; nil or omitted: none. The two fight for a while,
+    /// which gives each of them priority in the other's view list.
+    #[serde(default)]
+    pub aim: Option<EntityId>,
+}
+
+/// Requests a [`Pong`]; also keeps the session alive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ping {
+    /// Returned in the pong.
+    pub nonce: u64,
+}
+
+/// Leave the scene and end the session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leave {}
+
+/// Answer to a hello.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// Protocol version that the server speaks.
+    pub version: u16,
+    /// The session's id.
+    pub session: SessionId,
+    /// Milliseconds per tick.
+    pub tick_ms: u32,
+    /// The server's clock, milliseconds since its start.
+    pub server_ms: u64,
+    /// Messages that the client may send per second.
+    pub rate_limit: u32,
+    /// Longest message that the client may send, bytes.
+    pub max_frame: u32,
+    /// The client must send something at least this often, milliseconds.
+    pub heartbeat_ms: u32,
+}
+
+/// The view rules of the joined scene, so that a client (or a test oracle) can check its frames.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinRules {
+    /// Who is in range of whom: `[0]` by patches, `[1, enter, leave]` by distance, the radii in
+    /// centimetres, `[2]` everybody.
+    #[serde(with = "super::visibility")]
+    pub visibility: Visibility,
+    /// The player's range (Patches).
+    pub range: RangeSet,
+    /// Side of a player's patch, centimetres.
+    pub patch_cm: i32,
+    /// Most players in a view list.
+    pub view_cap: u32,
+    /// How much nearer a candidate must be to replace a linked player, centimetres.
+    pub view_margin_cm: i32,
+    /// Ticks between updates, `[NEAR, MIDDLE, FAR]`.
+    pub rates: [u32; 3],
+    /// The map's extent, `[width, depth]` in centimetres.
+    pub size_cm: [i32; 2],
+    /// How moves are judged; nil: positions are trusted.
+    pub movement: Option<MoveRules>,
+}
+
+/// Lets the client reclaim its player after its connection breaks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    /// For [`Resume`]; it does not replace the token of [`Hello`].
+    pub token: String,
+    /// How long the player stays in the world without its client, milliseconds.
+    pub linger_ms: u32,
+}
+
+/// Answer to a join or a resume, and notice of a jump to another scene or plane: where the player
+/// is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joined {
+    /// The player's entity.
+    pub id: EntityId,
+    /// The scene's name.
+    pub scene: String,
+    /// The plane.
+    pub plane: Plane,
+    /// The player's position.
+    pub pos: Pos,
+    /// The tick from which on this holds.
+    pub tick: Tick,
+    /// The scene's view rules.
+    pub rules: JoinRules,
+    /// The player's own movement; nil if positions are trusted.
+    pub own: Option<OwnMove>,
+    /// The last input that was applied; 0: none yet.
+    pub ack: Seq,
+    /// The ticket for a resume; nil: the player cannot be reclaimed.
+    pub ticket: Option<Ticket>,
+}
+
+/// Answer to a ping.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pong {
+    /// The ping's nonce.
+    pub nonce: u64,
+    /// The server's clock, milliseconds since its start.
+    pub server_ms: u64,
+    /// The last tick that the player's region has finished.
+    pub tick: Tick,
+}
+
+/// A message was refused. The session goes on, and nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// The reason.
+    pub code: ErrorCode,
+    /// The input's number, if the message had one.
+    pub seq: Option<Seq>,
+    /// Text for people: what was wrong and what would be right.
+    pub detail: String,
+}
+
+/// The player has left its scene.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    /// The first tick in which no other client is shown the player.
+    pub tick: Tick,
+}
+
+/// Last message of a session that the server closes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Closing {
+    /// The reason; on WebSocket also the close code.
+    pub code: CloseCode,
+    /// Text for people.
+    pub detail: String,
+}
+
+/// A newer ticket for a player in the world, sent before the last one expires.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Renewed {
+    /// The ticket to use from now on.
+    pub ticket: Ticket,
+}
+
+macro_rules! messages {
+    ($(#[$doc:meta])* $name:ident, max $max:expr, { $($variant:ident $(in $place:ident)? = $n:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[allow(missing_docs)]
+        pub enum $name { $($variant(messages!(@place $variant $(in $place)?)),)+ }
+
+        impl $name {
+            /// The message's type number and name, for documents and metrics.
+            pub const TYPES: &'static [(u8, &'static str)] = &[$(($n, stringify!($variant)),)+];
+
+            /// The encoded message.
+            pub fn encode(&self) -> Vec<u8> {
+                match self { $($name::$variant(m) => envelope::seal($n, m),)+ }
+            }
+
+            /// The message's name.
+            pub fn word(&self) -> &'static str {
+                match self { $($name::$variant(_) => stringify!($variant),)+ }
+            }
+
+            fn parse(bytes: &[u8]) -> Result<Self, DecodeError> {
+                let (kind, body) = envelope::open(bytes, $max)?;
+                match kind {
+                    $($n => envelope::body(kind, body).map($name::$variant),)+
+                    _ => Err(DecodeError::UnknownType(kind)),
+                }
+            }
+        }
+
+        $(impl From<$variant> for $name {
+            fn from(m: $variant) -> Self { $name::$variant(m.into()) }
+        })+
+    };
+    (@place $variant:ident) => { $variant };
+    (@place $variant:ident in $place:ident) => { $place<$variant> };
+}
+
+messages! {
+    /// What a client sends.
+    ClientMsg, max MAX_CLIENT_FRAME, {
+        Hello = 1,
+        Join = 2,
+        Move = 3,
+        Jump = 4,
+        Act = 5,
+        Ping = 6,
+        Leave = 7,
+        Walk = 8,
+        Resume = 9,
+    }
+}
+
+messages! {
+    /// What a server sends.
+    ServerMsg, max MAX_SERVER_FRAME, {
+        Welcome = 64,
+        Joined in Box = 65,
+        Frame in Box = 66,
+        Pong = 67,
+        Refused = 68,
+        Left = 69,
+        Closing = 70,
+        Renewed = 71,
+    }
+}
+
+impl ClientMsg {
+    /// Decodes a client's message.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes. Lengths of appearances and payloads are checked here; whether
+    /// a position lies on the map is checked by the scene.
+    pub fn decode(bytes: &[u8]) -> Result<ClientMsg, DecodeError> {
+        let msg = ClientMsg::parse(bytes).map_err(without_token)?;
+        match &msg {
+            ClientMsg::Join(Join { look, .. }) if look.len() > MAX_LOOK => {
+                let why = format!("look of {} bytes; at most {MAX_LOOK} are allowed", look.len());
+                return Err(DecodeError::BadField { kind: 2, why });
+            }
+            ClientMsg::Act(Act { payload, .. }) if payload.len() > MAX_ACT => {
+                return Err(DecodeError::ActTooLong { len: payload.len() });
+            }
+            ClientMsg::Join(m) => not_reserved(2, m.plane)?,
+            ClientMsg::Jump(m) => not_reserved(4, m.plane)?,
+            ClientMsg::Hello(_)
+            | ClientMsg::Move(_)
+            | ClientMsg::Walk(_)
+            | ClientMsg::Resume(_)
+            | ClientMsg::Act(_)
+            | ClientMsg::Ping(_)
+            | ClientMsg::Leave(_) => {}
+        }
+        Ok(msg)
+    }
+}
+
+/// Hides what the client sent in place of a token.
+fn without_token(error: DecodeError) -> DecodeError {
+    match error {
+        DecodeError::BadField { kind: 1, .. } => {
+            DecodeError::BadField { kind: 1, why: "want [version, token]".into() }
+        }
+        DecodeError::BadField { kind: 9, .. } => {
+            DecodeError::BadField { kind: 9, why: "want [token, ack]".into() }
+        }
+        error => error,
+    }
+}
+
+fn not_reserved(kind: u8, plane: Option<Plane>) -> Result<(), DecodeError> {
+    if plane != Some(Plane::LIMBO) {
+        return Ok(());
+    }
+    Err(DecodeError::BadField { kind, why: format!("plane {} is reserved", Plane::LIMBO) })
+}
+
+impl ServerMsg {
+    /// Decodes a server's message.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    pub fn decode(bytes: &[u8]) -> Result<ServerMsg, DecodeError> {
+        ServerMsg::parse(bytes)
+    }
+}

@@ -1,0 +1,16 @@
+//! Messages between a client and the server (docs/protocol.md), and how they are cut from a stream.
+//!
+//! The gateway and clients written in Rust use this module. Bytes that are no legal message become a
+//! typed error here and reach no other part.
+
+pub mod codes;
+pub mod frame;
+pub mod framing;
+mod messages;
+pub mod movement;
+mod visibility;
+
+pub use messages::{
+    Act, ClientMsg, Closing, Hello, Join, JoinRules, Joined, Jump, Leave, Left, Move, Ping, Pong,
+    Refused, Renewed, Resume, ServerMsg, Ticket, Walk, Welcome,
+};

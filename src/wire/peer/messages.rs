@@ -1,0 +1,390 @@
+//! The messages between processes of a cluster, for their regions and sessions.
+//!
+//! The peer links encode and decode them. Each message is one MessagePack value.
+//! `docs/cluster-inside.md` says how messages travel and what the next release may change. A
+//! decoded batch of frames must never point outside itself.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::scene::messages::{FrameBatch, Input, Notice};
+use crate::scene::{EntityId, Epoch, RegionId, SessionId};
+
+use super::query::{Answer, Question};
+use crate::wire::msgpack::{fast, forward_compat};
+
+/// Version of these messages: the newest that this release speaks. Two processes use the newest
+/// version that both speak.
+pub const PEER_VERSION: u16 = 1;
+
+/// The oldest version that this release still speaks: the previous release's.
+pub const PEER_VERSION_MIN: u16 = 1;
+
+/// Longest message between processes, bytes: many times the ghosts of a region in a full batch.
+pub const MAX_PEER_MSG: usize = 64 << 20;
+
+/// A message from one process to another.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum PeerMsg {
+    /// An input for a region.
+    Region {
+        /// The receiving region.
+        to: RegionId,
+        /// Epoch of the sending region, if a region sends it (see [`speaker`]).
+        epoch: Epoch,
+        /// The input.
+        input: Input,
+    },
+    /// Frames for sessions of the receiving process.
+    Frames {
+        /// The region that made them.
+        from: RegionId,
+        /// The frames, all for sessions of the receiving process.
+        batch: Box<FrameBatch>,
+    },
+    /// A notice for a session of the receiving process.
+    Notice {
+        /// The session.
+        session: SessionId,
+        /// The notice.
+        notice: Notice,
+    },
+    /// Sessions of the sender that no longer exist; the receiver sends them frames or notices.
+    Gone(Vec<SessionId>),
+    /// A step of a region's migration between processes.
+    Move(Box<MoveMsg>),
+    /// A region of the sender stops or resumes taking input; the receiver holds back what is for
+    /// it. A release that does not know this message keeps sending.
+    Busy {
+        /// The region.
+        region: RegionId,
+        /// Whether it takes no input.
+        busy: bool,
+    },
+    /// A member's machine reports that no process listens there any more.
+    Suspect(u64),
+    /// A query from the admin console or the balance of lines.
+    Ask {
+        /// Identifies the answer.
+        ticket: u64,
+        /// The query.
+        question: Question,
+    },
+    /// The answer to a query.
+    Told {
+        /// Identifies the query.
+        ticket: u64,
+        /// The answer.
+        answer: Answer,
+    },
+}
+
+/// The state of a region's actor beside the region itself.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Baggage {
+    /// The sessions of its players, and their entities.
+    pub clients: Vec<(SessionId, EntityId)>,
+    /// Inputs that it could not deliver to regions yet, in order.
+    pub outbox: Vec<(RegionId, Input)>,
+    /// Notices that it could not deliver to sessions yet.
+    pub notices: Vec<(SessionId, Notice)>,
+}
+
+/// A sender's statement that it has received all messages that a migrated region sent on one
+/// channel, and sends it nothing more by the old route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Mark {
+    /// The sender's process id.
+    pub process: u64,
+    /// The channel is that of sessions, not that of regions.
+    pub sessions: bool,
+}
+
+/// The messages of a region's migration. The *old* process owns the region until it has frozen it,
+/// the *new* process from its lease on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum MoveMsg {
+    /// Old to new: the region is about to come.
+    Prepare {
+        /// The region.
+        region: RegionId,
+        /// The epoch under which the old process owns it.
+        epoch: Epoch,
+    },
+    /// New to old: input for the region is held here from now on.
+    Ready {
+        /// The region.
+        region: RegionId,
+        /// The epoch under which the old process owns it.
+        epoch: Epoch,
+    },
+    /// Old to new: the frozen region.
+    Cargo {
+        /// The region.
+        region: RegionId,
+        /// The epoch under which the old process owned it.
+        epoch: Epoch,
+        /// The marks that must arrive before the region sends anything.
+        waits: Vec<Mark>,
+        /// The encoded region, see
+        /// [`RegionSnapshot::encode`](crate::scene::region::RegionSnapshot::encode).
+        snapshot: Bytes,
+        /// The actor's state.
+        baggage: Baggage,
+    },
+    /// Old to all, on both channels: the region sends nothing more from here, and lives there.
+    Moved {
+        /// The region.
+        region: RegionId,
+        /// The epoch under which the old process owned it.
+        epoch: Epoch,
+        /// Process id of the new owner.
+        to: u64,
+    },
+    /// From a process that has received everything on one channel and sends nothing more to the
+    /// region by the old route: to the old process, which passes it on to the new one.
+    Marked {
+        /// The region.
+        region: RegionId,
+        /// The mark.
+        mark: Mark,
+    },
+    /// Old to new: an input that arrived by the old route.
+    Passed {
+        /// The region.
+        region: RegionId,
+        /// Epoch of the sending region, if a region sends it.
+        epoch: Epoch,
+        /// The input.
+        input: Input,
+    },
+}
+
+/// Why bytes are not a message of this version. They changed nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum PeerError {
+    /// The message is longer than [`MAX_PEER_MSG`].
+    #[error("peer message of {0} bytes; at most {MAX_PEER_MSG} are allowed")]
+    TooBig(usize),
+    /// The message is of a kind that only a later release knows.
+    #[error("unknown kind of peer message: {0}")]
+    Unknown(String),
+    /// The bytes are not a message of this version, or a value is out of range.
+    #[error("malformed peer message: {0}")]
+    Malformed(rmp_serde::decode::Error),
+    /// An index in a batch of frames points outside the batch.
+    #[error("invalid batch of frames from a peer: session {0} points outside the batch")]
+    Torn(usize),
+    /// Bytes follow the message.
+    #[error("{0} bytes follow a peer message")]
+    Trailing(usize),
+}
+
+/// The region that sends an input, if a region sends it: only its owner may send in its name.
+pub fn speaker(input: &Input) -> Option<RegionId> {
+    match input {
+        Input::Border(batch) => Some(batch.from),
+        Input::Settle(batch) => Some(batch.from),
+        Input::View(msg) => Some(msg.from_region),
+        Input::Handoff(handoff) => Some(handoff.from),
+        Input::BorderLost(neighbour) => Some(*neighbour),
+        Input::Recovered(news) => Some(news.region),
+        Input::Claims(claims) => Some(claims.from),
+        _ => None,
+    }
+}
+
+/// Encodes a message and appends it to `out`.
+///
+/// # Errors
+/// A value that MessagePack cannot hold; these types contain none.
+pub fn encode(msg: &PeerMsg, out: &mut Vec<u8>) -> Result<(), rmp_serde::encode::Error> {
+    written(out, msg)
+}
+
+fn written<T: Serialize>(out: &mut Vec<u8>, value: &T) -> Result<(), rmp_serde::encode::Error> {
+    if fast::write(out, value) { Ok(()) } else { rmp_serde::encode::write(out, value) }
+}
+
+/// Encodes borrowed frames.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_frames(
+    from: RegionId,
+    batch: &FrameBatch,
+    out: &mut Vec<u8>,
+) -> Result<(), rmp_serde::encode::Error> {
+    #[derive(Serialize)]
+    enum PeerMsg<'a> {
+        Frames { from: RegionId, batch: &'a FrameBatch },
+    }
+    written(out, &PeerMsg::Frames { from, batch })
+}
+
+impl From<rmp_serde::decode::Error> for PeerError {
+    fn from(error: rmp_serde::decode::Error) -> PeerError {
+        match error {
+            // serde reports an unknown variant only in its text.
+            rmp_serde::decode::Error::Syntax(text) if text.starts_with("unknown variant") => {
+                PeerError::Unknown(text)
+            }
+            error => PeerError::Malformed(error),
+        }
+    }
+}
+
+/// Decodes one message. Fields that a later release has added are skipped.
+///
+/// # Errors
+/// [`PeerError`] says what is wrong with it.
+pub fn decode(bytes: &[u8]) -> Result<PeerMsg, PeerError> {
+    if bytes.len() > MAX_PEER_MSG {
+        return Err(PeerError::TooBig(bytes.len()));
+    }
+    let (msg, rest) = forward_compat::read::<PeerMsg>(bytes)?;
+    if !rest.is_empty() {
+        return Err(PeerError::Trailing(rest.len()));
+    }
+    if let PeerMsg::Frames { batch, .. } = &msg {
+        check(batch)?;
+    }
+    Ok(msg)
+}
+
+/// Checks that every session's part lies within the batch.
+fn check(batch: &FrameBatch) -> Result<(), PeerError> {
+    let within = |at: u32, count: u32, len: usize| {
+        (at as usize).checked_add(count as usize).is_some_and(|end| end <= len)
+    };
+    for (i, s) in batch.sessions.iter().enumerate() {
+        let counts = [s.enters, s.moves, s.courses, s.acts];
+        let refs = counts.iter().try_fold(0u32, |sum, n| sum.checked_add(*n));
+        let lists = refs.is_some_and(|n| within(s.refs_at, n, batch.refs.len()))
+            && within(s.leaves_at, s.leaves, batch.leaves.len())
+            && within(s.refused_at, s.refused, batch.refused.len())
+            && within(s.own_at, s.own, batch.owns.len());
+        if !lists {
+            return Err(PeerError::Torn(i));
+        }
+        let lens =
+            [batch.entering.len(), batch.moving.len(), batch.coursing.len(), batch.acting.len()];
+        let sound = |(list, len): (&[u32], usize)| list.iter().all(|r| (*r as usize) < len);
+        if !batch.refs_of(s).into_iter().zip(lens).all(sound) {
+            return Err(PeerError::Torn(i));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::scene::messages::{Entering, SessionFrame};
+    use crate::scene::{EntityId, Kind, Pos, Seq, Tick};
+    use crate::wire::EncodedBatch;
+
+    /// Frames of a few sessions, each of which gets some of the pieces.
+    fn batches() -> impl Strategy<Value = FrameBatch> {
+        let told = prop::collection::vec(0u32..6, 0..6);
+        let session = (told.clone(), told.clone(), told, prop::collection::vec(0u64..50, 0..4));
+        prop::collection::vec(session, 1..8).prop_map(|sessions| {
+            let pos = |i: u64| Pos::ground(i as i32, 7);
+            let entering = |i| {
+                let look = bytes::Bytes::from(vec![i as u8; i as usize]);
+                let (id, kind) = (EntityId(i), Kind::PLAYER);
+                Entering { id, kind, pos: pos(i), course: None, look }
+            };
+            let mut batch = FrameBatch { tick: Tick(9), ..FrameBatch::default() };
+            batch.entering = (0..6).map(entering).collect();
+            batch.moving = (0..6).map(|i| (EntityId(10 + i), pos(i))).collect();
+            batch.acting = (0..6).map(|i| (EntityId(20 + i), vec![3; i as usize].into())).collect();
+            for (i, (enters, moves, acts, leaves)) in sessions.into_iter().enumerate() {
+                let (refs_at, leaves_at) = (batch.refs.len() as u32, batch.leaves.len() as u32);
+                batch.sessions.push(SessionFrame {
+                    session: SessionId(i as u64),
+                    ack: Seq(i as u32),
+                    refs_at,
+                    enters: enters.len() as u32,
+                    moves: moves.len() as u32,
+                    acts: acts.len() as u32,
+                    leaves_at,
+                    leaves: leaves.len() as u32,
+                    ..SessionFrame::default()
+                });
+                batch.refs.extend(enters.into_iter().chain(moves).chain(acts));
+                batch.leaves.extend(leaves.into_iter().map(EntityId));
+            }
+            batch
+        })
+    }
+
+    /// The bytes that each session's client gets.
+    fn frames(batch: FrameBatch) -> Vec<(SessionId, Vec<u8>)> {
+        let encoded = EncodedBatch::new(batch);
+        let frame = |(i, s): (usize, &SessionFrame)| {
+            let mut out = Vec::new();
+            encoded.write_frame(i, &mut out);
+            (s.session, out)
+        };
+        encoded.batch().sessions.iter().enumerate().map(frame).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_gateway_gets_the_part_of_a_batch_for_its_sessions(batch in batches(), keep in any::<u8>()) {
+            let count = batch.sessions.len() as u32;
+            let which: Vec<u32> = (0..count).filter(|i| keep >> i & 1 == 1).collect();
+            let part = batch.subset(&which);
+            let mut bytes = Vec::new();
+            encode_frames(RegionId(3), &part, &mut bytes).unwrap();
+            let Ok(PeerMsg::Frames { from, batch: there }) = decode(&bytes) else {
+                panic!("the batch became another message")
+            };
+            prop_assert_eq!(from, RegionId(3));
+            prop_assert!(there.entering.len() <= batch.entering.len());
+            let all = frames(batch);
+            let want: Vec<_> = which.iter().map(|i| all[*i as usize].clone()).collect();
+            prop_assert_eq!(frames(*there), want);
+        }
+
+        #[test]
+        fn any_bytes_are_a_message_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(PeerMsg::Frames { batch, .. }) = decode(&bytes) {
+                frames(*batch);
+            }
+        }
+
+        #[test]
+        fn a_corrupted_batch_is_refused_or_harmless(
+            batch in batches(),
+            at in any::<prop::sample::Index>(),
+            byte in any::<u8>(),
+        ) {
+            let mut bytes = Vec::new();
+            encode_frames(RegionId(3), &batch, &mut bytes).unwrap();
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            if let Ok(PeerMsg::Frames { batch, .. }) = decode(&bytes) {
+                frames(*batch);
+            }
+        }
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        let session = SessionFrame { enters: 1, ..SessionFrame::default() };
+        let batch = FrameBatch { sessions: vec![session], ..FrameBatch::default() };
+        let mut bytes = Vec::new();
+        encode_frames(RegionId(3), &batch, &mut bytes).unwrap();
+        assert!(matches!(decode(&bytes), Err(PeerError::Torn(0))));
+        let mut bytes = Vec::new();
+        encode(&PeerMsg::Gone(vec![SessionId(4)]), &mut bytes).unwrap();
+        assert!(matches!(decode(&bytes), Ok(PeerMsg::Gone(gone)) if gone == [SessionId(4)]));
+        bytes.push(0);
+        assert!(matches!(decode(&bytes), Err(PeerError::Trailing(1))));
+        assert!(matches!(decode(&bytes[..3]), Err(PeerError::Malformed(_))));
+    }
+}
