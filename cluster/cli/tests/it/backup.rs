@@ -109,7 +109,7 @@ fn a_single_server_is_backed_up_and_restored_into_another_folder() {
     let nothing = purview("backup", &path(folder.path(), "c"), &of(&folder.path().join("no")), &[]);
     assert!(nothing.stderr.contains("nothing to back up"), "{nothing:?}");
     let unset = purview("backup", &path(folder.path(), "c"), &[], &[]);
-    assert!(unset.stderr.contains("the configuration keeps nothing"), "{unset:?}");
+    assert!(unset.stderr.contains("the configuration names no store"), "{unset:?}");
 }
 
 #[test]

@@ -5,4 +5,4 @@ mod deaths;
 mod maps;
 mod moves;
 mod partitions;
-pub mod trial;
+mod trial;

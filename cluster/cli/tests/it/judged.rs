@@ -123,17 +123,8 @@ impl World {
                 p.shown.keys().filter(|id| !truth.contains_key(id)).copied().collect();
             p.shown.retain(|id, _| truth.contains_key(id));
             let mut frame = Frame {
-                tick: Tick(self.tick),
-                ack: p.ack,
-                epoch: Epoch(1),
-                resync: false,
-                enters: vec![],
                 leaves: leaves.into_iter().map(EntityId).collect(),
-                moves: vec![],
-                acts: vec![],
-                courses: vec![],
-                refused: vec![],
-                own: None,
+                ..Frame::empty(Tick(self.tick), p.ack, Epoch(1))
             };
             for (&id, (pos, acts)) in truth.iter().filter(|(id, _)| *id != me) {
                 if self.hidden == Some(id) {

@@ -24,7 +24,7 @@ fn options(seed: u64, faults: &str) -> Options {
         plane_groups: 1,
         scenes: 1,
         judged: false,
-        fauna: false,
+        npcs: false,
         beat: None,
         until: None,
         trace: false,
@@ -231,9 +231,9 @@ fn fresh_seeds_find_nothing() {
     for seed in first.. {
         let (players, view_cap) = if seed % 4 == 3 { (40, Some(4)) } else { (24, None) };
         let plane_groups = if seed % 4 == 1 { 2 } else { 1 };
-        let fauna = seed % 4 == 2;
+        let npcs = seed % 4 == 2;
         let (scenes, judged) = (if seed % 8 < 4 { 2 } else { 1 }, seed % 3 == 0);
-        let some = Options { players, view_cap, plane_groups, fauna, ..options(seed, "all") };
+        let some = Options { players, view_cap, plane_groups, npcs, ..options(seed, "all") };
         let beat = (seed % 16 >= 8).then_some(Duration::from_millis(50));
         let gateways = if seed % 5 == 0 { 0 } else { some.gateways };
         holds(&Options { scenes, judged, beat, gateways, ..some });

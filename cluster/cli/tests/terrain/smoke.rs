@@ -5,6 +5,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use purview_lab::rng::Rng;
 use purview_server::maps::{MapProblem, MapSpec};
 
 use crate::make::*;
@@ -43,22 +44,6 @@ pub fn asked<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = ASKED.get();
     let out = work();
     (out, ASKED.get() - before)
-}
-
-/// A small generator (xorshift64*): the run is the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() >> 11) as usize % n.max(1)
-    }
 }
 
 /// Pieces at which a reader of maps decides.
@@ -106,7 +91,7 @@ const PIECES: &[&str] = &[
     "\u{feff}",
 ];
 
-fn mutate(random: &mut Random, good: &[u8]) -> Vec<u8> {
+fn mutate(random: &mut Rng, good: &[u8]) -> Vec<u8> {
     let mut bytes = good.to_vec();
     for _ in 0..=random.below(5) {
         let at = random.below(bytes.len());
@@ -147,7 +132,7 @@ fn mutate(random: &mut Random, good: &[u8]) -> Vec<u8> {
 fn run(shelf: &Shelf, damaged: &str, spec: &MapSpec, (width, depth): (i32, i32)) -> usize {
     let good = &shelf.0[std::path::Path::new(damaged)];
     shelf.load(spec, width, depth).unwrap_or_else(|e| panic!("{damaged}: {e}"));
-    let mut random = Random(SEED);
+    let mut random = Rng::new(SEED);
     let mut read = 0;
     for n in 0..MUTATIONS {
         let bytes = mutate(&mut random, good);

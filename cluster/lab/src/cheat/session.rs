@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use purview::scene::movement::{ClientMs, Course, Go, MoveOrder, ServerMs};
+use purview::scene::movement::{ClientMs, Course, MoveOrder, ServerMs};
 use purview::scene::{Pos, Seq, Tick};
 use purview::wire::client::{ClientMsg, Join, Joined, Jump, Move, Walk};
-use purview::wire::{CloseCode, Form, Frame};
+use purview::wire::{CloseCode, Frame};
 use purview_client::{Client, ClientError, Event, Receiver, Sender, join_at};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
@@ -313,7 +313,7 @@ impl Seat {
                 Say::Word(_) if trusted => {}
                 Say::Word(order) => {
                     let seq = self.sender.send_walk(&order).await?;
-                    self.remember(walk(seq, &order));
+                    self.remember(Walk::of(seq, &order).into());
                     played.said += 1;
                 }
                 Say::Place(pos) => self.place(pos, track, played).await?,
@@ -360,20 +360,11 @@ impl Seat {
     }
 }
 
-/// A word as it is sent.
-fn walk(seq: Seq, order: &MoveOrder) -> ClientMsg {
-    let form = match &order.go {
-        Go::On => None,
-        Go::Walk(course) => Some(Form::from(course)),
-    };
-    Walk { seq, ruling: order.ruling, at_ms: order.at, form }.into()
-}
-
 #[cfg(test)]
 mod tests {
     use purview::scene::movement::{Flags, Vector};
     use purview::scene::{EntityId, Epoch, Plane, RangeSet, Visibility};
-    use purview::wire::{Going, JoinRules, OwnMove};
+    use purview::wire::{Form, Going, JoinRules, OwnMove};
 
     use super::*;
 
@@ -410,19 +401,7 @@ mod tests {
     }
 
     fn frame(tick: u64, ack: u32, own: Option<OwnMove>) -> Frame {
-        Frame {
-            tick: Tick(tick),
-            ack: Seq(ack),
-            epoch: Epoch(1),
-            resync: false,
-            enters: vec![],
-            leaves: vec![],
-            moves: vec![],
-            courses: vec![],
-            acts: vec![],
-            refused: vec![],
-            own,
-        }
+        Frame { own, ..Frame::empty(Tick(tick), Seq(ack), Epoch(1)) }
     }
 
     #[test]

@@ -47,10 +47,10 @@ pub(super) const REGION_CM: i32 = 12_800;
 
 /// The scenes and the limits of all processes. Unless moves are judged where somebody is is what its last input said.
 fn config(options: &Options) -> Result<Config, purview_server::config::ConfigErrors> {
-    let (plane_groups, fauna) = (options.plane_groups, if options.fauna { "on" } else { "off" });
+    let (plane_groups, npcs) = (options.plane_groups, if options.npcs { "on" } else { "off" });
     let (width, depth) = (REGIONS.0 * REGION_CM / 100, REGIONS.1 * REGION_CM / 100);
     let mut text = format!(
-        "[server]\nfauna = \"{fauna}\"\n[gateway]\ntcp = \"off\"\nlinger = \"30s\"\nrate_limit = 200\nburst = 400\n\
+        "[server]\ndemo_npcs = \"{npcs}\"\n[gateway]\ntcp = \"off\"\nlinger = \"30s\"\nrate_limit = 200\nburst = 400\n\
          [console]\nlisten = \"off\"\n[cluster]\nlease = \"3s\"\ncheckpoint = \"1s\"\n"
     );
     let moves = if options.judged { "judged" } else { "trusted" };

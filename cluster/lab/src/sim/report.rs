@@ -22,8 +22,8 @@ pub fn again(options: &Options) -> String {
     if options.judged {
         again += " --judged";
     }
-    if options.fauna {
-        again += " --fauna";
+    if options.npcs {
+        again += " --npcs";
     }
     if let Some(beat) = options.beat {
         again += &format!(" --beat {}", beat.as_millis());

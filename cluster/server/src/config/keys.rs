@@ -75,8 +75,8 @@ keys! {
         "Folder in which a server that is a single process keeps checkpoints and players' last places; it goes on \
          from there. Default: nothing outlives the process.";
 
-    FAUNA: "fauna", Form::Choice(&["off", "on"]),
-        "Whether beasts and things roam every scene, to try a server out with; `purview dev` has them always.";
+    DEMO_NPCS: "demo_npcs", Form::Choice(&["off", "on"]),
+        "Whether demo NPCs roam every scene, to try a server out; `purview dev` always has them.";
 
     STOP_GRACE: "grace", Form::Quantity(Time, 1_000, 2 * HOUR),
         "After this long a process that is asked to end is killed: terminationGracePeriodSeconds of Kubernetes, \

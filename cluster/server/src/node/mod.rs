@@ -147,7 +147,7 @@ pub enum NodeError {
     Thread(#[from] std::io::Error),
     /// The configuration asks for demo entities that this build does not contain.
     #[error(
-        "server.fauna = \"on\": this build has no demo entities; build it with the feature `lab`, or set it to \"off\""
+        "server.demo_npcs = \"on\": this build has no demo NPCs; build it with the feature `lab`, or set the key to \"off\""
     )]
     NoPopulation,
     /// A value of the store that cannot be what a cluster keeps there.
@@ -343,7 +343,7 @@ impl Node {
         (background, ground): (Background, Ground),
     ) -> Result<(Node, Option<Doors>), NodeError> {
         let scenes = config.build_scenes()?;
-        let population = match (config.server.fauna && roles.regions, ground.population()) {
+        let population = match (config.server.demo_npcs && roles.regions, ground.population()) {
             (true, None) => return Err(NodeError::NoPopulation),
             (wanted, population) => population.filter(|_| wanted),
         };

@@ -20,6 +20,7 @@ use purview::scene::views::{NO_BOND, Ties, ViewRules};
 use purview::scene::{
     EntityId, Kind, Plane, Pos, RangeSet, RegionId, Scene, SceneId, SceneSpec, Tick, Visibility,
 };
+use purview_lab::rng::Rng;
 use purview_server::admin::{Console, ConsoleState, RegionHandle};
 use purview_server::config::ConsoleSettings;
 
@@ -356,7 +357,8 @@ fn people(scene: &Scene) -> Vec<Inhabitant> {
         (150_000.0, 71_000.0),
         (96_000.0, 158_000.0),
     ];
-    let mut random = random_from(7 + u64::from(scene.id.0));
+    let mut rng = Rng::new(7 + u64::from(scene.id.0));
+    let mut random = || rng.unit();
     let mut all: Vec<Inhabitant> = (0..MEADOW as u64)
         .map(|n| {
             let kind = if n < PLAYERS { 0 } else { 1 + (n % 4) as u8 };
@@ -385,15 +387,4 @@ fn people(scene: &Scene) -> Vec<Inhabitant> {
         all.push(Inhabitant { id: BELOW, plane: 7, ..all[5] });
     }
     all
-}
-
-/// Numbers from 0 to 1, always the same (a xorshift generator).
-fn random_from(seed: u64) -> impl FnMut() -> f64 {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as f64 / (1_u64 << 53) as f64
-    }
 }

@@ -129,7 +129,7 @@ fn an_id_that_nobody_has_is_an_error_with_its_reason() {
     for done in [why(&server, crowd.ids[0], 424_242, &[]), why(&server, 424_242, 1, &["--json"])] {
         assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{done:?}");
         assert!(
-            done.stderr.starts_with("error: no region has an entity 424242; want "),
+            done.stderr.starts_with("error: no region has an entity 424242; expected "),
             "{done:?}"
         );
     }

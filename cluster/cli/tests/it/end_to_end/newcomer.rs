@@ -95,7 +95,7 @@ fn a_port_that_is_taken_is_named() {
 #[test]
 fn a_server_that_is_not_there_is_one_error() {
     let done = run(&["bots", "--connect", "ws://127.0.0.1:1/", "--for", "1s"]);
-    assert_says(&done, 1, &["ws://127.0.0.1:1/ does not let clients in", "refused"]);
+    assert_says(&done, 1, &["ws://127.0.0.1:1/ does not accept a client", "refused"]);
     assert_eq!(done.stderr.lines().count(), 1, "{done:?}");
     let done = run(&["bots", "--connect", "http://127.0.0.1:1/", "--for", "1s"]);
     assert_says(&done, 1, &["want ws://host:port/, wss://host:port/, tcp://host:port"]);
@@ -110,9 +110,9 @@ fn a_token_of_somebody_else_is_one_error() {
     let set = format!("token.secret_file={}", secret.display());
     let server = Served::start(&["--set", &set]);
     let args = ["bots", "--connect", &server.ws, "--for", "1s"];
-    assert_says(&run(&args), 1, &["does not let clients in", "4002"]);
+    assert_says(&run(&args), 1, &["does not accept a client", "4002"]);
     let with_token = [&args[..], &["--token-file", token.to_str().unwrap()]].concat();
-    assert_says(&run(&with_token), 1, &["does not let clients in", "4002"]);
+    assert_says(&run(&with_token), 1, &["does not accept a client", "4002"]);
     std::fs::write(&token, &server.token).unwrap();
     let done = run(&[&with_token[..], &["--count", "2"]].concat());
     assert_eq!(done.code, Some(0), "{done:?}");

@@ -5,7 +5,8 @@
 
 use purview_server::launch::EtcdServer;
 
-use super::trial::{Trial, ctl, survey};
+use super::trial::Trial;
+use crate::ctl::{ctl, survey};
 
 #[test]
 fn a_node_that_is_killed_costs_nobody_its_session_and_no_input() {
@@ -13,14 +14,14 @@ fn a_node_that_is_killed_costs_nobody_its_session_and_no_input() {
     trial.walk(2);
     trial.cluster.nodes()[0].kill();
     trial.walk(7);
-    trial.settles("after the first is killed");
+    trial.pause_and_check("after the first is killed");
     assert!(trial.has_taken_over());
     // Another one takes the place, and the next one dies.
     trial.cluster.add_node("node-4".into()).unwrap();
     trial.walk(2);
     trial.cluster.nodes()[1].kill();
     trial.walk(7);
-    trial.settles("after the second is killed");
+    trial.pause_and_check("after the second is killed");
 }
 
 #[test]
@@ -29,11 +30,11 @@ fn a_node_that_was_stopped_for_longer_than_its_lease_is_not_believed_when_it_goe
     trial.walk(2);
     trial.cluster.nodes()[2].pause();
     trial.walk(7);
-    trial.settles("while it is silent");
+    trial.pause_and_check("while it is silent");
     assert!(trial.has_taken_over());
     trial.cluster.nodes()[2].resume();
     trial.walk(3);
-    trial.settles("after it has gone on");
+    trial.pause_and_check("after it has gone on");
     assert!(trial.cluster.nodes()[2].said().contains("lease is gone"), "it knows");
 }
 
@@ -46,7 +47,7 @@ fn an_etcd_that_dies_and_comes_back_costs_nobody_anything() {
     trial.walk(4);
     trial.cluster.etcd().restart().unwrap();
     trial.walk(4);
-    trial.settles("after etcd is back");
+    trial.pause_and_check("after etcd is back");
     assert!(!trial.has_taken_over(), "nobody lost its lease");
 }
 
@@ -59,7 +60,7 @@ fn nobody_notices_that_the_leader_of_three_etcds_dies() {
         let leads = trial.cluster.etcds().iter().position(EtcdServer::leads).expect("a leader");
         trial.cluster.etcds()[leads].kill();
         trial.walk(5);
-        trial.settles("without the leader");
+        trial.pause_and_check("without the leader");
         trial.cluster.etcds()[leads].restart().unwrap();
     }
     // The regions can be moved, as whatever is agreed through etcd.
@@ -68,7 +69,7 @@ fn nobody_notices_that_the_leader_of_three_etcds_dies() {
     let at = trial.cluster.nodes().iter().position(|node| node.name == region.node).unwrap();
     let next = &trial.cluster.nodes()[(at + 1) % 3].name;
     assert_eq!(ctl(gateway, &["move", &format!("R{}", region.region), next])["done"], true);
-    trial.settles("in the end");
+    trial.pause_and_check("in the end");
     assert_eq!(trial.leaves(), before, "nobody was told to be gone");
     assert!(!trial.has_taken_over(), "nobody lost its lease");
 }
@@ -79,11 +80,11 @@ fn a_postgresql_that_dies_and_comes_back_is_not_noticed_and_keeps_checkpoints_ag
     trial.walk(1);
     trial.cluster.postgres().kill();
     trial.walk(3);
-    trial.settles("without PostgreSQL");
+    trial.pause_and_check("without PostgreSQL");
     trial.cluster.postgres().restart().unwrap();
     trial.walk(3);
     trial.cluster.nodes()[0].kill();
     trial.walk(7);
-    trial.settles("after a node died that had no PostgreSQL for a while");
+    trial.pause_and_check("after a node died that had no PostgreSQL for a while");
     assert!(trial.has_taken_over());
 }

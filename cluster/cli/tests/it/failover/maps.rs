@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::trial::{Trial, ctl, order, refused, survey};
+use super::trial::Trial;
+use crate::ctl::{ctl, order, refused, survey};
 
 #[test]
 fn regions_are_cut_and_joined_and_the_scene_is_scaled_under_everybody() {
@@ -19,16 +20,16 @@ fn regions_are_cut_and_joined_and_the_scene_is_scaled_under_everybody() {
     assert_eq!(split["done"], true);
     let map = survey(gateway).maps.remove(0);
     assert_eq!((map.version, map.regions, map.next), (2, 7, None));
-    trial.settles("after a split");
+    trial.pause_and_check("after a split");
     assert_eq!(ctl(gateway, &["merge", "R1", "R1000000"])["done"], true);
-    trial.settles("after a merge");
+    trial.pause_and_check("after a merge");
     assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "6x4"])["done"], true);
-    trial.settles("with 24 regions");
+    trial.pause_and_check("with 24 regions");
     assert_eq!(survey(gateway).maps[0].regions, 24);
     assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "1x1"])["done"], true);
-    trial.settles("with one region");
+    trial.pause_and_check("with one region");
     assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "3x2"])["done"], true);
-    trial.settles("with six again");
+    trial.pause_and_check("with six again");
     assert_eq!(trial.leaves(), before, "nobody was told to be gone");
     assert!(!trial.has_taken_over(), "no region went on from a checkpoint");
     // Those that were given up are gone, once nobody can need them any more.
@@ -37,7 +38,7 @@ fn regions_are_cut_and_joined_and_the_scene_is_scaled_under_everybody() {
         assert!(begin.elapsed().as_secs() < 60, "{:?}", survey(gateway).regions);
         trial.walk(1);
     }
-    trial.settles("in the end");
+    trial.pause_and_check("in the end");
     assert_eq!(trial.leaves(), before, "nobody was told to be gone");
 }
 
@@ -53,7 +54,7 @@ fn what_is_cut_off_moves_to_other_nodes_and_survives_them() {
     let next = trial.cluster.nodes()[(at + 1) % 3].name.clone();
     let done = ctl(gateway, &["move", &format!("R{}", new.region), &next]);
     assert_eq!(done["done"], true, "{new:?} to {next}");
-    trial.settles("after the new one has moved");
+    trial.pause_and_check("after the new one has moved");
     assert_eq!(trial.leaves(), before, "nobody was told to be gone");
     // A node that comes later knows the map, too, and one that dies is replaced by it.
     trial.cluster.add_node("late".to_owned()).unwrap();
@@ -61,12 +62,12 @@ fn what_is_cut_off_moves_to_other_nodes_and_survives_them() {
     let dies = trial.cluster.nodes().iter().position(|node| node.name == next).unwrap();
     trial.cluster.nodes()[dies].kill();
     trial.walk(2);
-    trial.settles("after the death of a node with a new region");
+    trial.pause_and_check("after the death of a node with a new region");
     let gateway = &trial.cluster.gateways()[1];
     let owners: BTreeSet<String> = survey(gateway).regions.into_iter().map(|r| r.node).collect();
     assert!(owners.contains("late") && !owners.contains(&next), "{owners:?}");
     assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "3x2"])["done"], true);
-    trial.settles("with six again");
+    trial.pause_and_check("with six again");
 }
 
 #[test]
@@ -81,7 +82,7 @@ fn a_map_that_cannot_be_is_refused_with_what_would_be_right() {
     assert!(said.contains("no scene \"nowhere\"") && said.contains("field"), "{said}");
     let said = refused(gateway, &["scene", "scale", "field", "--regions", "7x1"]);
     assert!(said.contains("7 x 1 regions cannot be made of 6 x 4 lands"), "{said}");
-    trial.settles("nothing has changed");
+    trial.pause_and_check("nothing has changed");
     assert_eq!(survey(gateway).maps[0].version, 1);
 }
 
@@ -107,11 +108,11 @@ fn planes_in_groups_live_on_different_nodes() {
         let done = ctl(gateway, &["move", &format!("R{}", region.region), to]);
         assert_eq!(done["done"], true, "{region:?} to {to}");
     }
-    trial.settles("with each line on nodes of its own");
+    trial.pause_and_check("with each line on nodes of its own");
     let regions = survey(gateway).regions;
     assert!(regions.iter().all(|r| (r.planes == 1) == (r.node == *node)), "{regions:?}");
     assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "2x2"])["done"], true);
-    trial.settles("with four regions for each line");
+    trial.pause_and_check("with four regions for each line");
     assert_eq!(survey(gateway).maps[0].regions, 8);
     assert_eq!(trial.leaves(), before, "nobody was told to be gone");
     assert!(!trial.has_taken_over(), "no region went on from a checkpoint");
@@ -121,12 +122,12 @@ fn planes_in_groups_live_on_different_nodes() {
     assert!(retiring.count() > 1, "some of them are to be given up");
     trial.cluster.nodes()[2].kill();
     trial.walk(5);
-    trial.settles("after the node of one line has died with regions that were given up");
+    trial.pause_and_check("after the node of one line has died with regions that were given up");
     assert!(trial.has_taken_over());
     let begin = std::time::Instant::now();
     while survey(gateway).regions.len() != 2 {
         assert!(begin.elapsed().as_secs() < 60, "{:?}", survey(gateway).regions);
         trial.walk(1);
     }
-    trial.settles("once they are given up");
+    trial.pause_and_check("once they are given up");
 }

@@ -7,7 +7,8 @@ use purview_lab::testbed::local_cluster::Member;
 use purview_server::admin::orders::DrainOrder;
 use purview_server::http;
 
-use super::trial::{Trial, ctl, survey};
+use super::trial::Trial;
+use crate::ctl::{ctl, survey};
 
 /// Nothing here takes this long, unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,7 +38,7 @@ fn regions_that_move_to_and_fro_are_noticed_by_nobody() {
             assert_eq!(done["done"], true, "round {round}: {region:?} to {next}");
         }
     }
-    trial.settles("after eighteen moves");
+    trial.pause_and_check("after eighteen moves");
     assert_eq!(trial.leaves(), before, "nobody was told to be gone");
     assert!(!trial.has_taken_over(), "no region went on from a checkpoint");
 }
@@ -64,7 +65,7 @@ fn a_node_that_is_asked_to_end_gives_its_regions_to_others_first() {
     ends_well(leaves);
     assert!(leaves.said().contains("a region has moved"), "{}", leaves.said());
     trial.walk(1);
-    trial.settles("after one has ended");
+    trial.pause_and_check("after one has ended");
     assert_eq!(trial.leaves(), before, "nobody was told to be gone");
     assert!(!trial.has_taken_over(), "no region went on from a checkpoint");
 }
@@ -79,7 +80,7 @@ fn every_node_is_replaced_while_everybody_plays() {
         let done = ctl(&trial.cluster.gateways()[1], &["drain", &old.name]);
         assert_eq!(done["done"], true, "{} is drained", old.name);
         ends_well(old);
-        trial.settles("after one was replaced");
+        trial.pause_and_check("after one was replaced");
     }
     // New ones get their share, too.
     let begin = Instant::now();
@@ -88,7 +89,7 @@ fn every_node_is_replaced_while_everybody_plays() {
         assert!(begin.elapsed() < PATIENCE, "regions are not shared out");
         trial.walk(1);
     }
-    trial.settles("in the end");
+    trial.pause_and_check("in the end");
     assert_eq!(trial.leaves(), before, "nobody was told to be gone");
     assert!(!trial.has_taken_over(), "no region went on from a checkpoint");
 }

@@ -18,8 +18,8 @@ fn trial() -> Option<(Island, Trial)> {
     let etcd = trial.cluster.etcd().url();
     let set = island.settings(&etcd, &trial.cluster.postgres().address()).unwrap();
     trial.cluster.add_node_within("island".into(), &island.within(), &set).unwrap();
-    trial.owns("island", 2);
-    trial.settles("before anything is cut");
+    trial.wait_until_owns("island", 2);
+    trial.pause_and_check("before anything is cut");
     Some((island, trial))
 }
 
@@ -28,12 +28,12 @@ fn a_node_that_is_cut_off_from_everybody_is_replaced_and_not_believed_when_it_is
     let Some((island, trial)) = trial() else { return };
     island.cut(Cut::Everybody).unwrap();
     trial.walk(7);
-    trial.owns("island", 0);
-    trial.settles("without it");
+    trial.wait_until_owns("island", 0);
+    trial.pause_and_check("without it");
     assert!(trial.has_taken_over());
     island.mend(Cut::Everybody).unwrap();
     trial.walk(4);
-    trial.settles("after it is back");
+    trial.pause_and_check("after it is back");
     let node = trial.cluster.nodes().last().unwrap();
     assert!(node.said().contains("lease is gone"), "it knows: {}", node.said());
 }
@@ -43,12 +43,12 @@ fn a_node_that_is_cut_off_from_its_stores_alone_stops_and_others_take_over() {
     let Some((island, trial)) = trial() else { return };
     island.cut(Cut::Stores).unwrap();
     trial.walk(7);
-    trial.owns("island", 0);
-    trial.settles("without it, and it still reaches its peers");
+    trial.wait_until_owns("island", 0);
+    trial.pause_and_check("without it, and it still reaches its peers");
     assert!(trial.has_taken_over());
     island.mend(Cut::Stores).unwrap();
     trial.walk(3);
-    trial.settles("after it is back");
+    trial.pause_and_check("after it is back");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_node_that_is_cut_off_from_its_peers_alone_goes_on_where_it_was() {
     trial.walk(4);
     island.mend(Cut::Peers).unwrap();
     trial.walk(4);
-    trial.settles("after the links are back");
-    trial.owns("island", 2);
+    trial.pause_and_check("after the links are back");
+    trial.wait_until_owns("island", 2);
     assert!(!trial.has_taken_over(), "it kept its lease");
 }

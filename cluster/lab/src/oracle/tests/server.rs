@@ -200,19 +200,7 @@ impl Server {
 }
 
 pub fn empty_frame(tick: u64, ack: Seq) -> Frame {
-    Frame {
-        tick: Tick(tick),
-        ack,
-        epoch: Epoch(1),
-        resync: false,
-        enters: vec![],
-        leaves: vec![],
-        moves: vec![],
-        acts: vec![],
-        courses: vec![],
-        refused: vec![],
-        own: None,
-    }
+    Frame::empty(Tick(tick), ack, Epoch(1))
 }
 
 pub fn entered(id: EntityId, pos: Pos) -> Entered {

@@ -4,7 +4,9 @@ use purview::scene::{Plane, Pos, SessionId};
 use purview::wire::Frame;
 use purview::wire::frame::Acted;
 
-use crate::sim::judge::*;
+use super::quiescence::FRESH;
+use super::rules::{shown_are_near, views_are_stable};
+use super::*;
 
 fn player(id: u64, epoch: u64, applied: u32) -> ActingPlayer {
     ActingPlayer {
@@ -30,19 +32,7 @@ fn acting(epoch: u64, region: u32, region_epoch: u64, host: Host) -> Acting {
 }
 
 fn frame(tick: u64) -> Frame {
-    Frame {
-        tick: Tick(tick),
-        ack: Seq(0),
-        epoch: Epoch(1),
-        resync: false,
-        enters: Vec::new(),
-        leaves: Vec::new(),
-        moves: Vec::new(),
-        courses: Vec::new(),
-        acts: Vec::new(),
-        refused: Vec::new(),
-        own: None,
-    }
+    Frame::empty(Tick(tick), Seq(0), Epoch(1))
 }
 
 const SCOPE: Scope =
@@ -305,7 +295,7 @@ fn at_rest_what_was_said_is_applied_and_acknowledged() {
     judge.said(EntityId(1), Seq(1), ground(0), false);
     let (who, text) = judge.unsettled(&[RegionId(0)]).unwrap();
     assert_eq!(who, [EntityId(1)]);
-    assert!(text.contains("has said 1, 0 is applied"), "{text}");
+    assert!(text.contains("has sent 1, 0 is applied"), "{text}");
     judge.acks_hold();
     assert_eq!(found(&judge), None);
     let acked = Frame { ack: Seq(1), ..frame(2) };
@@ -326,14 +316,12 @@ fn at_rest_nobody_is_left_over_and_nobody_is_missing() {
     assert!(
         missing.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("acts nowhere"))
     );
-    let beast = judge();
-    beast.inner().beasts.insert(EntityId(9));
-    assert!(
-        beast.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("the beast 9 acts"))
-    );
+    let npc = judge();
+    npc.inner().npcs.insert(EntityId(9));
+    assert!(npc.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("NPC 9 acts")));
     let beast_acts = Acting { player: player(9, 1, 0), ..acting(1, 0, 5, 1) };
-    beast.entity_acted(beast_acts);
-    assert_eq!(beast.unsettled(&[RegionId(0)]), None, "it has no client and is no player");
+    npc.entity_acted(beast_acts);
+    assert_eq!(npc.unsettled(&[RegionId(0)]), None, "it has no client and is no player");
     let away = judge();
     away.away(EntityId(1), true);
     assert!(away.unsettled(&[RegionId(0)]).is_some_and(|(_, text)| text.contains("no connection")));

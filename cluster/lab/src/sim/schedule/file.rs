@@ -59,7 +59,7 @@ struct RunForm {
     #[serde(default)]
     judged: bool,
     #[serde(default)]
-    fauna: bool,
+    npcs: bool,
     beat_ms: Option<u64>,
     only_players: Option<Vec<u32>>,
 }
@@ -138,7 +138,7 @@ impl RunForm {
             plane_groups: within("plane_groups", self.plane_groups, 1, 2)?,
             scenes: within("scenes", self.scenes, 1, 2)?,
             judged: self.judged,
-            fauna: self.fauna,
+            npcs: self.npcs,
             beat,
             until: None,
             trace: false,
@@ -236,7 +236,7 @@ fn write_run(f: &mut std::fmt::Formatter<'_>, options: &Options) -> std::fmt::Re
     if let Some(cap) = options.view_cap {
         writeln!(f, "cap = {cap}")?;
     }
-    writeln!(f, "judged = {}\nfauna = {}", options.judged, options.fauna)?;
+    writeln!(f, "judged = {}\nnpcs = {}", options.judged, options.npcs)?;
     if let Some(beat) = options.beat {
         writeln!(f, "beat_ms = {}", beat.as_millis())?;
     }
@@ -322,7 +322,7 @@ mod tests {
             ("over_s = 99.999999999", "over_s = -1.0", "over_s = -1: write seconds from 0"),
             ("at_s = 12.5", "at_s = nan", "at_s = NaN: write seconds from 0"),
             ("beat_ms = 50", "beat_ms = 30", "beat_ms = 30: write"),
-            ("fauna = false", "fauna = false\nbeasts = 3", "beasts"),
+            ("npcs = false", "npcs = false\nbeasts = 3", "beasts"),
             ("NoFence", "NoFences", "finds = \"NoFences\": write"),
             ("seed = \"18446744073709551615\"", "seed = \"-1\"", "seed = \"-1\": write a number"),
         ] {

@@ -37,7 +37,7 @@ struct Trial {
 
 impl Trial {
     fn start() -> Trial {
-        let text = "[server]\nfauna = \"on\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
+        let text = "[server]\ndemo_npcs = \"on\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
                     [console]\nlisten = \"127.0.0.1:0\"\n\
                     [cluster]\nlease = \"2s\"\ncheckpoint = \"200ms\"\n\
                     [[scene]]\nname = \"field\"\nwidth = \"256m\"\ndepth = \"128m\"\nland = \"64m\"\n\
