@@ -24,14 +24,14 @@ use purview_server::storage::leases::embedded::Embedded;
 use purview_server::storage::{Event, Leases, Membership, NodeInfo, RegionKey, View};
 use tokio::runtime::{Builder, Runtime};
 
-/// Nothing here takes this long, unless it never comes.
+/// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
 
-/// Nine regions; two lines for three players each; a lease of two seconds; any ports.
+/// Nine regions, two lines for three players each, a lease of two seconds, any ports.
 fn config(name: &str) -> Config {
     let text = format!(
         "[server]\narbiters = 1\n[console]\nlisten = \"off\"\n[gateway]\nws = \"127.0.0.1:0\"\ntcp = \"off\"\n\
@@ -61,19 +61,19 @@ async fn wait_for(what: &str, nodes: &[&Node], holds: impl Fn(&[Status]) -> bool
         if holds(&all) {
             return;
         }
-        assert!(begin.elapsed() < PATIENCE, "in vain: {what}: {all:?}");
+        assert!(begin.elapsed() < PATIENCE, "timed out: {what}: {all:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// Everybody knows where every region is, and each runs once.
+/// Every node knows where every region is, and each region runs once.
 fn is_whole(all: &[Status]) -> bool {
     let running: usize = all.iter().map(|status| status.here).sum();
     all.iter().all(Status::is_whole) && running == 9
 }
 
 #[test]
-fn nodes_share_the_regions_and_those_of_one_that_leaves_go_to_the_others() {
+fn nodes_share_the_regions_and_take_over_those_of_a_node_that_leaves() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
@@ -87,7 +87,7 @@ fn nodes_share_the_regions_and_those_of_one_that_leaves_go_to_the_others() {
         assert_eq!(counts, [3, 3, 3, 0]);
         assert_eq!(all.iter().filter(|node| now(node).leads).count(), 1);
         assert!(gateway.ws_addr().is_some() && a.ws_addr().is_none());
-        // The one that leads leaves; somebody else plans.
+        // The leader leaves; another process leads.
         let (mut stay, mut go) = (Vec::new(), None);
         for node in [a, b, c] {
             if now(&node).leads { go = Some(node) } else { stay.push(node) }
@@ -115,13 +115,13 @@ fn nodes_share_the_regions_and_those_of_one_that_leaves_go_to_the_others() {
 }
 
 #[test]
-fn a_process_whose_time_of_day_is_wrong_takes_the_leaders_time() {
+fn a_process_with_a_wrong_time_of_day_uses_the_leaders_time() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
         let a = node("a", &store, REGIONS).await;
         wait_for("all regions", &[&a], is_whole).await;
-        // As if the clock of the machine of the next process were five seconds ahead.
+        // As if the clock of the next process's machine were five seconds ahead.
         let began = store.get("clock").await.unwrap().unwrap();
         let ms: u64 = std::str::from_utf8(&began.data).unwrap().parse().unwrap();
         let ahead = (ms - 5_000).to_string().into();
@@ -139,7 +139,7 @@ fn a_process_whose_time_of_day_is_wrong_takes_the_leaders_time() {
 }
 
 #[test]
-fn of_nodes_that_have_stopped_nothing_is_left() {
+fn stopped_nodes_leave_nothing_behind() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
@@ -160,7 +160,7 @@ fn of_nodes_that_have_stopped_nothing_is_left() {
 }
 
 #[test]
-fn a_node_that_the_store_does_not_hear_stops_before_others_take_over_and_is_none_any_more() {
+fn a_node_without_its_store_stops_before_others_take_over() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
@@ -173,7 +173,7 @@ fn a_node_that_the_store_does_not_hear_stops_before_others_take_over_and_is_none
         assert!(now(&cut_off).here > 0);
         assert!(cut_off.directory().may_act());
         way.cut();
-        // It stops by its own clock, while the others still think that it is there.
+        // It stops by its own clock, while the others still count it as a member.
         let begin = Instant::now();
         while cut_off.directory().may_act() {
             assert!(begin.elapsed() < PATIENCE, "it acts for ever");
@@ -183,7 +183,8 @@ fn a_node_that_the_store_does_not_hear_stops_before_others_take_over_and_is_none
         wait_for("its regions", &[&b], |all| all[0].here == 9 && all[0].is_whole()).await;
         assert!(!cut_off.directory().may_act());
         way.mend();
-        let told = tokio::time::timeout(PATIENCE, cut_off.lost()).await.expect("it is told");
+        let told =
+            tokio::time::timeout(PATIENCE, cut_off.lost()).await.expect("the process is told");
         assert!(matches!(told, NodeError::Lost(_)), "{told}");
         assert!(!cut_off.directory().may_act());
         cut_off.stop().await;
@@ -193,7 +194,7 @@ fn a_node_that_the_store_does_not_hear_stops_before_others_take_over_and_is_none
 }
 
 #[test]
-fn a_region_moves_where_it_is_told_to_and_a_new_node_gets_its_share() {
+fn a_region_migrates_on_order_and_a_new_node_gets_its_share() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
@@ -224,7 +225,7 @@ fn a_region_moves_where_it_is_told_to_and_a_new_node_gets_its_share() {
 }
 
 #[test]
-fn a_node_that_is_late_with_its_promises_does_not_call_a_change_of_the_map_off() {
+fn a_late_agreement_of_a_node_does_not_call_a_layout_change_off() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
@@ -237,7 +238,7 @@ fn a_node_that_is_late_with_its_promises_does_not_call_a_change_of_the_map_off()
         let joined = Node::join(&config, REGIONS, Tokens::dev(), way.clone(), None, runtime());
         let b = joined.await.unwrap();
         wait_for("half of them", &[&a, &b], |all| is_whole(all) && all[1].here == 4).await;
-        // Beyond the second that it has, and the one after which it is too late.
+        // Longer than the second that it has, and than the further second after which it is too late.
         way.cut();
         let order = MapOrder::Scale { scene: "city".into(), columns: 3, rows: 1 };
         a.orders().change_map(&order).await.unwrap();
@@ -251,7 +252,7 @@ fn a_node_that_is_late_with_its_promises_does_not_call_a_change_of_the_map_off()
     });
 }
 
-/// All that the store has.
+/// The content of the store.
 async fn view_of(store: &Embedded) -> View {
     match store.another().watch().next().await {
         Some(Ok(Event::Snapshot(view))) => view,
@@ -263,20 +264,20 @@ fn key(region: u32) -> RegionKey {
     RegionKey { scene: "city".into(), region, planes: 0 }
 }
 
-/// The newest epoch of a region, as the store says.
+/// The newest epoch of a region in the store.
 async fn epoch_of(store: &Embedded, region: u32) -> Option<Epoch> {
     view_of(store).await.owners.get(&key(region)).map(|owner| owner.epoch)
 }
 
-/// Takes connections, and reads nothing.
+/// Accepts connections and reads nothing.
 fn silent() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
-/// The number of a member that is silent.
+/// The number of the silent member.
 const SILENT: u64 = 77;
 
-/// A member of the cluster that never says anything.
+/// A member of the cluster that never sends anything.
 async fn join_silently(outer: &Runtime, store: &Embedded, silent: &TcpListener) -> Membership {
     let (name, address, process) =
         ("silent".into(), silent.local_addr().unwrap().to_string(), SILENT);
@@ -288,7 +289,7 @@ async fn join_silently(outer: &Runtime, store: &Embedded, silent: &TcpListener) 
 }
 
 #[test]
-fn a_member_that_does_not_read_holds_a_move_up_for_three_seconds_and_no_longer() {
+fn a_member_that_does_not_read_delays_a_migration_by_three_seconds_at_most() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
@@ -326,11 +327,11 @@ fn a_member_that_does_not_read_holds_a_move_up_for_three_seconds_and_no_longer()
     });
 }
 
-/// A place in a line at a gateway: the client, and which line.
+/// Joins a line at a gateway. Returns the client and the line.
 async fn joins(gateway: &Node) -> Result<(Client, Plane), ClientError> {
-    // Everybody is somebody else.
+    // Every client is another subject.
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("somebody {}", COUNT.fetch_add(1, Ordering::Relaxed));
+    let name = format!("player {}", COUNT.fetch_add(1, Ordering::Relaxed));
     let token = Tokens::dev().mint(&name, Some(Duration::from_secs(3_600))).unwrap();
     let url = format!("ws://{}/", gateway.ws_addr().unwrap());
     let mut client = Client::connect(&url, &token).await?;
@@ -348,7 +349,7 @@ async fn knows(gateway: &Node, players: [u32; 2]) {
 }
 
 #[test]
-fn lines_are_filled_one_after_another_by_whichever_gateway_players_join() {
+fn lines_are_filled_one_after_another_through_any_gateway() {
     System::new().block_on(async {
         let outer = runtime();
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
@@ -376,7 +377,7 @@ fn lines_are_filled_one_after_another_by_whichever_gateway_players_join() {
                 |e: &ClientError| matches!(e, ClientError::Refused(r) if r.code == ErrorCode::NoRoom);
             assert!(refused.as_ref().is_err_and(is_full), "{refused:?}");
         }
-        // The place of one who goes is anybody's, and so are those of a gateway that ends.
+        // The place of a client that leaves is free again, and so are those of a gateway that ends.
         all.remove(0).0.leave().await.unwrap();
         knows(&h, [2, 3]).await;
         all.push(joins(&h).await.unwrap());

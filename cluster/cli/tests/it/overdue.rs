@@ -1,4 +1,5 @@
-//! A node whose store of checkpoints is away for longer than recovery assumes: everybody sees it, and play goes on.
+//! A node whose checkpoint store is away for longer than recovery assumes: metrics and tools show it, and play goes
+//! on.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use purview_server::node::{ClusterSurvey, Node, Roles};
 use purview_server::storage::leases::embedded::Embedded;
 use tokio::runtime::{Builder, Runtime};
 
-/// Nothing here takes this long, unless it never comes.
+/// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn runtime() -> Runtime {
@@ -47,7 +48,7 @@ impl Console {
             if let Some(line) = text.lines().find(|line| line.starts_with(name)) {
                 return line.rsplit(' ').next().unwrap().parse().unwrap();
             }
-            // A region is counted from its first checkpoint.
+            // A region counts from its first checkpoint.
             assert!(begin.elapsed() < PATIENCE, "no metric {name}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -60,7 +61,7 @@ impl Console {
             if states.len() == 2 && states.iter().all(|now| now == state) {
                 return;
             }
-            assert!(begin.elapsed() < PATIENCE, "in vain: {state}: {states:?}");
+            assert!(begin.elapsed() < PATIENCE, "timed out: {state}: {states:?}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

@@ -16,7 +16,7 @@ use purview_server::config::Config;
 use purview_server::http;
 use tokio::runtime::{Builder, Runtime};
 
-/// Nothing here takes this long, unless it never comes.
+/// How long a test waits for a state that must come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const CLIENTS: i32 = 12;
@@ -29,7 +29,7 @@ fn config() -> Config {
     Config::parse(text).unwrap()
 }
 
-/// How `purview ctl ARGS` ends, asked of a console with a token of the environment.
+/// Runs `purview ctl ARGS` with a token in the environment.
 fn ctl(args: &[&str], console: &str, token: Option<&str>) -> (Option<i32>, String, String) {
     let console = format!("http://{console}");
     let mut command = Command::new(env!("CARGO_BIN_EXE_purview"));
@@ -43,7 +43,7 @@ fn ctl(args: &[&str], console: &str, token: Option<&str>) -> (Option<i32>, Strin
 /// A console and its token.
 type Asked<'a> = (&'a str, &'a str);
 
-/// The answer to a question that a console answers with this status, held against the document.
+/// An answer with this status, compared with the document.
 fn ask<T: serde::de::DeserializeOwned>(
     runtime: &Runtime,
     (console, token): Asked<'_>,

@@ -50,7 +50,7 @@ fn scenes_are_listed_with_regions_and_planes_in_use() {
 }
 
 #[test]
-fn entities_come_once_each_and_ghosts_when_asked_for() {
+fn entities_are_listed_once_each_and_ghosts_on_request() {
     let console = FakeWorld::start().console(ANY_PORT);
     let (status, body) = get(console.addr(), "/api/entities?scene=meadow&plane=0&ghosts=1");
     assert_eq!(status, 200);
@@ -67,7 +67,7 @@ fn entities_come_once_each_and_ghosts_when_asked_for() {
 }
 
 #[test]
-fn a_region_that_does_not_answer_is_late_and_holds_nobody_up() {
+fn a_silent_region_is_reported_late_and_delays_nothing() {
     let world = FakeWorld::start();
     let console = world.console(ANY_PORT);
     world.set_deaf(true);
@@ -85,7 +85,7 @@ fn a_region_that_does_not_answer_is_late_and_holds_nobody_up() {
 }
 
 #[test]
-fn a_terrain_is_told_once_and_kept_by_its_tag() {
+fn a_terrain_is_sent_once_and_cached_by_its_tag() {
     let world = FakeWorld::start();
     let console = world.console(ANY_PORT);
     let addr = console.addr();
@@ -122,11 +122,11 @@ fn a_terrain_is_told_once_and_kept_by_its_tag() {
 }
 
 #[test]
-fn doors_are_told_with_the_entities_of_their_plane() {
+fn doors_are_sent_with_the_entities_of_their_plane() {
     let world = FakeWorld::start();
     let console = world.console(ANY_PORT);
     let doors = |plane: i32| {
-        // A survey of a plane serves for some milliseconds.
+        // A survey of a plane is cached for some milliseconds.
         std::thread::sleep(Duration::from_millis(100));
         get(console.addr(), &format!("/api/entities?scene=harbour&plane={plane}")).1["doors"]
             .clone()
@@ -139,7 +139,7 @@ fn doors_are_told_with_the_entities_of_their_plane() {
 }
 
 #[test]
-fn a_player_is_found_wherever_it_lives() {
+fn a_player_is_found_in_any_region() {
     let console = FakeWorld::start().console(ANY_PORT);
     let (status, body) = get(console.addr(), &format!("/api/player/{SITTER}"));
     assert_eq!((status, &body["id"], &body["region"]), (200, &json!(SITTER), &json!(0)));
@@ -156,7 +156,7 @@ fn a_player_is_found_wherever_it_lives() {
 }
 
 #[test]
-fn of_any_two_it_is_told_why_they_see_each_other_or_not() {
+fn why_explains_for_any_two_entities_whether_they_see_each_other() {
     let console = FakeWorld::start().console(ANY_PORT);
     let (_, sitter) = get(console.addr(), &format!("/api/player/{SITTER}"));
     let friend = sitter["view"][0]["id"].as_u64().unwrap();
@@ -176,8 +176,8 @@ fn of_any_two_it_is_told_why_they_see_each_other_or_not() {
             body["words"].as_array().unwrap().iter().flat_map(Value::as_str).collect();
         assert!(told.join(" ").contains(words), "{body}");
     }
-    // The world goes on between two requests: as long as the list before and after is of one length it
-    // was of that length meanwhile.
+    // The world goes on between two requests. If the list before and the list after have the same length, it had that
+    // length in between, too.
     let listed = || {
         let (_, sitter) = get(console.addr(), &format!("/api/player/{SITTER}"));
         sitter["view"].as_array().unwrap().len()
@@ -192,7 +192,7 @@ fn of_any_two_it_is_told_why_they_see_each_other_or_not() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_would_be_right() {
+fn an_invalid_request_is_an_error_that_names_the_legal_values() {
     let console = FakeWorld::start().console(ANY_PORT);
     let all = [
         ("/api/entities?plane=0", 400, "scene is missing", "\"meadow\", \"harbour\""),
@@ -230,13 +230,13 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
 }
 
 #[test]
-fn figures_health_and_metrics_tell_of_every_region() {
+fn stats_health_and_metrics_cover_every_region() {
     let console = FakeWorld::start().console(ANY_PORT);
     assert_eq!(get(console.addr(), "/alive"), (200, json!({"alive": true})));
     get_until(console.addr(), "/ready", 200);
     let stats = || get(console.addr(), "/api/stats").1;
     let deadline = Instant::now() + Duration::from_secs(20);
-    // The regions are asked now and then.
+    // The console asks the regions from time to time.
     while stats()["players"] != json!(PLAYERS * 2 + 1) {
         assert!(Instant::now() < deadline, "{}", stats());
         std::thread::sleep(Duration::from_millis(20));
@@ -261,7 +261,7 @@ fn a_console_without_regions_is_alive_but_not_ready() {
 }
 
 #[test]
-fn a_taken_address_is_an_error_and_a_stopped_console_frees_its_own() {
+fn a_used_address_is_an_error_and_a_stopped_console_frees_its_own() {
     let world = FakeWorld::start();
     let console = world.console(ANY_PORT);
     let addr = console.addr();
@@ -273,7 +273,7 @@ fn a_taken_address_is_an_error_and_a_stopped_console_frees_its_own() {
 }
 
 #[test]
-fn the_page_may_load_nothing_from_elsewhere() {
+fn the_page_may_load_nothing_from_other_hosts() {
     let console = FakeWorld::start().console(ANY_PORT);
     let (status, head, body) = request(console.addr(), "GET", "/");
     assert_eq!(status, 200);

@@ -17,7 +17,7 @@ pub async fn until_drawn(page: &Page) {
     assert_eq!(page.eval("window.purview.regions").await, json!(["R0", "R1", "R2", "R3"]));
 }
 
-/// A JavaScript expression: whether the camera has come to a player.
+/// A JavaScript expression: whether the camera has reached a player.
 fn in_the_middle(id: u64) -> String {
     format!(
         "(() => {{ const p = window.purview.placeOf({id}); \
@@ -27,7 +27,7 @@ fn in_the_middle(id: u64) -> String {
 }
 
 #[test]
-fn on_a_desktop_a_click_shows_whom_a_player_sees() {
+fn on_a_desktop_a_click_shows_the_view_of_a_player() {
     let console = FakeWorld::start().console(ANY_PORT);
     with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
         until_drawn(&page).await;
@@ -62,7 +62,7 @@ fn on_a_desktop_a_click_shows_whom_a_player_sees() {
 }
 
 #[test]
-fn a_player_is_followed_across_a_border() {
+fn the_camera_follows_a_player_across_a_border() {
     let console = FakeWorld::start().console(ANY_PORT);
     with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
         until_drawn(&page).await;
@@ -77,7 +77,7 @@ fn a_player_is_followed_across_a_border() {
 }
 
 #[test]
-fn the_page_asks_for_the_token_and_shows_all_once_it_has_it() {
+fn the_page_asks_for_the_token_and_then_shows_everything() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("console.token");
     let settings = ConsoleSettings { token_file: Some(file.clone()), ..Default::default() };
@@ -98,7 +98,7 @@ const FIRST_ROW: &str =
     "[...document.querySelector('[data-testid=view-list]').rows[0].cells].map((c) => c.innerText)";
 
 #[test]
-fn two_players_are_told_why_they_see_each_other_or_not() {
+fn the_page_explains_why_two_players_see_each_other_or_not() {
     let console = FakeWorld::start().console(ANY_PORT);
     with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
         until_drawn(&page).await;
@@ -108,7 +108,7 @@ fn two_players_are_told_why_they_see_each_other_or_not() {
         assert_eq!((&row[0], &row[2]), (&json!("1"), &json!("–")), "{row}");
         assert!(row[3].as_str().unwrap().ends_with(" m"), "{row}");
 
-        // From the list, somebody who is seen: a line joins the two.
+        // A player from the list, who is seen: a line joins the two.
         page.eval(
             "(() => { const key = document.querySelector('[data-testid=view-list] button'); \
              window.friend = Number(key.textContent); \
@@ -121,7 +121,7 @@ fn two_players_are_told_why_they_see_each_other_or_not() {
         assert_eq!(page.eval("window.purview.selected").await, json!(SITTER));
         page.picture("-pair").await;
 
-        // On the map: one who walks may be gone from under the pointer, so more than one try.
+        // A player on the map, who may walk away from the pointer: several tries.
         page.until(&in_the_middle(SITTER)).await;
         page.eval("window.purview.compare(null)").await;
         page.shift(true).await;
@@ -135,7 +135,7 @@ fn two_players_are_told_why_they_see_each_other_or_not() {
         page.until("window.purview.why").await;
         assert_eq!(page.eval("window.purview.selected").await, json!(SITTER));
 
-        // By keys alone, somebody who is not seen.
+        // By keys alone, a player who is not seen.
         page.eval("document.querySelector('[data-testid=map]').focus()").await;
         page.type_text("a").await;
         page.until("document.activeElement.dataset.testid === 'pair'").await;
@@ -161,7 +161,7 @@ fn two_players_are_told_why_they_see_each_other_or_not() {
 }
 
 #[test]
-fn keys_alone_are_enough() {
+fn the_page_can_be_used_by_keys_alone() {
     let console = FakeWorld::start().console(ANY_PORT);
     with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
         until_drawn(&page).await;
@@ -172,7 +172,7 @@ fn keys_alone_are_enough() {
             ))
             .await
         };
-        // One who walks over a border is in no region's list for a moment.
+        // A player who crosses a border is in no region's list for a moment.
         page.until(&format!(
             "window.purview.playerIds()[0] === {WALKER} && \
              document.querySelector('[data-testid=map]').dispatchEvent(\
@@ -208,7 +208,7 @@ fn another_scene_shows_ranges_by_patches() {
         assert_eq!(page.text("player-range").await, "full, 5 × 5 of 32 m");
         page.until(&in_the_middle(10002)).await;
         page.picture("-patches").await;
-        // The user asks for a player of another scene: the page goes there.
+        // The user selects a player of another scene: the page switches to that scene.
         page.eval(&format!("window.purview.select({SITTER})")).await;
         page.until("window.purview.scene === 'meadow' && window.purview.drawn > 0").await;
         page.assert_no_errors().await;
@@ -237,7 +237,7 @@ fn on_a_phone_everything_fits_and_a_tap_selects() {
 }
 
 #[test]
-fn the_page_says_when_the_server_is_gone_and_recovers_by_itself() {
+fn the_page_reports_a_lost_server_and_recovers_by_itself() {
     let world = FakeWorld::start();
     let console = world.console(ANY_PORT);
     let addr = console.addr();

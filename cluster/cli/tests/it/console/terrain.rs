@@ -7,7 +7,7 @@ use super::browser::{Page, Screen, with_page};
 use super::page::until_drawn;
 use super::world::{self, FakeWorld};
 
-/// Colour and opacity of the page's canvas at a place of the world, metres.
+/// Colour and opacity of the page's canvas at a position of the world, metres.
 async fn pixel(page: &Page, x: f64, z: f64) -> Vec<u64> {
     let pixel = format!(
         "(() => {{ const p = window.purview.pixelOf({x} * 100, {z} * 100); \
@@ -17,7 +17,7 @@ async fn pixel(page: &Page, x: f64, z: f64) -> Vec<u64> {
     serde_json::from_value(page.eval(&pixel).await).unwrap()
 }
 
-/// Shows the harbour; everything of its terrain that is in view is drawn.
+/// Shows the harbour and waits until the visible terrain is drawn.
 async fn show_harbour(page: &Page) {
     until_drawn(page).await;
     page.eval(
@@ -38,25 +38,25 @@ async fn until_walls(page: &Page) {
     .await;
 }
 
-/// Looks at a place, metres, with so many pixels to a metre.
+/// Moves the camera to a position, metres, with so many pixels per metre.
 async fn look_at(page: &Page, x: f64, z: f64, scale: f64) {
     page.eval(&format!("window.purview.lookAt({x} * 100, {z} * 100, {scale} / 100)")).await;
     until_walls(page).await;
 }
 
 #[test]
-fn what_is_blocked_is_drawn_at_every_zoom_and_can_be_switched_off() {
+fn blocked_tiles_are_drawn_at_every_zoom_and_can_be_switched_off() {
     let console = FakeWorld::start().console(ANY_PORT);
     let (water, rock) = (f64::from(world::WATER_M), f64::from(world::ROCK_M));
     with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
         show_harbour(&page).await;
         page.picture("-walls").await;
-        // Without names, grid and ghosts there is nothing between a place and its ground.
+        // Without names, grid and ghosts only the ground is drawn at a position.
         for switch in ["names", "grid", "ghosts"] {
             page.press_on(switch).await;
         }
         page.until("window.purview.ghosts === 0").await;
-        // Nobody is ever in the water or beyond the rock.
+        // No entity is ever in the water or beyond the rock.
         let places = |scale: f64| {
             [(water - 3.5 / scale, 40.5), (water + 3.5 / scale, 40.5), (rock + 0.5, rock + 0.5)]
         };
@@ -78,7 +78,7 @@ fn what_is_blocked_is_drawn_at_every_zoom_and_can_be_switched_off() {
             assert_eq!(with[1], without[1], "free ground is not drawn over, {scale}");
             for (place, name) in [(0, "water"), (2, "rock")] {
                 let lighter = (0..3).all(|c| with[place][c] > without[place][c] + 10);
-                // At a third of a pixel to a tile, one tile among its neighbours is faint.
+                // At a third of a pixel per tile a single blocked tile is faint.
                 if place == 0 || scale > 1.0 {
                     assert!(
                         lighter,
@@ -93,7 +93,7 @@ fn what_is_blocked_is_drawn_at_every_zoom_and_can_be_switched_off() {
 }
 
 #[test]
-fn doors_are_drawn_as_they_are() {
+fn doors_are_drawn_in_their_state() {
     let world = FakeWorld::start();
     let console = world.console(ANY_PORT);
     with_page(format!("http://{}", console.addr()), Screen::Desktop, async |page| {
@@ -124,7 +124,7 @@ fn doors_are_drawn_as_they_are() {
 }
 
 #[test]
-fn a_scene_without_a_map_has_no_walls_to_switch() {
+fn a_scene_without_a_map_has_no_switch_for_walls() {
     let console = FakeWorld::start().console(ANY_PORT);
     with_page(format!("http://{}", console.addr()), Screen::Phone, async |page| {
         until_drawn(&page).await;

@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 
 use super::*;
 
-/// Where a node believes a region to be: in which other process.
+/// The process at which a node believes a region to run.
 fn believed(node: &Node, region: u32) -> Option<u64> {
     match node.directory().look_up(RegionId(region)) {
         Lookup::At(RegionAddress::Away(at)) => at.process(),
@@ -25,10 +25,10 @@ fn believed(node: &Node, region: u32) -> Option<u64> {
     }
 }
 
-/// The region in the middle, which all others hear.
+/// The region in the centre, which borders on all others.
 const MIDDLE: u32 = 4;
 
-/// Of the nine regions `a` has the middle one, `b`, which leads, one, and `late` the others.
+/// Three nodes: `a` owns the region in the centre, the leader `b` one region, and `late` all others.
 struct Three {
     store: Embedded,
     way_of_a: Arc<Embedded>,
@@ -40,7 +40,7 @@ struct Three {
 }
 
 impl Three {
-    /// The node `a` keeps its leases for so long when its way to the store is cut.
+    /// Node `a` keeps its leases for so long when its connection to the store is cut.
     async fn with_lease_of_a(outer: &Runtime, lease: Duration) -> Three {
         let store = outer.spawn(async { Embedded::new(Epoch(0)) }).await.unwrap();
         let by = async |config: Config, way: Arc<dyn Leases>| {
@@ -72,14 +72,14 @@ impl Three {
         three
     }
 
-    /// Waits until `late` hears from `b` itself that the middle one is there.
+    /// Waits until `late` hears from `b` itself that the centre region runs there.
     async fn b_is_heard(&self) {
         let at_b = Some(self.b.links().process());
         let is_heard = |_: &[Status]| believed(&self.late, MIDDLE) == at_b;
         wait_for("b itself", &[&self.late], is_heard).await;
     }
 
-    /// Everything is told; all is well; all stop.
+    /// Delivers all late news, checks the cluster, and stops it.
     async fn end(self) {
         self.way_of_late.tell_up_to(u64::MAX);
         self.way_of_a.mend();
@@ -92,11 +92,11 @@ impl Three {
 }
 
 #[test]
-fn late_news_that_a_former_owner_is_none_hides_no_owner_that_was_heard_itself() {
+fn late_news_about_a_former_owner_does_not_hide_an_owner_that_has_announced_itself() {
     System::new().block_on(async {
         let outer = runtime();
         let three = Three::with_lease_of_a(&outer, Duration::from_secs(20)).await;
-        // It is to go to `b`, which `a` does not hear.
+        // The region migrates to `b`, which `a` does not hear.
         three.way_of_a.cut();
         three.b.orders().move_region(RegionId(MIDDLE), "b").await.unwrap();
         let is_heard = |_: &[Status]| three.b.orders().outstanding() == [RegionId(MIDDLE)];
@@ -105,7 +105,7 @@ fn late_news_that_a_former_owner_is_none_hides_no_owner_that_was_heard_itself() 
         for way in [&three.way_of_b, &three.way_of_late] {
             way.tell_up_to(before.revision.0);
         }
-        // A store that breaks its word, and then has a new member, which shows how far it is told.
+        // A store that breaks its promise, and then has a new member, which shows how far `late` has been told.
         three.store.take_away(&key(MIDDLE), before.owners[&key(MIDDLE)].epoch);
         let silent = silent();
         let member = join_silently(&outer, &three.store, &silent).await;
@@ -121,7 +121,7 @@ fn late_news_that_a_former_owner_is_none_hides_no_owner_that_was_heard_itself() 
 }
 
 #[test]
-fn late_news_that_a_former_owner_is_gone_hides_no_owner_that_was_heard_itself() {
+fn late_news_about_a_former_owners_end_does_not_hide_an_owner_that_has_announced_itself() {
     System::new().block_on(async {
         let outer = runtime();
         let three = Three::with_lease_of_a(&outer, Duration::from_secs(2)).await;
@@ -129,7 +129,7 @@ fn late_news_that_a_former_owner_is_gone_hides_no_owner_that_was_heard_itself() 
         three.way_of_late.tell_up_to(before.revision.0);
         three.way_of_a.cut();
         three.b_is_heard().await;
-        // Its next owner has it since a later revision than that with which `a` went.
+        // Its next owner has a later revision than that with which `a` ended.
         let owner = view_of(&three.store).await.owners[&key(MIDDLE)].clone();
         three.way_of_late.tell_up_to(owner.epoch.0 - 1);
         wait_for("that a is gone", &[&three.late], |all| all[0].peers == 1).await;
@@ -139,14 +139,15 @@ fn late_news_that_a_former_owner_is_gone_hides_no_owner_that_was_heard_itself() 
     });
 }
 
-/// Also where its lease would hold for longer than anybody waits here.
+/// Also if its lease would hold for longer than the test waits.
 #[test]
-fn a_process_that_the_others_hold_for_no_member_any_more_ends_whatever_the_store_says() {
+fn a_process_that_all_others_have_dropped_ends_whatever_the_store_says() {
     System::new().block_on(async {
         let outer = runtime();
         let three = Three::with_lease_of_a(&outer, PATIENCE * 10).await;
         three.way_of_a.betray();
-        let lost = tokio::time::timeout(PATIENCE, three.a.lost()).await.expect("it is told");
+        let lost =
+            tokio::time::timeout(PATIENCE, three.a.lost()).await.expect("the process is told");
         assert!(matches!(lost, NodeError::Lost(Loss::Disowned)), "{lost}");
         three.b_is_heard().await;
         three.end().await;

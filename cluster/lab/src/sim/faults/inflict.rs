@@ -59,7 +59,7 @@ impl Cluster {
     }
 
     async fn stop(&self, node: Host, lasts: Duration) {
-        self.note(format!("host {node} stops for {lasts:?}"), lasts);
+        self.note(format!("host {node} is suspended for {lasts:?}"), lasts);
         self.process(node).stop();
         sleep(lasts).await;
         self.process(node).go_on();
@@ -97,7 +97,7 @@ impl Cluster {
     }
 
     async fn stop_store(&self, lasts: Duration) {
-        self.note(format!("the store is away for {lasts:?}"), lasts);
+        self.note(format!("the lease store is away for {lasts:?}"), lasts);
         let all = self.all();
         all.iter().for_each(|host| self.process(*host).way.cut());
         sleep(lasts).await;
@@ -105,7 +105,7 @@ impl Cluster {
     }
 
     async fn lose_answers(&self, lasts: Duration) {
-        self.note(format!("answers of the store are lost for {lasts:?}"), lasts);
+        self.note(format!("answers of the lease store are lost for {lasts:?}"), lasts);
         let all = self.all();
         all.iter().for_each(|host| self.process(*host).way.lose_answers(4));
         sleep(lasts).await;
@@ -113,7 +113,7 @@ impl Cluster {
     }
 
     async fn grant_to_others(&self, node: Host, lasts: Duration) {
-        self.note(format!("what {node} holds is granted to others for {lasts:?}"), lasts);
+        self.note(format!("all regions of {node} are granted to others for {lasts:?}"), lasts);
         let process = self.process(node);
         self.ground().judge.betrayed((node, process.life));
         process.way.betray();
@@ -122,7 +122,7 @@ impl Cluster {
     }
 
     async fn stop_checkpoints(&self, lasts: Duration) {
-        self.note(format!("checkpoints are not kept for {lasts:?}"), lasts);
+        self.note(format!("the checkpoint store is away for {lasts:?}"), lasts);
         self.ground().judge.checkpoints_wait(lasts);
         self.ground().memory.set_faults(ShelfFaults { away: true, ..Default::default() });
         sleep(lasts).await;
@@ -156,7 +156,7 @@ impl Cluster {
     }
 
     async fn stop_clients_reading(&self, first: f64, lasts: Duration) {
-        self.note(format!("clients take nothing for {lasts:?}"), lasts);
+        self.note(format!("clients read nothing for {lasts:?}"), lasts);
         let gateways = self.gateways();
         let from_all = |client| gateways.iter().map(move |gateway| (*gateway, client));
         let pairs: Vec<_> = self.some_clients(first).flat_map(from_all).collect();
@@ -167,7 +167,7 @@ impl Cluster {
 
     async fn gather_clients(&self, first: f64, lasts: Duration, rng: &mut Rng) {
         let (who, at) = (self.half_of_the_clients(first), self.spot(rng));
-        self.note(format!("clients {who:?} come to {at:?}"), Duration::ZERO);
+        self.note(format!("clients {who:?} gather at {at:?}"), Duration::ZERO);
         self.ground().will.meet(Some((who, at)));
         sleep(lasts).await;
         self.ground().will.meet(None);
@@ -212,7 +212,7 @@ impl Cluster {
             return sleep(lasts).await;
         };
         let region = RegionId(key.region);
-        self.note(format!("region {region} of {node} is granted to {to}, too"), lasts);
+        self.note(format!("region {region} of {node} is also granted to {to}"), lasts);
         let process = self.process(node);
         let one = (region, *epoch);
         self.ground().judge.betrayed_once((node, process.life), one, lasts);
@@ -227,7 +227,7 @@ impl Cluster {
     }
 
     async fn crash(&self, host: Host, lasts: Duration, lost: bool) {
-        self.note(format!("host {host} dies for {lasts:?}, words lost: {lost}"), lasts);
+        self.note(format!("host {host} crashes for {lasts:?}, messages lost: {lost}"), lasts);
         self.process(host).kill(lost);
         sleep(lasts).await;
         self.begin_again(host);
