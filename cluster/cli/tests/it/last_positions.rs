@@ -7,7 +7,7 @@ use std::time::Duration;
 use purview::actor::places::{Found, LastPlace, Places, Stamp};
 use purview::scene::{Plane, Pos};
 
-use purview_lab::sim::store::{Memory, ShelfFaults};
+use purview_lab::sim::store::{CheckpointFaults, Memory};
 use purview_server::storage::Checkpoints;
 use purview_server::storage::checkpoints::last_positions::PlaceBook;
 
@@ -51,10 +51,10 @@ async fn while_the_store_is_away_no_position_can_be_read_not_even_a_queued_one()
     let book = book(&memory);
     let found = book.load("ann").await.unwrap();
     book.keep("ann", at(1), Stamp { number: found.number, clock_ms: 1_000 });
-    memory.set_faults(ShelfFaults { away: true, ..ShelfFaults::default() });
+    memory.set_faults(CheckpointFaults { away: true, ..CheckpointFaults::default() });
     assert!(book.load("ann").await.is_err(), "another gateway may know better");
     assert_eq!(book.metrics().unknown.load(Relaxed), 1);
-    memory.set_faults(ShelfFaults::default());
+    memory.set_faults(CheckpointFaults::default());
     let found = book.load("ann").await.unwrap();
     assert_eq!(found, Found { place: Some(at(1)), number: 2 }, "it waits here");
     // A name that cannot be stored affects no other name.

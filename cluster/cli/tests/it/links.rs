@@ -313,7 +313,7 @@ fn a_former_owner_is_not_believed_and_undelivered_messages_to_a_dead_peer_are_re
         }
         let back = a.links.leave(2);
         assert!(back.len() <= 3, "{back:?}");
-        assert!(region.try_send(word(9)).is_err(), "nobody is there");
+        assert!(region.try_send(word(9)).is_err(), "the peer is gone");
         a.links.stop();
         background.shutdown_background();
     });
@@ -416,7 +416,7 @@ fn a_process_that_all_members_have_dropped_is_no_member() {
         assert!(!here.links.is_disowned(), "one alone may be wrong: the other one talks with it");
         two.links.leave(1);
         says_to(&two);
-        wait_for("nobody talks with it", || here.links.is_disowned()).await;
+        wait_for("no member talks to the process", || here.links.is_disowned()).await;
         meets(&one, &here);
         wait_for("one lets it in again", || !here.links.is_disowned()).await;
         [here, one, two].iter().for_each(|side| side.links.stop());

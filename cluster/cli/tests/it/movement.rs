@@ -245,7 +245,10 @@ async fn where_only_logic_may_teleport_players_clients_may_not() {
     };
     let chosen = client.join(join_at("keep", SQUARE)).await.expect_err("it chose a place");
     assert_eq!(refused(chosen), ErrorCode::MayNotJump);
-    let joined = client.join(Join { pos: None, ..join_at("keep", SQUARE) }).await.expect("let in");
+    let joined = client
+        .join(Join { pos: None, ..join_at("keep", SQUARE) })
+        .await
+        .expect("the server accepts the client");
     let far = Pos { x: joined.pos.x + 3_000, ..joined.pos };
     client.jump(None, None, far).await.expect("a session");
     client.act(b"behind a jump that is refused".to_vec()).await.expect("a session");

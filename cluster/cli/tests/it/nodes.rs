@@ -316,7 +316,7 @@ fn a_member_that_does_not_read_delays_a_migration_by_three_seconds_at_most() {
         a.orders().move_region(RegionId(region), "b").await.unwrap();
         let begin = Instant::now();
         while epoch_of(&store, region).await.is_none_or(|epoch| epoch <= before) {
-            assert!(begin.elapsed() < PATIENCE, "nobody goes on with the region");
+            assert!(begin.elapsed() < PATIENCE, "no node takes the region");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         wait_for("all regions", &[&a, &b], |all| all[0].here + all[1].here == 9).await;

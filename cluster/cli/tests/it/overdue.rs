@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use actix::System;
 use purview::scene::Epoch;
-use purview_lab::sim::store::{Memory, ShelfFaults};
+use purview_lab::sim::store::{CheckpointFaults, Memory};
 use purview_server::config::Config;
 use purview_server::gateway::Tokens;
 use purview_server::http;
@@ -81,12 +81,12 @@ fn overdue_checkpoints_are_shown_until_they_are_saved() {
         let console = Console(format!("http://{}", node.console_addr().unwrap()));
         console.shows("runs").await;
         assert!(console.metric("purview_checkpoint_age_seconds{region=\"1\"}").await < 12.0);
-        memory.set_faults(ShelfFaults { away: true, ..ShelfFaults::default() });
+        memory.set_faults(CheckpointFaults { away: true, ..CheckpointFaults::default() });
         console.shows("overdue").await;
         assert!(console.metric("purview_checkpoint_age_seconds{region=\"1\"}").await > 12.0);
         assert!(console.metric("purview_checkpoints_overdue ").await > 0.0);
         assert_eq!(node.status().borrow().here, 2, "they run");
-        memory.set_faults(ShelfFaults::default());
+        memory.set_faults(CheckpointFaults::default());
         console.shows("runs").await;
         node.stop().await;
         outer.shutdown_background();

@@ -69,7 +69,7 @@ fn a_process_that_shuts_down_is_not_ready() {
     wait_for(&runtime, node, 200, "true");
     // The client does not disconnect by itself, because the test does not read its messages.
     let _client = runtime.block_on(async {
-        let token = cluster.tokens().mint("somebody", Some(Duration::from_secs(3_600))).unwrap();
+        let token = cluster.tokens().mint("player", Some(Duration::from_secs(3_600))).unwrap();
         let mut client = Client::connect(&cluster.url(0).unwrap(), &token).await.unwrap();
         client.join(join_at("field", Pos::ground(1_000, 1_000))).await.unwrap();
         client

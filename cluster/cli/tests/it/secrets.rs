@@ -90,7 +90,10 @@ fn a_node_logs_in_with_passwords_from_files_and_prints_none_of_them() {
     let (log, secrets) = (place.folder.path().join("log"), [ETCD, &place.password(), WRONG]);
     let silent = |said: &str| {
         let told = secrets.iter().any(|secret| said.contains(secret));
-        assert!(!told && !said.contains("the password at etcd"), "a password is told: {said}");
+        assert!(
+            !told && !said.contains("the password at etcd"),
+            "the output contains a password: {said}"
+        );
     };
     let config = place.config(right, &place.postgres.password_file());
     for command in [&["config", "--file"][..], &["check"], &["check", "--json"]] {

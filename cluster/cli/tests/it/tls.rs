@@ -291,7 +291,7 @@ fn a_database_that_requires_certificates_receives_them_and_refuses_others() {
                 None => Postgres::connect(&url, "c").await.err(),
             }
         });
-        store.unwrap_or_else(|| panic!("{tls:?} was let in"))
+        store.unwrap_or_else(|| panic!("{tls:?} was accepted"))
     };
     // A client without TLS gets an error.
     let plain = refused(None);

@@ -29,9 +29,9 @@ use crate::args::positive;
     purview bench scene --players 1000 --mode circle --rates full --json\n  \
     purview bench scene --players 10000 --side 100 --ticks 20\n  \
     purview bench scene --moves vector --rates full\n\n\
-    Everybody walks, 10 ticks a second. Time is CPU time of the one thread that does all \
-    the work: moves, index, views, frames encoded and assembled. Exits with 1 when what was \
-    delivered is not what was due.")]
+    All players walk, 10 ticks per second. Times are CPU time of the one thread that applies moves, updates \
+    index and views, and encodes and assembles frames.\n\n\
+    Exit codes: 0 done, 1 failed, or the delivered updates are not the due ones, 2 invalid command line.")]
 pub struct BenchSceneArgs {
     /// The number of players.
     #[arg(long, default_value_t = 10_000)]

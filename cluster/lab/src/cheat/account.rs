@@ -94,7 +94,7 @@ impl Account {
         let order = MoveOrder { ruling: self.ruling, at: ClientMs(self.clock as u64), go };
         self.words.push_front(order);
         self.words.truncate(REMEMBERED);
-        Say::Word(order)
+        Say::Command(order)
     }
 
     /// Walks on from `ahead_cm` before its position.
@@ -120,7 +120,7 @@ impl Account {
     /// The move command that was sent `ago` commands before the last one, with the number of the last correction.
     pub fn word_again(&self, ago: usize) -> Option<Say> {
         let word = self.words.get(ago)?;
-        Some(Say::Word(MoveOrder { ruling: self.ruling, ..*word }))
+        Some(Say::Command(MoveOrder { ruling: self.ruling, ..*word }))
     }
 
     fn ruled(&mut self, number: u32, course: Move) {

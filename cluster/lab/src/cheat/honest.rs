@@ -109,7 +109,7 @@ impl Mind for Honest {
         let mut said = Vec::new();
         let mut next = seq;
         while let Some(order) = self.walker.poll(now.client, next) {
-            said.push(Say::Word(order));
+            said.push(Say::Command(order));
             next = next.next();
         }
         said

@@ -51,9 +51,9 @@ pub struct Moment {
 #[derive(Debug, Clone, Copy)]
 pub enum Say {
     /// A move command, with the next number.
-    Word(MoveOrder),
+    Command(MoveOrder),
     /// A position, as if positions were trusted, with the next number.
-    Place(Pos),
+    Position(Pos),
     /// A teleport. Its number is used again, because a refused teleport does not consume it.
     Jump(Pos),
     /// The input that was sent so many inputs before the last one, with its old number.
@@ -310,13 +310,13 @@ impl Seat {
         for say in mind.say(now, self.sender.next_seq()) {
             match say {
                 // Where positions are trusted the client sends its position, not a move command.
-                Say::Word(_) if trusted => {}
-                Say::Word(order) => {
+                Say::Command(_) if trusted => {}
+                Say::Command(order) => {
                     let seq = self.sender.send_walk(&order).await?;
                     self.remember(Walk::of(seq, &order).into());
                     played.said += 1;
                 }
-                Say::Place(pos) => self.place(pos, track, played).await?,
+                Say::Position(pos) => self.place(pos, track, played).await?,
                 Say::Jump(pos) => {
                     let seq = self.sender.next_seq();
                     self.sender.send(Jump { seq, scene: None, plane: None, pos }).await?;

@@ -146,7 +146,7 @@ fn teleports(top: f64, all: &mut Vec<Cheat>) {
         a.pass(now, 1.0);
         let mut said = walk_on(a, now, top);
         if a.each(now, 1_000).is_some_and(|n| n >= 0) {
-            said.push(Say::Place(a.ahead(1_000)));
+            said.push(Say::Position(a.ahead(1_000)));
         }
         said
     });

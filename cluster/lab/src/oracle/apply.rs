@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::acts::Acts;
 use super::findings::{Fault, Log};
 use super::pairs::{Waiting, pair};
-use super::player::{Entry, NOBODY, Parted, Player};
+use super::player::{Entry, NO_SLOT, Parted, Player};
 use super::rules;
 use super::track::Track;
 use super::{ClientId, Options};
@@ -146,7 +146,7 @@ fn enter(player: &mut Player, e: &Entered, before: Option<&Entry>, scope: &mut S
     }
     let mut entry = Entry {
         kind: e.kind,
-        slot: NOBODY,
+        slot: NO_SLOT,
         pos,
         course,
         since: before.map_or(t, |b| b.since),

@@ -341,13 +341,13 @@ impl Oracle {
     fn advance(&mut self) {
         while let Some(next) = self.next {
             let mut all_heard = self.seen_max;
-            let mut anybody = false;
+            let mut any_in_scene = false;
             for p in self.players.iter().flatten() {
                 all_heard = all_heard.min(p.heard);
-                anybody |= p.in_scene;
+                any_in_scene |= p.in_scene;
             }
             let forced = self.seen_max.saturating_sub(self.options.lag_ticks_max);
-            if !anybody || next > all_heard.max(forced) {
+            if !any_in_scene || next > all_heard.max(forced) {
                 break;
             }
             self.judge(next);

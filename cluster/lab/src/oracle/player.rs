@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::{ClientId, Sent};
 
-pub(super) const NOBODY: u32 = u32::MAX;
+pub(super) const NO_SLOT: u32 = u32::MAX;
 
 /// An input without an acknowledgement.
 #[derive(Debug)]

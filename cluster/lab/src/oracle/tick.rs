@@ -4,7 +4,7 @@ use purview::scene::Seq;
 
 use super::apply::{self, Scope};
 use super::findings::Fault;
-use super::player::{NOBODY, Player};
+use super::player::{NO_SLOT, Player};
 use super::track::{Place, Track};
 use super::{Oracle, Sent, pairs};
 
@@ -208,7 +208,7 @@ impl Oracle {
             let client = player.client;
             for (id, entry) in &mut player.shown {
                 if self.tracks.get(entry.slot as usize).is_none_or(|track| track.id != *id) {
-                    entry.slot = self.by_id.get(id).copied().unwrap_or(NOBODY);
+                    entry.slot = self.by_id.get(id).copied().unwrap_or(NO_SLOT);
                 }
                 let other = self.tracks.get(entry.slot as usize).filter(|track| track.id == *id);
                 let legal = match other {

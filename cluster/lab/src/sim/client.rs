@@ -447,15 +447,15 @@ impl Walker {
         // The region crashed while no session knew the position. The player stands where the checkpoint has it, or
         // where its later inputs lead from there.
         let since = life.unheard().unwrap_or(life.heard);
-        let reborn = judge.is_reborn(id, since.elapsed());
+        let recovered = judge.is_recovered(id, since.elapsed());
         // A repeated teleport may lead to a plane or a scene, or stay where it is.
         let here = floor_of(joined);
         let floor = life.jumping.map_or(here, |(_, leap)| leap.from(here));
-        if life.floor != floor && !reborn {
+        if life.floor != floor && !recovered {
             let text = format!("{id} has resumed on {here:?}, not on {:?}", life.floor);
             judge.violated(Invariant::AckHolds, vec![id], text);
         }
-        if reborn {
+        if recovered {
             life.floor = floor;
             life.pos = if life.moved <= joined.ack { joined.pos } else { life.pos };
             judge.placed(id, (life.floor, life.pos));

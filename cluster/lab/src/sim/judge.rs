@@ -79,7 +79,7 @@ struct Inner {
     /// The last change of region of a player.
     moved: FxHashMap<EntityId, Duration>,
     /// The last recovery of an entity from an older state, after a crash.
-    reborn: FxHashMap<EntityId, Duration>,
+    recovered: FxHashMap<EntityId, Duration>,
     clients: BTreeMap<EntityId, Client>,
     violations: Vec<Violation>,
     /// The players whose pair registers the journal notes.
@@ -98,7 +98,7 @@ struct Inner {
 
 impl Inner {
     /// Whether the entity recovers, or is about to: the region that acted for it last has a new owner.
-    fn is_to_be_reborn(&self, id: EntityId) -> bool {
+    fn is_to_recover(&self, id: EntityId) -> bool {
         let acting = self.acting.get(&id);
         let owner = acting.and_then(|a| Some((a.region_epoch, self.regions.get(&a.region)?)));
         owner.is_some_and(|(epoch, owner)| owner.epoch > epoch)
@@ -317,7 +317,7 @@ impl Judge {
                 self.inner().moved.insert(id, now.at);
             }
             if before.player.epoch.is_of_a_life_before(now.player.epoch) {
-                self.inner().reborn.insert(id, now.at);
+                self.inner().recovered.insert(id, now.at);
             }
         }
         if before.is_none_or(|before| place(&before) != place(&now)) {
@@ -342,10 +342,10 @@ impl Judge {
     }
 
     /// Whether an entity has recovered from an older state within this time, or is about to: its region has a new owner.
-    pub fn is_reborn(&self, id: EntityId, within: Duration) -> bool {
+    pub fn is_recovered(&self, id: EntityId, within: Duration) -> bool {
         let (inner, now) = (self.inner(), self.journal.now());
-        inner.is_to_be_reborn(id)
-            || inner.reborn.get(&id).is_some_and(|at| now.saturating_sub(*at) <= within + LATE)
+        inner.is_to_recover(id)
+            || inner.recovered.get(&id).is_some_and(|at| now.saturating_sub(*at) <= within + LATE)
     }
 
     /// A client was told its position.

@@ -167,7 +167,7 @@ impl Store for LeaseWay {
 
 /// The faults of the checkpoint store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ShelfFaults {
+pub struct CheckpointFaults {
     /// Whether the store does not answer.
     pub away: bool,
     /// One of so many snapshots is missing when read; 0: none.
@@ -180,7 +180,7 @@ pub struct ShelfFaults {
 
 #[derive(Default)]
 pub(super) struct Keeping {
-    faults: ShelfFaults,
+    faults: CheckpointFaults,
     pub(super) regions: BTreeMap<RegionKey, Kept>,
     pub(super) players: BTreeMap<String, PlayerPlace>,
     pub(super) layouts: BTreeMap<String, KeptLayout>,
@@ -204,7 +204,7 @@ impl Memory {
     }
 
     /// Sets the faults.
-    pub fn set_faults(&self, faults: ShelfFaults) {
+    pub fn set_faults(&self, faults: CheckpointFaults) {
         self.keeping().faults = faults;
     }
 

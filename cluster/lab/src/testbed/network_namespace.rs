@@ -17,7 +17,7 @@ static MADE: AtomicU8 = AtomicU8::new(0);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// From all other processes.
-    Everybody,
+    AllProcesses,
     /// From etcd and PostgreSQL.
     Stores,
     /// From its peers.

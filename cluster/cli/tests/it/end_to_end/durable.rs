@@ -200,7 +200,7 @@ fn a_damaged_checkpoint_gives_way_to_the_one_before_and_two_damaged_ones_are_ref
         let ids = |of: &Beasts| of[&kind].keys().copied().collect::<Vec<_>>();
         assert_eq!(ids(&now), ids(&last));
     }
-    wait_for("checkpoints of its own", || saved(&server.console) >= 12.0);
+    wait_for("new checkpoints", || saved(&server.console) >= 12.0);
     server.signal("KILL");
     server.ended();
     // The newest checkpoint, and the one before it.
@@ -232,5 +232,5 @@ fn a_damaged_checkpoint_gives_way_to_the_one_before_and_two_damaged_ones_are_ref
     }
     assert!(kept().is_empty());
     let server = start(folder.path());
-    wait_for("checkpoints of its own", || saved(&server.console) >= 6.0);
+    wait_for("new checkpoints", || saved(&server.console) >= 6.0);
 }

@@ -176,5 +176,5 @@ async fn unreadable_data_is_reported_with_its_key() {
     let mut watch = etcd.watch();
     let told = watch.next().await.unwrap().unwrap_err();
     assert_eq!(told, error);
-    assert!(matches!(watch.next().await, Some(Ok(_))), "the rest is told nevertheless");
+    assert!(matches!(watch.next().await, Some(Ok(_))), "the watch delivers the rest");
 }

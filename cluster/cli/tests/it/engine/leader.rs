@@ -74,7 +74,7 @@ async fn a_waiting_process_learns_of_its_eviction(bench: Bench) {
     a.evict(at_b.incarnation()).await.unwrap();
     let mut told = None;
     bench
-        .until("it is told", async || {
+        .until("the process is told", async || {
             told = tokio::time::timeout(TTL / 20, &mut waiting).await.ok();
             told.is_some()
         })

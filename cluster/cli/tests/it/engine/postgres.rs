@@ -133,7 +133,7 @@ async fn a_query_without_a_waiting_caller_is_cancelled() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
-    cancelled.await.expect("requests wait on the server that nobody waits for");
+    cancelled.await.expect("the server still runs queries without a waiting caller");
     // Checkpoints are stored meanwhile, and last positions as soon as the lock is gone.
     assert_eq!(save(&shelf, 2).await, Ok(Saved::Ok));
     locked.rollback().await.unwrap();

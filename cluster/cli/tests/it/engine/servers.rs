@@ -58,7 +58,7 @@ fn servers_end_with_a_killed_parent() {
         std::fs::write(Path::new(&path).with_extension("part"), told).unwrap();
         std::fs::rename(Path::new(&path).with_extension("part"), path).unwrap();
         std::thread::sleep(Duration::from_secs(600));
-        unreachable!("nobody killed it");
+        unreachable!("the parent was not killed");
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("told");

@@ -45,7 +45,7 @@ async fn a_node_that_is_cut_off_stops_before_another_begins(bench: Bench) {
     assert!(second.epoch > first.epoch);
     assert_eq!(at_a.loss(), None, "it cannot know yet");
     a.mend();
-    bench.until("it is told", async || at_a.loss() == Some(Loss::Gone)).await;
+    bench.until("the node is told", async || at_a.loss() == Some(Loss::Gone)).await;
     assert!(!bench.holds(at_a.authority()));
     // Other nodes reject its messages.
     bench.until("the way is mended", async || a.get("x").await.is_ok()).await;

@@ -133,7 +133,7 @@ async fn an_outage_is_reported_once_and_no_change_is_missed(bench: Bench) {
     b.cut();
     let mut told = None;
     bench
-        .until("the outage is told", async || {
+        .until("the outage is reported", async || {
             told = tokio::time::timeout(Duration::from_millis(5), watch.next()).await.ok();
             told.is_some()
         })

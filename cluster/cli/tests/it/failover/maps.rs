@@ -108,7 +108,7 @@ fn planes_in_groups_run_on_different_nodes() {
         let done = ctl(gateway, &["move", &format!("R{}", region.region), to]);
         assert_eq!(done["done"], true, "{region:?} to {to}");
     }
-    trial.pause_and_check("with each line on nodes of its own");
+    trial.pause_and_check("with each line on its own nodes");
     let regions = survey(gateway).regions;
     assert!(regions.iter().all(|r| (r.planes == 1) == (r.node == *node)), "{regions:?}");
     assert_eq!(ctl(gateway, &["scene", "scale", "field", "--regions", "2x2"])["done"], true);

@@ -27,12 +27,12 @@ fn trial() -> Option<(NetworkNamespace, Trial)> {
 #[test]
 fn a_node_cut_off_from_all_is_replaced_and_not_believed_afterwards() {
     let Some((namespace, trial)) = trial() else { return };
-    namespace.cut(Cut::Everybody).unwrap();
+    namespace.cut(Cut::AllProcesses).unwrap();
     trial.walk(7);
     trial.wait_until_owns("namespace", 0);
     trial.pause_and_check("without the node");
     assert!(trial.has_taken_over());
-    namespace.mend(Cut::Everybody).unwrap();
+    namespace.mend(Cut::AllProcesses).unwrap();
     trial.walk(4);
     trial.pause_and_check("after the node is back");
     let node = trial.cluster.nodes().last().unwrap();

@@ -102,7 +102,9 @@ async fn the_limit_of_an_address_does_not_affect_other_addresses() {
         sessions.push(client);
     }
     let mut third = Client::Tcp(from([127, 0, 0, 2], tcp(&world)).await);
-    let Said::Msg(ServerMsg::Closing(closing)) = third.hear().await else { panic!("let in") };
+    let Said::Msg(ServerMsg::Closing(closing)) = third.hear().await else {
+        panic!("the connection was accepted")
+    };
     assert_eq!(closing.code, CloseCode::Overload);
     assert!(closing.detail.contains("from your address: 2 are allowed"), "{}", closing.detail);
     world.enter(&mut Client::Tcp(from([127, 0, 0, 3], tcp(&world)).await)).await;

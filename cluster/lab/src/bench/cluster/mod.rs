@@ -21,9 +21,10 @@ use purview_server::config::Config;
     purview bench cluster --players 200 --moves 50 --drains 50 --kills 50 --silences 0\n  \
     purview bench cluster --players 200 --moves 0 --drains 0 --kills 0 --silences 0 --partitions 50\n  \
     purview bench cluster --cost --players 2000 --json\n\n\
-    Starts an etcd, a PostgreSQL, nodes and a gateway as processes of their own, and clients. A pause is the \
-    longest time between two frames of a client around an event, less a tick. Exits with 1 when \
-    anybody was disconnected, or an input was not acknowledged.")]
+    Starts an etcd, a PostgreSQL, nodes and a gateway as separate processes, and clients. A pause is the \
+    longest time between two frames of a client around an event, minus a tick.\n\n\
+    Exit codes: 0 done, 1 failed, or a client was disconnected, or an input was not acknowledged, 2 invalid \
+    command line.")]
 pub struct BenchClusterArgs {
     /// The number of players, all in one region.
     #[arg(long, default_value_t = 500)]

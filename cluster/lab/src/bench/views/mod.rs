@@ -63,9 +63,10 @@ struct Sent {
     purview bench views --players 300 --sigma 20 --margins 1 --seconds 10 --json\n  \
     purview bench views --cost\n  \
     purview bench views --write docs/views.md\n\n\
-    Everybody walks at about 1.4 m/s between places that are normally distributed round one point, \
-    10 ticks a second. Exits with 1 when lists that regions negotiated are not symmetric, exceed the \
-    cap, or are of somebody who is elsewhere.")]
+    All players walk at about 1.4 m/s between places that are normally distributed around one point, 10 ticks \
+    per second.\n\n\
+    Exit codes: 0 done, 1 failed, or a negotiated list is not symmetric, exceeds the cap, or was made for a wrong \
+    position, 2 invalid command line.")]
 pub struct BenchViewsArgs {
     /// The numbers of players of the crowds, comma-separated.
     #[arg(long, value_delimiter = ',', default_value = "300,1000")]

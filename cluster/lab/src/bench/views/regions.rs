@@ -218,7 +218,7 @@ mod tests {
             crowd.step();
             crowd.places(&mut places);
             all.step(&places);
-            assert_eq!(all.lists(&places, &mut lists), 0, "somebody is not where it walked");
+            assert_eq!(all.lists(&places, &mut lists), 0, "a player is at a wrong position");
         }
         let sent = all.sent();
         (all, lists, sent)

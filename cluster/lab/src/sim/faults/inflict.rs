@@ -15,7 +15,7 @@ use crate::sim::client::CLIENTS;
 use crate::sim::cluster::{Cluster, REGION_CM};
 use crate::sim::journal::What;
 use crate::sim::network::{Delays, Host};
-use crate::sim::store::ShelfFaults;
+use crate::sim::store::CheckpointFaults;
 
 impl Cluster {
     /// Injects a fault and waits until it is over.
@@ -124,18 +124,18 @@ impl Cluster {
     async fn stop_checkpoints(&self, lasts: Duration) {
         self.note(format!("the checkpoint store is away for {lasts:?}"), lasts);
         self.ground().judge.checkpoints_wait(lasts);
-        self.ground().memory.set_faults(ShelfFaults { away: true, ..Default::default() });
+        self.ground().memory.set_faults(CheckpointFaults { away: true, ..Default::default() });
         sleep(lasts).await;
-        self.ground().memory.set_faults(ShelfFaults::default());
+        self.ground().memory.set_faults(CheckpointFaults::default());
     }
 
     async fn crash_without_checkpoints(&self, node: Host, lasts: Duration, lost: bool) {
         let (lost_one_in, old_one_in, torn_one_in) = (4, 3, 3);
-        let worn = ShelfFaults { away: false, lost_one_in, old_one_in, torn_one_in };
+        let worn = CheckpointFaults { away: false, lost_one_in, old_one_in, torn_one_in };
         self.ground().memory.set_faults(worn);
         self.ground().judge.checkpoints_are_lost();
         self.crash(node, lasts, lost).await;
-        self.ground().memory.set_faults(ShelfFaults::default());
+        self.ground().memory.set_faults(CheckpointFaults::default());
     }
 
     async fn drain(&self, node: Host, lasts: Duration) {

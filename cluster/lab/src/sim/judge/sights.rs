@@ -108,8 +108,8 @@ impl Judge {
     fn act_shown(&self, to: EntityId, of: EntityId, number: u64, tick: Tick) {
         let result = {
             let mut inner = self.inner();
-            let reborn = inner.reborn.get(&of).copied().unwrap_or_default();
-            let (excused, reborn_soon) = (inner.excused, inner.is_to_be_reborn(of));
+            let recovered = inner.recovered.get(&of).copied().unwrap_or_default();
+            let (excused, reborn_soon) = (inner.excused, inner.is_to_recover(of));
             let Some(client) = inner.clients.get_mut(&to) else { return };
             let shown = ShownAct { number, at: self.journal.now(), of: TICK * tick.0 as u32 };
             let heard = client.heard.entry(of).or_default();
@@ -123,7 +123,7 @@ impl Judge {
             }
             // The next owner repeats what a crashed owner had shown but not acknowledged, perhaps after another
             // handoff.
-            let before = before.filter(|before| !reborn_soon && before.of > reborn + LATE);
+            let before = before.filter(|before| !reborn_soon && before.of > recovered + LATE);
             act_order(before.map(|before| before.number), number)
         };
         let result = result.map_err(|text| format!("{to} sees {of}: {text}"));
@@ -142,8 +142,8 @@ impl Judge {
             return Ok(());
         }
         // Repeated inputs after a crash take a player in one tick from its checkpoint to its present position.
-        let reborn = |id| inner.reborn.get(&id).is_some_and(|at| recent(*at));
-        if reborn(me) || reborn(other) {
+        let recovered = |id| inner.recovered.get(&id).is_some_and(|at| recent(*at));
+        if recovered(me) || recovered(other) {
             return Ok(());
         }
         let (Some(a), Some(b)) = (inner.acting.get(&me), inner.acting.get(&other)) else {

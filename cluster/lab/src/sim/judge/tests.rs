@@ -95,8 +95,8 @@ fn inputs_go_back_only_after_a_crash() {
     let before = player(1, 7, 10);
     assert_eq!(input_order(&before, &player(1, 7, 10)), Ok(()));
     assert!(input_order(&before, &player(1, 8, 9)).is_err());
-    let reborn = Epoch(7).next_life(Epoch(1)).0;
-    assert_eq!(input_order(&before, &player(1, reborn, 9)), Ok(()));
+    let recovered = Epoch(7).next_life(Epoch(1)).0;
+    assert_eq!(input_order(&before, &player(1, recovered, 9)), Ok(()));
     let judge = judge();
     judge.entity_acted(Acting { player: player(1, 1, 5), ..acting(1, 0, 5, 1) });
     judge.entity_acted(Acting { player: player(1, 1, 4), ..acting(1, 0, 5, 1) });
@@ -117,9 +117,9 @@ async fn an_action_shown_twice_is_a_violation_unless_its_owner_has_crashed() {
     show(&dead, 1);
     show(&dead, 2);
     assert_eq!(found(&dead), None);
-    let reborn = Epoch(1).next_life(Epoch(1)).0;
+    let recovered = Epoch(1).next_life(Epoch(1)).0;
     let at = dead.journal.now();
-    dead.entity_acted(Acting { player: player(2, reborn, 0), at, ..acting(reborn, 0, 6, 2) });
+    dead.entity_acted(Acting { player: player(2, recovered, 0), at, ..acting(recovered, 0, 6, 2) });
     show(&dead, 2);
     assert_eq!(found(&dead), None);
     // The next owner of the region hands the region over at once: it has not acted so far.
@@ -214,7 +214,7 @@ async fn a_near_entity_that_leaves_a_view_is_a_violation() {
     assert_eq!(found(&excused), None, "it has just joined");
     tokio::time::sleep(EXCUSE * 2).await;
     tell(&excused, &Frame { resync: true, ..leave.clone() });
-    assert_eq!(found(&excused), None, "everything is told anew");
+    assert_eq!(found(&excused), None, "the client receives a resync");
     tell(&excused, &leave);
     assert_eq!(found(&excused), Some(Invariant::ViewContinuity));
     let far = judge();

@@ -475,6 +475,6 @@ mod tests {
         assert!(hears.recv().await.is_some());
         assert_eq!(says.send(half).now_or_never(), Some(Ok(())));
         drop(hears);
-        assert_eq!(says.send(number(1)).await, Err(Unheard), "nobody listens");
+        assert_eq!(says.send(number(1)).await, Err(Unheard), "the receiver has closed");
     }
 }

@@ -114,7 +114,7 @@ fn a_region_with_damaged_checkpoints_stays_down_until_an_operator_decides() {
     let mut trial = Trial::start();
     let copy = "CREATE TABLE copy AS SELECT * FROM purview_states";
     trial.node_dies("node-2", &format!("{copy}; {DAMAGE}"));
-    wait_for("the region is told to be down", || trial.state(0).0 == "down");
+    wait_for("the region to be reported down", || trial.state(0).0 == "down");
     let (_, why) = trial.state(0);
     assert!(why.contains("tick") && why.contains("; "), "the reason names both checkpoints: {why}");
     assert!(trial.node_says("a region stays down"), "the log contains it");
